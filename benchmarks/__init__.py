@@ -1,0 +1,1 @@
+"""Firesteel measured beside its references: `python -m benchmarks --help`."""

@@ -1,0 +1,302 @@
+"""What is measured, as plain data and pure functions that every peer shares.
+
+A case starts from the numbers 0 .. n-1 and ends in a sink that is called once for every result. Nothing here
+imports anything but the standard library, because peers run in environments of their own.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+Function = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One pipeline. `records` is how many the large run of a fast peer takes, a few seconds' worth."""
+
+    name: str
+    title: str
+    records: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapFilter(Case):
+    """`numbers.map(make).filter(keep)`: one chain, no exchange."""
+
+    make: Function
+    keep: Function
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reduce(Case):
+    """`numbers.key_by(key).reduce(combine)`: a result for every record."""
+
+    key: Function
+    combine: Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sum(Case):
+    """`numbers.map(make).key_by(key).sum(1)`."""
+
+    make: Function
+    key: Function
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Union(Case):
+    """`first_half.map(make).union(second_half.map(other)).map(then)`."""
+
+    make: Function
+    other: Function
+    then: Function
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FanOut(Case):
+    """`numbers.map(make)`, and from there a map and a sink for each branch."""
+
+    make: Function
+    branches: tuple[Function, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedMap(Case):
+    """`numbers.map(make).key_by(key).map(then)`: what an exchange costs for this kind of record."""
+
+    make: Function
+    key: Function
+    then: Function
+
+
+def triple(number: int) -> int:
+    return number * 3 + 1
+
+
+def is_even(number: int) -> bool:
+    return number % 2 == 0
+
+
+def add(left: int, right: int) -> int:
+    return left + right
+
+
+def add_one(number: int) -> int:
+    return number + 1
+
+
+def subtract_one(number: int) -> int:
+    return number - 1
+
+
+def double(number: int) -> int:
+    return number * 2
+
+
+def negate(number: int) -> int:
+    return -number
+
+
+def modulo_thousand(number: int) -> int:
+    return number % 1_000
+
+
+def modulo_million(number: int) -> int:
+    return number % 1_000_000
+
+
+def pair(number: int) -> tuple[int, int]:
+    return (number % 1_000, number)
+
+
+def first_field(row: tuple[Any, ...]) -> Any:
+    return row[0]
+
+
+def wide_row(number: int) -> tuple[Any, ...]:
+    """Twenty fields: numbers, floats, flags and short strings."""
+    text = str(number)
+    ratio = number / 7
+    return (
+        number % 1_000,
+        number,
+        number + 1,
+        number + 2,
+        number + 3,
+        number * 31,
+        number * 37,
+        number & 255,
+        ratio,
+        ratio + 1.0,
+        ratio * 2.0,
+        ratio - 0.5,
+        number % 2 == 0,
+        number % 3 == 0,
+        text,
+        "customer-" + text,
+        "order-" + text,
+        "open",
+        "EUR",
+        None,
+    )
+
+
+def add_second_field(left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int]:
+    return (left[0], left[1] + right[1])
+
+
+def second_field(row: tuple[Any, ...]) -> Any:
+    return row[1]
+
+
+_PADDING = "".join(chr(ord("a") + position % 26) for position in range(1_014))
+
+
+def long_text(number: int) -> str:
+    """A string of 1,024 characters, different for every number."""
+    return f"{number:010d}{_PADDING}"
+
+
+def text_key(text: str) -> int:
+    return int(text[7:10])
+
+
+CASES: tuple[Case, ...] = (
+    MapFilter(
+        name="map_filter",
+        title="map + filter",
+        records=30_000_000,
+        make=triple,
+        keep=is_even,
+    ),
+    Reduce(
+        name="reduce_1k",
+        title="key_by + reduce, 1,000 keys",
+        records=8_000_000,
+        key=modulo_thousand,
+        combine=add,
+    ),
+    Reduce(
+        name="reduce_1m",
+        title="key_by + reduce, 1,000,000 keys",
+        records=8_000_000,
+        key=modulo_million,
+        combine=add,
+    ),
+    Sum(
+        name="sum_tuples",
+        title="sum on tuples",
+        records=5_000_000,
+        make=pair,
+        key=first_field,
+    ),
+    Union(
+        name="union",
+        title="union of 2",
+        records=24_000_000,
+        make=add_one,
+        other=subtract_one,
+        then=double,
+    ),
+    FanOut(
+        name="fan_out",
+        title="fan-out to 3 sinks",
+        records=12_000_000,
+        make=add_one,
+        branches=(double, triple, negate),
+    ),
+    KeyedMap(
+        name="wide_rows",
+        title="rows of 20 fields, key_by + map",
+        records=1_200_000,
+        make=wide_row,
+        key=first_field,
+        then=second_field,
+    ),
+    KeyedMap(
+        name="strings_1kb",
+        title="strings of 1 kB, key_by + map",
+        records=1_000_000,
+        make=long_text,
+        key=text_key,
+        then=len,
+    ),
+)
+
+BY_NAME: dict[str, Case] = {case.name: case for case in CASES}
+
+
+class CountingSink:
+    """The sink of every timed run: one call for each result."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def invoke(self, value: Any, context: Any = None) -> None:
+        self.count += 1
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a checked run must come to, whatever the order of arrival: how many results, and the largest."""
+
+    count: int = 0
+    largest: int | None = None
+
+    def add(self, value: Any) -> None:
+        number = fingerprint(value)
+        self.count += 1
+        if self.largest is None or number > self.largest:
+            self.largest = number
+
+    def merge(self, others: Iterable["Outcome"]) -> "Outcome":
+        for other in others:
+            self.count += other.count
+            if other.largest is not None and (self.largest is None or other.largest > self.largest):
+                self.largest = other.largest
+        return self
+
+
+def fingerprint(value: Any) -> int:
+    return int(value[1]) if isinstance(value, tuple | list) else int(value)
+
+
+def results(case: Case, records: int) -> Iterator[Any]:
+    """The case in its plainest form, one record after the other: what every peer must agree with."""
+    numbers = range(records)
+    match case:
+        case MapFilter():
+            return filter(case.keep, map(case.make, numbers))
+        case Reduce():
+            return rolling(numbers, case.key, case.combine)
+        case Sum():
+            return rolling(map(case.make, numbers), case.key, add_second_field)
+        case Union():
+            half = records // 2
+            united = chain(map(case.make, numbers[:half]), map(case.other, numbers[half:]))
+            return map(case.then, united)
+        case FanOut():
+            made = map(case.make, numbers)
+            return (branch(record) for record in made for branch in case.branches)
+        case KeyedMap():
+            return map(case.then, map(case.make, numbers))
+    raise TypeError(f"{case.name} is of an unknown shape, {type(case).__name__}")
+
+
+def rolling(
+    values: Iterable[Any], key: Function, combine: Callable[[Any, Any], Any]
+) -> Iterator[Any]:
+    state: dict[Any, Any] = {}
+    for value in values:
+        group = key(value)
+        state[group] = combine(state[group], value) if group in state else value
+        yield state[group]
+
+
+def expected(case: Case, records: int) -> Outcome:
+    outcome = Outcome()
+    for value in results(case, records):
+        outcome.add(value)
+    return outcome

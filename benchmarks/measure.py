@@ -1,0 +1,129 @@
+"""How a rate is measured, the same way for every peer.
+
+A case runs with a small and with a large number of records. What both runs have in common (starting the job,
+workers, connections) cancels out in the difference, and what stays is the steady rate.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+
+from benchmarks.cases import BY_NAME, CASES, Case, Outcome, expected
+
+# A run of this size comes first: it warms the peer up, and its results are compared with the plain loop.
+CHECKED_RECORDS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """The best of several runs of each size, and the rate between the two sizes."""
+
+    case: str
+    small_records: int
+    small_seconds: float
+    large_records: int
+    large_seconds: float
+
+    @property
+    def rate(self) -> float:
+        seconds = self.large_seconds - self.small_seconds
+        if seconds <= 0:
+            return float("nan")
+        return (self.large_records - self.small_records) / seconds
+
+
+def steady_rate(
+    case: Case, run: Callable[[Case, int], float], *, records: int, repeats: int
+) -> Measurement:
+    """Runs sizes by turns, so that a slow minute of the machine hits both; keeps the best of each."""
+    small, large = records // 4, records
+    small_seconds = large_seconds = float("inf")
+    for _ in range(repeats):
+        small_seconds = min(small_seconds, run(case, small))
+        large_seconds = min(large_seconds, run(case, large))
+    return Measurement(case.name, small, small_seconds, large, large_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What the runner tells a peer."""
+
+    cases: tuple[Case, ...]
+    scale: float
+    records: int | None
+    repeats: int
+    parallelism: int
+    options: frozenset[str]
+
+    def records_of(self, case: Case, records: int) -> int:
+        """The size of the large run, where a peer takes `records` of a full-size case."""
+        if self.records is not None:
+            records = records * self.records // case.records
+        return max(CHECKED_RECORDS, int(records * self.scale))
+
+
+def parse_arguments(description: str, argv: list[str] | None = None) -> Arguments:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--cases", nargs="*", choices=list(BY_NAME), default=list(BY_NAME))
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the records to run")
+    parser.add_argument(
+        "--records", type=int, help="records of a full-size case; slow peers take their share"
+    )
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--parallelism", type=int, default=2)
+    parser.add_argument("--options", nargs="*", default=[], help="what else this peer understands")
+    options = parser.parse_args(argv)
+    return Arguments(
+        cases=tuple(case for case in CASES if case.name in options.cases),
+        scale=options.scale,
+        records=options.records,
+        repeats=options.repeats,
+        parallelism=options.parallelism,
+        options=frozenset(options.options),
+    )
+
+
+def check(case: Case, outcome: Outcome, records: int = CHECKED_RECORDS) -> None:
+    """A peer that computes something else is not a reference."""
+    wanted = expected(case, records)
+    if outcome != wanted:
+        raise ValueError(f"{case.name}: expected {wanted}, and this peer came to {outcome}")
+
+
+def report(**figures: object) -> None:
+    """One line of JSON on standard output is what the runner reads."""
+    print(json.dumps(figures), flush=True)
+
+
+def report_case(measurement: Measurement) -> None:
+    report(**asdict(measurement), rate=measurement.rate)
+
+
+def run_cases(
+    arguments: Arguments,
+    run: Callable[[Case, int], float],
+    run_checked: Callable[[Case, int], Outcome],
+    *,
+    records: Mapping[str, int] | None = None,
+) -> None:
+    """Checks and measures every case that was asked for.
+
+    A slow peer says how many `records` of a case it can do in a few seconds; cases it leaves out, it cannot express.
+    """
+    sizes = {case.name: case.records for case in CASES} if records is None else records
+    for case in arguments.cases:
+        if case.name not in sizes:
+            report(case=case.name, skipped="not a case for this peer")
+            continue
+        try:
+            check(case, run_checked(case, CHECKED_RECORDS))
+            report_case(
+                steady_rate(
+                    case, run, records=arguments.records_of(case, sizes[case.name]), repeats=arguments.repeats
+                )
+            )
+        except Exception as error:  # noqa: BLE001 - one case that fails must not hide the others
+            print(f"{case.name}: {error!r}", file=sys.stderr)
+            report(case=case.name, failed=f"{type(error).__name__}: {error}"[:500])

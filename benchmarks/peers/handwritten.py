@@ -1,0 +1,239 @@
+"""The practical limit: each case written by hand in PySpark, for this case and no other.
+
+Records are made in the tasks of the first stage and shuffled as pickled buffers, with mapInArrow and
+repartitionById; the loops are the plainest ones that call the user's functions. The whole data set is one Spark job, and
+the state of a reduction is a dict that dies with its task: no epochs, no checkpoints, no retries that come out
+right, no watermarks, no backpressure. What Firesteel does beyond this is the distance between the two.
+"""
+
+import pickle
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
+
+from benchmarks.cases import (
+    Case,
+    CountingSink,
+    FanOut,
+    Function,
+    KeyedMap,
+    MapFilter,
+    Outcome,
+    Reduce,
+    Sum,
+    Union,
+)
+from benchmarks.measure import parse_arguments, run_cases
+from benchmarks.peers.spark_session import map_in_arrow, start_session
+
+BUFFER_RECORDS = 16_384
+BUFFERS = pa.schema([("target", pa.int32()), ("payload", pa.binary())])
+BUFFERS_DDL = "target int, payload binary"
+ACKS = pa.schema([("payload", pa.binary())])
+ACKS_DDL = "payload binary"
+
+Batches = Iterator[pa.RecordBatch]
+Invoke = Callable[[Any], None]
+
+
+def slot_ranges(batches: Batches, records: int, parallelism: int) -> Iterator[range]:
+    """The share of the numbers that belongs to the slots named in the rows, cut into buffers."""
+    for batch in batches:
+        for slot in batch.column(0).to_pylist():
+            share = range(records * slot // parallelism, records * (slot + 1) // parallelism)
+            for start in range(0, len(share), BUFFER_RECORDS):
+                yield share[start : start + BUFFER_RECORDS]
+
+
+def buffer_row(target: int, values: list[Any]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [pa.array([target], pa.int32()), pa.array([pickle.dumps(values, 5)], pa.binary())],
+        schema=BUFFERS,
+    )
+
+
+def send_by_key(
+    batches: Batches, *, key: Function, make: Function | None, records: int, parallelism: int
+) -> Iterator[pa.RecordBatch]:
+    """First stage of the keyed cases: make the records and put each into the buffer of its key's slot."""
+    for numbers in slot_ranges(batches, records, parallelism):
+        values: Iterable[Any] = numbers if make is None else map(make, numbers)
+        buffers: list[list[Any]] = [[] for _ in range(parallelism)]
+        appends = [buffer.append for buffer in buffers]
+        for value in values:
+            appends[hash(key(value)) % parallelism](value)
+        for target, buffer in enumerate(buffers):
+            if buffer:
+                yield buffer_row(target, buffer)
+
+
+def received(batches: Batches) -> Iterator[list[Any]]:
+    for batch in batches:
+        for payload in batch.column(1):
+            yield pickle.loads(payload.as_buffer())
+
+
+def reduce_loop(case: Reduce, buffers: Iterator[list[Any]], invoke: Invoke) -> None:
+    key, combine = case.key, case.combine
+    state: dict[Any, Any] = {}
+    for values in buffers:
+        for value in values:
+            group = key(value)
+            if group in state:
+                value = combine(state[group], value)
+            state[group] = value
+            invoke(value)
+
+
+def sum_loop(case: Sum, buffers: Iterator[list[Any]], invoke: Invoke) -> None:
+    key = case.key
+    state: dict[Any, Any] = {}
+    for values in buffers:
+        for value in values:
+            group = key(value)
+            if group in state:
+                value = (value[0], state[group][1] + value[1])
+            state[group] = value
+            invoke(value)
+
+
+def map_loop(case: KeyedMap, buffers: Iterator[list[Any]], invoke: Invoke) -> None:
+    then = case.then
+    for values in buffers:
+        for value in values:
+            invoke(then(value))
+
+
+def map_filter_loop(case: MapFilter, ranges: Iterator[range], invoke: Invoke) -> None:
+    make, keep = case.make, case.keep
+    for numbers in ranges:
+        for number in numbers:
+            value = make(number)
+            if keep(value):
+                invoke(value)
+
+
+def union_loop(case: Union, ranges: Iterator[range], invoke: Invoke, half: int) -> None:
+    make, other, then = case.make, case.other, case.then
+    for numbers in ranges:
+        for number in numbers:
+            invoke(then(make(number) if number < half else other(number)))
+
+
+def fan_out_loop(case: FanOut, ranges: Iterator[range], invokes: list[Invoke]) -> None:
+    make = case.make
+    (first, second, third), (sink_1, sink_2, sink_3) = case.branches, invokes
+    for numbers in ranges:
+        for number in numbers:
+            value = make(number)
+            sink_1(first(value))
+            sink_2(second(value))
+            sink_3(third(value))
+
+
+class CheckingSink(CountingSink):
+    """Takes part in the checked run only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outcome = Outcome()
+
+    def invoke(self, value: Any, context: Any = None) -> None:
+        self.outcome.add(value)
+
+
+def ack(sinks: list[CountingSink]) -> pa.RecordBatch:
+    outcomes = [
+        sink.outcome if isinstance(sink, CheckingSink) else Outcome(sink.count) for sink in sinks
+    ]
+    return pa.RecordBatch.from_arrays([pa.array([pickle.dumps(outcomes)])], schema=ACKS)
+
+
+def keyed_stage(
+    batches: Batches, *, case: Reduce | Sum | KeyedMap, sink: type[CountingSink]
+) -> Iterator[pa.RecordBatch]:
+    end = sink()
+    match case:
+        case Reduce():
+            reduce_loop(case, received(batches), end.invoke)
+        case Sum():
+            sum_loop(case, received(batches), end.invoke)
+        case KeyedMap():
+            map_loop(case, received(batches), end.invoke)
+    yield ack([end])
+
+
+def single_stage(
+    batches: Batches,
+    *,
+    case: MapFilter | Union | FanOut,
+    sink: type[CountingSink],
+    records: int,
+    parallelism: int,
+) -> Iterator[pa.RecordBatch]:
+    """The cases without an exchange: one stage from the numbers to the sinks."""
+    sinks = [sink()]
+    ranges = slot_ranges(batches, records, parallelism)
+    match case:
+        case MapFilter():
+            map_filter_loop(case, ranges, sinks[0].invoke)
+        case Union():
+            union_loop(case, ranges, sinks[0].invoke, records // 2)
+        case FanOut():
+            sinks = [sink() for _ in case.branches]
+            fan_out_loop(case, ranges, [end.invoke for end in sinks])
+    yield ack(sinks)
+
+
+class Handwritten:
+    """Runs cases as Spark jobs of one session."""
+
+    def __init__(self, session: SparkSession, parallelism: int) -> None:
+        self.session = session
+        self.parallelism = parallelism
+
+    def plan(self, case: Case, records: int, sink: type[CountingSink]) -> DataFrame:
+        slots = self.session.range(0, self.parallelism, 1, self.parallelism)
+        if isinstance(case, MapFilter | Union | FanOut):
+            stage = partial(
+                single_stage, case=case, sink=sink, records=records, parallelism=self.parallelism
+            )
+            return map_in_arrow(slots, stage, ACKS_DDL)
+        if not isinstance(case, Reduce | Sum | KeyedMap):
+            raise TypeError(f"{case.name} is of an unknown shape, {type(case).__name__}")
+        make = None if isinstance(case, Reduce) else case.make
+        send = partial(
+            send_by_key, key=case.key, make=make, records=records, parallelism=self.parallelism
+        )
+        buffers = map_in_arrow(slots, send, BUFFERS_DDL)
+        exchanged = buffers.repartitionById(self.parallelism, F.col("target"))
+        return map_in_arrow(exchanged, partial(keyed_stage, case=case, sink=sink), ACKS_DDL)
+
+    def outcome(self, case: Case, records: int, sink: type[CountingSink]) -> Outcome:
+        acks = self.plan(case, records, sink).collect()
+        return Outcome().merge(outcome for row in acks for outcome in pickle.loads(row.payload))
+
+    def run_checked(self, case: Case, records: int) -> Outcome:
+        return self.outcome(case, records, CheckingSink)
+
+    def run(self, case: Case, records: int) -> float:
+        begin = time.perf_counter()
+        self.outcome(case, records, CountingSink)
+        return time.perf_counter() - begin
+
+
+def main() -> None:
+    arguments = parse_arguments("the cases written by hand in PySpark")
+    session = start_session(arguments.parallelism)
+    handwritten = Handwritten(session, arguments.parallelism)
+    run_cases(arguments, handwritten.run, handwritten.run_checked)
+    session.stop()
+
+
+if __name__ == "__main__":
+    main()

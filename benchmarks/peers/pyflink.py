@@ -1,0 +1,140 @@
+"""PyFlink in process mode: Python functions run in Python processes beside a local Flink cluster.
+
+Where there is a choice, PyFlink gets the faster one: types are declared, and the sink is Flink's own DiscardingSink,
+so that no result comes back to Python. `--options tuned` raises bundle size and state cache far beyond their defaults, which trades
+latency for speed.
+"""
+
+import os
+import sys
+import time
+from typing import Any
+
+from pyflink.common import Configuration, Types, WatermarkStrategy
+from pyflink.datastream import DataStream, StreamExecutionEnvironment
+from pyflink.datastream.connectors.base import Sink
+from pyflink.datastream.connectors.number_seq import NumberSequenceSource
+from pyflink.java_gateway import get_gateway
+
+from benchmarks.cases import Case, FanOut, KeyedMap, MapFilter, Outcome, Reduce, Sum, Union
+from benchmarks.measure import parse_arguments, run_cases
+
+# A few seconds' worth each. With the default bundle of 1,000 records, state is written back after every bundle.
+RECORDS = {
+    "map_filter": 1_200_000,
+    "reduce_1k": 60_000,
+    "reduce_1m": 40_000,
+    "sum_tuples": 60_000,
+    "union": 1_200_000,
+    "fan_out": 600_000,
+    "wide_rows": 300_000,
+    "strings_1kb": 100_000,
+}
+RECORDS_TUNED = RECORDS | {
+    "reduce_1k": 400_000,
+    "reduce_1m": 200_000,
+    "sum_tuples": 400_000,
+}
+
+TUNED = {
+    "python.fn-execution.bundle.size": "1000000",
+    "python.state.cache-size": "1000000",
+    "pipeline.object-reuse": "true",
+}
+
+WIDE_ROW = Types.TUPLE(
+    [Types.LONG()] * 8
+    + [Types.DOUBLE()] * 4
+    + [Types.BOOLEAN()] * 2
+    + [Types.STRING()] * 5
+    + [Types.PICKLED_BYTE_ARRAY()]
+)
+MADE_TYPES = {
+    "sum_tuples": Types.TUPLE([Types.LONG(), Types.LONG()]),
+    "wide_rows": WIDE_ROW,
+    "strings_1kb": Types.STRING(),
+}
+
+
+def results(env: StreamExecutionEnvironment, case: Case, records: int) -> list[DataStream]:
+    """The streams that end in sinks."""
+    made = MADE_TYPES.get(case.name, Types.LONG())
+    if isinstance(case, Union):
+        half = records // 2
+        first = numbers(env, 0, half).map(case.make, made)
+        second = numbers(env, half, records).map(case.other, made)
+        return [first.union(second).map(case.then, Types.LONG())]
+    source = numbers(env, 0, records)
+    match case:
+        case MapFilter():
+            return [source.map(case.make, made).filter(case.keep)]
+        case Reduce():
+            return [source.key_by(case.key, Types.LONG()).reduce(case.combine)]
+        case Sum():
+            return [source.map(case.make, made).key_by(case.key, Types.LONG()).sum(1)]
+        case FanOut():
+            shared = source.map(case.make, made)
+            return [shared.map(branch, Types.LONG()) for branch in case.branches]
+        case KeyedMap():
+            keyed = source.map(case.make, made).key_by(case.key, Types.LONG())
+            return [keyed.map(case.then, Types.LONG())]
+    raise TypeError(f"{case.name} is of an unknown shape, {type(case).__name__}")
+
+
+def numbers(env: StreamExecutionEnvironment, start: int, end: int) -> DataStream:
+    return env.from_source(
+        NumberSequenceSource(start, end - 1),
+        WatermarkStrategy.no_watermarks(),
+        "numbers",
+        Types.LONG(),
+    )
+
+
+class PyFlink:
+    """Runs cases as jobs on a local cluster inside one Java process."""
+
+    def __init__(self, parallelism: int, settings: dict[str, str]) -> None:
+        self.parallelism = parallelism
+        self.settings = settings
+
+    def environment(self) -> StreamExecutionEnvironment:
+        configuration = Configuration()
+        for name, value in self.settings.items():
+            configuration.set_string(name, value)
+        configuration.set_string("python.executable", sys.executable)
+        configuration.set_string("python.client.executable", sys.executable)
+        env = StreamExecutionEnvironment.get_execution_environment(configuration)
+        env.set_parallelism(self.parallelism)
+        return env
+
+    def run(self, case: Case, records: int) -> float:
+        env = self.environment()
+        sinks = get_gateway().jvm.org.apache.flink.streaming.api.functions.sink.v2
+        for stream in results(env, case, records):
+            stream.sink_to(Sink(sinks.DiscardingSink()))
+        begin = time.perf_counter()
+        env.execute(case.name)
+        return time.perf_counter() - begin
+
+    def run_checked(self, case: Case, records: int) -> Outcome:
+        outcome = Outcome()
+        first, *others = results(self.environment(), case, records)
+        together: Any = first.union(*others) if others else first
+        with together.execute_and_collect() as values:
+            for value in values:
+                outcome.add(value)
+        return outcome
+
+
+def main() -> None:
+    arguments = parse_arguments("PyFlink in process mode")
+    os.environ["_python_worker_execution_mode"] = "process"
+    tuned = "tuned" in arguments.options
+    peer = PyFlink(arguments.parallelism, TUNED if tuned else {})
+    run_cases(
+        arguments, peer.run, peer.run_checked, records=RECORDS_TUNED if tuned else RECORDS
+    )
+
+
+if __name__ == "__main__":
+    main()

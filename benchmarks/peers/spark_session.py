@@ -1,0 +1,44 @@
+"""The Spark session of the references, and mapInArrow without pandas.
+
+Settings that decide about speed are the same for all of them: fixed partitions, no adaptive execution, no web interface.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.functions import (  # type: ignore[attr-defined] # missing in its stub
+    vectorized_udf,
+)
+from pyspark.util import PythonEvalType
+
+Level = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def start_session(parallelism: int, **settings: str) -> SparkSession:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = (
+        SparkSession.builder.master(f"local[{parallelism}]")  # type: ignore[attr-defined, unused-ignore]
+        .appName("benchmark")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "4g")
+        .config("spark.sql.adaptive.enabled", "false")
+        .config("spark.sql.shuffle.partitions", str(parallelism))
+    )
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session: SparkSession = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def map_in_arrow(frame: DataFrame, level: Level, schema: str) -> DataFrame:
+    """`DataFrame.mapInArrow`, which asks for pandas although it never uses it."""
+    function: Any = vectorized_udf(level, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    column = function(*[frame[name] for name in frame.columns])
+    return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)

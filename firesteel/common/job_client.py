@@ -1,0 +1,70 @@
+"""The handle of a submitted job."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any, Protocol
+
+from firesteel.common.completable_future import CompletableFuture
+from firesteel.common.job_execution_result import JobExecutionResult
+from firesteel.common.job_id import JobID
+from firesteel.common.job_status import JobStatus
+from firesteel.errors import NotYetSupportedError
+
+__all__ = ["JobClient", "JobControl"]
+
+_SAVEPOINTS = "Savepoints come with checkpointing, in a later version."
+
+
+class JobControl(Protocol):
+    """What a running job offers to its client; the job master implements it."""
+
+    @property
+    def job_id(self) -> JobID: ...
+
+    def status(self) -> JobStatus: ...
+
+    def cancel(self) -> Future[None]: ...
+
+    def result(self) -> Future[JobExecutionResult]: ...
+
+    def accumulators(self) -> dict[str, Any]: ...
+
+    def metrics(self) -> dict[str, Any]: ...
+
+
+class JobClient:
+    """Watch and steer one job."""
+
+    def __init__(self, control: JobControl) -> None:
+        self._control = control
+
+    def get_job_id(self) -> JobID:
+        return self._control.job_id
+
+    def get_job_status(self) -> CompletableFuture[JobStatus]:
+        return CompletableFuture.completed(self._control.status())
+
+    def cancel(self) -> CompletableFuture[None]:
+        """Cancel the job; the future ends when the job has ended."""
+        return CompletableFuture(self._control.cancel())
+
+    def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
+        """The future ends with the job, and raises what made it fail."""
+        return CompletableFuture(self._control.result())
+
+    def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
+        """The accumulators as of now."""
+        return CompletableFuture.completed(self._control.accumulators())
+
+    def get_metrics(self) -> dict[str, Any]:
+        """The metrics of the user's functions as of now (beyond PyFlink)."""
+        return self._control.metrics()
+
+    def stop_with_savepoint(
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+    ) -> CompletableFuture[str]:
+        raise NotYetSupportedError("JobClient.stop_with_savepoint", _SAVEPOINTS)
+
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        raise NotYetSupportedError("JobClient.trigger_savepoint", _SAVEPOINTS)

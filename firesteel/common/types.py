@@ -1,0 +1,196 @@
+"""Row and RowKind, with PyFlink's behavior."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from typing import Any
+
+__all__ = ["Row", "RowKind"]
+
+
+class RowKind(Enum):
+    """What a row says about a changing table."""
+
+    INSERT = 0
+    UPDATE_BEFORE = 1
+    UPDATE_AFTER = 2
+    DELETE = 3
+
+    def __str__(self) -> str:
+        return _SHORT_KINDS[self.value]
+
+
+_SHORT_KINDS = ("+I", "-U", "+U", "-D")
+_INSERT = RowKind.INSERT
+
+
+def new_row(values: list[Any], field_names: list[str] | None, row_kind: RowKind = _INSERT) -> Row:
+    """Build a row around ``values`` without copying them; for the runtime."""
+    row = _new(Row)
+    row._values = values
+    row._fields = field_names
+    row._row_kind = row_kind
+    return row
+
+
+def new_rows(
+    value_lists: Iterable[list[Any]], field_names: list[str] | None, row_kinds: Iterable[RowKind]
+) -> list[Row]:
+    """Build many rows as ``new_row`` does; a loop of its own saves a call per row."""
+    rows = []
+    for values, row_kind in zip(value_lists, row_kinds, strict=False):
+        row = _new(Row)
+        row._values = values
+        row._fields = field_names
+        row._row_kind = row_kind
+        rows.append(row)
+    return rows
+
+
+def _create_row(
+    fields: Sequence[Any] | None, values: Sequence[Any], row_kind: RowKind | None = None
+) -> Row:
+    names = None if fields is None else list(fields)
+    return new_row(list(values), names, row_kind or _INSERT)
+
+
+class Row:
+    """A fixed-length sequence of values, with optional field names and a row kind.
+
+    >>> row = Row(name="Alice", age=11)
+    >>> row
+    Row(name='Alice', age=11)
+    >>> row.name, row["age"], row[0]
+    ('Alice', 11, 'Alice')
+    >>> Person = Row("name", "age")
+    >>> Person("Bob", 12).as_dict()
+    {'name': 'Bob', 'age': 12}
+    """
+
+    __slots__ = ("_fields", "_row_kind", "_values")
+
+    _fields: list[str] | None
+    _row_kind: RowKind
+    _values: list[Any]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if args and kwargs:
+            raise ValueError("A Row takes either positional or named values, not both.")
+        if kwargs:
+            self._fields = list(kwargs)
+            self._values = list(kwargs.values())
+        else:
+            self._fields = None
+            self._values = list(args)
+        self._row_kind = _INSERT
+
+    @staticmethod
+    def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
+        """Create a row of the given kind."""
+        row = Row(*args, **kwargs)
+        row._row_kind = row_kind
+        return row
+
+    def as_dict(self, recursive: bool = False) -> dict[str, Any]:
+        """Return the named fields as a dict; ``recursive`` also turns nested rows."""
+        if self._fields is None:
+            raise TypeError("A Row without field names cannot become a dict.")
+        values = map(_plain, self._values) if recursive else self._values
+        return dict(zip(self._fields, values, strict=False))
+
+    def get_row_kind(self) -> RowKind:
+        return self._row_kind
+
+    def set_row_kind(self, row_kind: RowKind) -> None:
+        self._row_kind = row_kind
+
+    def set_field_names(self, field_names: list[str]) -> None:
+        self._fields = field_names
+
+    def get_fields_by_names(self, names: list[str]) -> list[Any]:
+        """Return the values in the order of ``names``; a row without names keeps its own order."""
+        fields = self._fields
+        if fields is None or names == fields:
+            return self._values
+        missing = [name for name in names if name not in fields]
+        if missing:
+            raise ValueError(f"The row has no field {', '.join(missing)}; it has {fields}.")
+        return [self._values[fields.index(name)] for name in names]
+
+    def __contains__(self, item: object) -> bool:
+        return item in (self._values if self._fields is None else self._fields)
+
+    def __call__(self, *args: Any) -> Row:
+        """Use this row's values as field names for a new row."""
+        if len(args) > len(self._values):
+            raise ValueError(f"{self!r} names {len(self)} fields, but got {len(args)} values.")
+        return _create_row(self._values, args, self._row_kind)
+
+    def __getitem__(self, item: Any) -> Any:
+        try:
+            return self._values[item]
+        except TypeError:
+            return self._values[self._index_of(item)]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        try:
+            self._values[key] = value
+        except TypeError:
+            if isinstance(key, slice):
+                raise
+            self._values[self._index_of(key)] = value
+
+    def _index_of(self, name: object) -> int:
+        if self._fields is None:
+            raise KeyError(name)
+        # PyFlink raises ValueError for an unknown name, and list.index does the same.
+        return self._fields.index(name)  # type: ignore[arg-type]  # any key may be asked for
+
+    def __getattr__(self, item: str) -> Any:
+        # Only called when normal lookup fails; pickle and copy probe dunder names before
+        # the slots are set.
+        if item.startswith("_") or self._fields is None or item not in self._fields:
+            raise AttributeError(item)
+        return self._values[self._fields.index(item)]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _create_row, (self._fields, tuple(self._values), self._row_kind)
+
+    def __repr__(self) -> str:
+        if self._fields is None:
+            return f"<Row({', '.join(map(repr, self._values))})>"
+        pairs = zip(self._fields, self._values, strict=False)
+        return f"Row({', '.join(f'{name}={value!r}' for name, value in pairs)})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Row) or self._row_kind is not other._row_kind:
+            return False
+        if self._fields == other._fields:
+            return self._values == other._values
+        if self._fields is None or other._fields is None:
+            return False
+        # The order of named fields does not matter.
+        return sorted(self._fields) == sorted(other._fields) and self.as_dict() == other.as_dict()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._values))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+_new = Row.__new__
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Row):
+        return value.as_dict(True)
+    if isinstance(value, list):
+        return [_plain(element) for element in value]
+    if isinstance(value, dict):
+        return {key: _plain(element) for key, element in value.items()}
+    return value

@@ -1,0 +1,174 @@
+"""How timestamps are assigned and watermarks generated: the description only.
+
+The runtime reads the fields of WatermarkStrategy and builds generators from them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from firesteel.common.time import Duration
+
+__all__ = [
+    "BoundedOutOfOrderness",
+    "CustomGenerator",
+    "MonotonousTimestamps",
+    "NoWatermarks",
+    "TimestampAssigner",
+    "WatermarkAlignment",
+    "WatermarkGenerator",
+    "WatermarkOutput",
+    "WatermarkStrategy",
+]
+
+
+class TimestampAssigner(ABC):
+    """Takes an event's time from the event."""
+
+    @abstractmethod
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        """Return the event time of ``value`` in milliseconds since 1970-01-01 UTC.
+
+        ``record_timestamp`` is the one it has so far, or the smallest long if it has none.
+        """
+
+
+class WatermarkOutput(Protocol):
+    """Where a generator sends its watermarks."""
+
+    def emit_watermark(self, timestamp: int) -> None:
+        """Declare that no event at or before ``timestamp`` is still to come."""
+
+    def mark_idle(self) -> None:
+        """Let others not wait for this output."""
+
+    def mark_active(self) -> None:
+        """Take part again."""
+
+
+class WatermarkGenerator(ABC):
+    """Derive from it to generate watermarks your own way (beyond PyFlink)."""
+
+    @abstractmethod
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+        """See one event; a punctuated generator emits here."""
+
+    @abstractmethod
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Called on the auto-watermark interval; a periodic generator emits here."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoWatermarks:
+    """No watermarks at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class MonotonousTimestamps:
+    """Timestamps never go back: the watermark follows the newest one."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedOutOfOrderness:
+    """Events are late by at most ``max_out_of_orderness``."""
+
+    max_out_of_orderness: Duration
+
+
+@dataclass(frozen=True, slots=True)
+class CustomGenerator:
+    """One generator of the user's per subtask or split."""
+
+    supplier: Callable[[], WatermarkGenerator]
+
+
+@dataclass(frozen=True, slots=True)
+class WatermarkAlignment:
+    """Sources of a group wait for each other."""
+
+    watermark_group: str
+    max_allowed_watermark_drift: Duration
+    update_interval: Duration = Duration.of_millis(1000)  # noqa: RUF009  # immutable
+
+
+@dataclass(slots=True)
+class WatermarkStrategy:
+    """What a program says about event time.
+
+    >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(20))
+    >>> strategy.with_idleness(Duration.of_minutes(1)).idle_timeout
+    Duration.of_millis(60000)
+    """
+
+    generator: NoWatermarks | MonotonousTimestamps | BoundedOutOfOrderness | CustomGenerator
+    timestamp_assigner: TimestampAssigner | None = None
+    idle_timeout: Duration | None = None
+    alignment: WatermarkAlignment | None = None
+
+    @staticmethod
+    def for_monotonous_timestamps() -> WatermarkStrategy:
+        """For timestamps that only ascend."""
+        return WatermarkStrategy(MonotonousTimestamps())
+
+    @staticmethod
+    def for_bounded_out_of_orderness(max_out_of_orderness: Duration) -> WatermarkStrategy:
+        """For events that are late by at most the given time."""
+        if max_out_of_orderness < Duration(0):
+            raise ValueError("The bound of out-of-orderness must not be negative.")
+        return WatermarkStrategy(BoundedOutOfOrderness(max_out_of_orderness))
+
+    @staticmethod
+    def for_generator(supplier: Callable[[], WatermarkGenerator]) -> WatermarkStrategy:
+        """For generators of your own; ``supplier`` makes one for each subtask or split."""
+        return WatermarkStrategy(CustomGenerator(supplier))
+
+    @staticmethod
+    def no_watermarks() -> WatermarkStrategy:
+        """For programs that only use processing time."""
+        return WatermarkStrategy(NoWatermarks())
+
+    def with_timestamp_assigner(
+        self, timestamp_assigner: TimestampAssigner | Callable[[Any, int], int]
+    ) -> WatermarkStrategy:
+        """Take timestamps from the events. A plain function will do, too.
+
+        As in PyFlink this changes the strategy itself, and programs rely on that.
+        """
+        if not isinstance(timestamp_assigner, TimestampAssigner):
+            if not callable(timestamp_assigner):
+                raise TypeError("A timestamp assigner is a TimestampAssigner or a function.")
+            timestamp_assigner = FunctionTimestampAssigner(timestamp_assigner)
+        self.timestamp_assigner = timestamp_assigner
+        return self
+
+    def with_idleness(self, idle_timeout: Duration) -> WatermarkStrategy:
+        """Return a strategy that no longer waits for inputs that are silent this long."""
+        if idle_timeout <= Duration(0):
+            raise ValueError("The idle timeout must be longer than zero.")
+        return replace(self, idle_timeout=idle_timeout)
+
+    def with_watermark_alignment(
+        self,
+        watermark_group: str,
+        max_allowed_watermark_drift: Duration,
+        update_interval: Duration | None = None,
+    ) -> WatermarkStrategy:
+        """Return a strategy whose sources pause when they run ahead of their group."""
+        interval = update_interval or Duration.of_millis(1000)
+        return replace(
+            self,
+            alignment=WatermarkAlignment(watermark_group, max_allowed_watermark_drift, interval),
+        )
+
+
+class FunctionTimestampAssigner(TimestampAssigner):
+    """Makes a TimestampAssigner of a function."""
+
+    def __init__(self, function: Callable[[Any, int], int]) -> None:
+        self._function = function
+
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return self._function(value, record_timestamp)

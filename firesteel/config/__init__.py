@@ -1,0 +1,7 @@
+"""Settings: each is declared once in options.py. Reading files is in loader.py."""
+
+from firesteel.config.check import check_keys
+from firesteel.config.option import Option
+from firesteel.config.options import ALL_OPTIONS
+
+__all__ = ["ALL_OPTIONS", "Option", "check_keys"]

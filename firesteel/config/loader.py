@@ -1,0 +1,87 @@
+"""Read config.yaml, Flink's configuration file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from firesteel.common.configuration import Configuration
+from firesteel.config.check import check_keys
+from firesteel.config.options import ALL_OPTIONS
+from firesteel.config.values import MAP, format_value
+from firesteel.errors import ConfigurationError
+
+__all__ = ["CONF_DIR_VARIABLES", "find_config_file", "load_configuration", "read_config_file"]
+
+CONF_DIR_VARIABLES = ("FIRESTEEL_CONF_DIR", "FLINK_CONF_DIR")
+_FILE_NAME = "config.yaml"
+# Their nested entries are the value, not further keys.
+_MAP_KEYS = frozenset(option.key for option in ALL_OPTIONS if option.type is MAP)
+
+
+def load_configuration(
+    overrides: Configuration | None = None,
+    path: str | os.PathLike[str] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Configuration:
+    """Return the file's settings with ``overrides`` on top: what code says wins.
+
+    Without ``path`` the file is looked for in the directories that FIRESTEEL_CONF_DIR and
+    FLINK_CONF_DIR name; without one, only ``overrides`` count. All keys are checked.
+    """
+    file = Path(path) if path is not None else find_config_file(environ)
+    configuration = read_config_file(file) if file is not None else Configuration()
+    if overrides is not None:
+        _drop_what_is_overridden(configuration, overrides)
+        configuration.add_all(overrides)
+    check_keys(configuration.key_set())
+    return configuration
+
+
+def _drop_what_is_overridden(configuration: Configuration, overrides: Configuration) -> None:
+    """Remove a setting under all of its keys, or an older key in code would lose to the file."""
+    for option in ALL_OPTIONS:
+        if overrides.contains(option):
+            for key in (option.key, *option.deprecated_keys):
+                configuration.remove_config(key)
+
+
+def find_config_file(environ: Mapping[str, str] | None = None) -> Path | None:
+    """Return the first config.yaml of the directories that the environment names."""
+    variables = os.environ if environ is None else environ
+    for variable in CONF_DIR_VARIABLES:
+        directory = variables.get(variable)
+        if directory and (Path(directory) / _FILE_NAME).is_file():
+            return Path(directory) / _FILE_NAME
+    return None
+
+
+def read_config_file(path: str | os.PathLike[str]) -> Configuration:
+    """Read one file, whose keys may be nested or written with dots."""
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"Cannot read {path}: {error.strerror}.") from error
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"{path} is not YAML: {error}") from error
+    if content is None:
+        return Configuration()
+    if not isinstance(content, dict):
+        raise ConfigurationError(f"{path} must hold keys and values.")
+    configuration = Configuration()
+    for key, value in _flatten(content, ""):
+        configuration.set_string(key, format_value(value))
+    return configuration
+
+
+def _flatten(content: Mapping[Any, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for name, value in content.items():
+        key = f"{prefix}{name}"
+        if isinstance(value, dict) and key not in _MAP_KEYS:
+            yield from _flatten(value, f"{key}.")
+        elif value is not None:  # a key without value is not set
+            yield key, value

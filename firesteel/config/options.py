@@ -1,0 +1,477 @@
+"""All settings that Firesteel declares: Flink's keys, and its own under ``firesteel.``.
+
+Options with ``is_used=False`` belong to features that are still to come; they are checked and
+accepted with a note.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from firesteel.config.option import Option
+from firesteel.config.values import (
+    BOOLEAN,
+    DOUBLE,
+    DURATION,
+    INT,
+    LIST,
+    LOG_LEVEL,
+    MAP,
+    MEMORY_SIZE,
+    STRING,
+    choice,
+)
+
+_INFINITE = 2**31 - 1
+
+# --- Firesteel's own -------------------------------------------------------------------------
+
+SPARK_MASTER: Option[str | None] = Option(
+    "firesteel.spark.master",
+    STRING,
+    None,
+    "Spark's master, for example local[4] or spark://host:7077. Without it: the running Spark "
+    "session, or all cores of this machine.",
+)
+SLOT_HOST: Option[str] = Option(
+    "firesteel.slot-host",
+    choice("resident", "in-worker"),
+    "resident",
+    "Where slots live: in a resident process that keeps functions open and state hot, or inside "
+    "Spark's Python worker.",
+)
+SLOT_HOST_IDLE_TIMEOUT: Option[timedelta] = Option(
+    "firesteel.slot-host.idle-timeout",
+    DURATION,
+    timedelta(seconds=60),
+    "After this time without work a slot host ends by itself.",
+)
+EPOCH_TARGET_DURATION: Option[timedelta | None] = Option(
+    "firesteel.epoch.target-duration",
+    DURATION,
+    None,
+    "How long an epoch should take; rate control moves the read budget to get there. Without it: "
+    "derived from the buffer timeout.",
+)
+EPOCH_MAX_RECORDS: Option[int | None] = Option(
+    "firesteel.epoch.max-records",
+    INT,
+    None,
+    "The most records that one source subtask reads in an epoch. Without it: only rate control "
+    "decides.",
+)
+LOG_LEVEL_OPTION: Option[str] = Option(
+    "firesteel.log-level",
+    LOG_LEVEL,
+    "WARN",
+    "The level of Spark's and Firesteel's log on standard error.",
+)
+WORKING_DIR: Option[str | None] = Option(
+    "firesteel.working-dir",
+    STRING,
+    None,
+    "The directory for scratch files. Without it: a new one in the system's temporary directory.",
+)
+STATE_INLINE_THRESHOLD: Option[int] = Option(
+    "firesteel.state.inline-threshold",
+    MEMORY_SIZE,
+    64 * 1024,
+    "Changelog segments up to this size travel inside acks; larger ones go to checkpoint storage.",
+)
+
+# --- Flink: pipeline and execution -----------------------------------------------------------
+
+DEFAULT_PARALLELISM: Option[int] = Option(
+    "parallelism.default", INT, 1, "The parallelism of operators that set none."
+)
+PIPELINE_NAME: Option[str | None] = Option("pipeline.name", STRING, None, "The name of the job.")
+MAX_PARALLELISM: Option[int] = Option(
+    "pipeline.max-parallelism",
+    INT,
+    -1,
+    "The number of key groups, which bounds later rescaling; -1 derives it from the parallelism.",
+)
+AUTO_WATERMARK_INTERVAL: Option[timedelta] = Option(
+    "pipeline.auto-watermark-interval",
+    DURATION,
+    timedelta(milliseconds=200),
+    "How often periodic watermark generators are asked.",
+)
+OBJECT_REUSE: Option[bool] = Option(
+    "pipeline.object-reuse",
+    BOOLEAN,
+    False,
+    "Whether chained operators may see the very object that the one before them emitted.",
+)
+OPERATOR_CHAINING: Option[bool] = Option(
+    "pipeline.operator-chaining.enabled",
+    BOOLEAN,
+    True,
+    "Whether operators that need no exchange between them run as one.",
+    deprecated_keys=("pipeline.operator-chaining",),
+)
+AUTO_GENERATE_UIDS: Option[bool] = Option(
+    "pipeline.auto-generate-uids",
+    BOOLEAN,
+    True,
+    "If false, every operator must have a uid set by the program.",
+)
+GLOBAL_JOB_PARAMETERS: Option[dict[str, str]] = Option(
+    "pipeline.global-job-parameters",
+    MAP,
+    {},
+    "Parameters that every function can read through its runtime context.",
+)
+RUNTIME_MODE: Option[str] = Option(
+    "execution.runtime-mode",
+    choice("STREAMING", "BATCH", "AUTOMATIC"),
+    "STREAMING",
+    "Whether the job runs epoch by epoch or as one batch; AUTOMATIC decides by its sources.",
+)
+BUFFER_TIMEOUT: Option[timedelta] = Option(
+    "execution.buffer-timeout.interval",
+    DURATION,
+    timedelta(milliseconds=100),
+    "The longest time that a record waits in a buffer; 0 ms sends each record on at once.",
+    deprecated_keys=("execution.buffer-timeout",),
+)
+BUFFER_TIMEOUT_ENABLED: Option[bool] = Option(
+    "execution.buffer-timeout.enabled",
+    BOOLEAN,
+    True,
+    "If false, buffers are sent on only when they are full or the epoch ends.",
+)
+
+# --- Flink: not in use yet -------------------------------------------------------------------
+
+ATTACHED: Option[bool] = Option(
+    "execution.attached", BOOLEAN, False, "Whether the client waits for the job.", is_used=False
+)
+TARGET: Option[str | None] = Option(
+    "execution.target", STRING, None, "Where to deploy.", is_used=False
+)
+PIPELINE_JARS: Option[list[str] | None] = Option(
+    "pipeline.jars", LIST, None, "Java archives of the job.", is_used=False
+)
+CLOSURE_CLEANER: Option[str] = Option(
+    "pipeline.closure-cleaner-level",
+    choice("NONE", "TOP_LEVEL", "RECURSIVE"),
+    "RECURSIVE",
+    "How far Flink cleans Java closures.",
+    is_used=False,
+)
+GENERIC_TYPES: Option[bool] = Option(
+    "pipeline.generic-types", BOOLEAN, True, "Whether untyped streams are allowed.", is_used=False
+)
+CANCELLATION_INTERVAL: Option[timedelta] = Option(
+    "task.cancellation.interval",
+    DURATION,
+    timedelta(seconds=30),
+    "The time between two attempts to cancel a task.",
+    is_used=False,
+)
+CANCELLATION_TIMEOUT: Option[timedelta] = Option(
+    "task.cancellation.timeout",
+    DURATION,
+    timedelta(seconds=180),
+    "After this time a task that does not cancel is fatal.",
+    is_used=False,
+)
+LATENCY_INTERVAL: Option[timedelta] = Option(
+    "metrics.latency.interval",
+    DURATION,
+    timedelta(0),
+    "How often latency marks are sent; 0 ms means never.",
+    is_used=False,
+)
+TASK_SLOTS: Option[int] = Option(
+    "taskmanager.numberOfTaskSlots", INT, 1, "Slots of a task manager.", is_used=False
+)
+HEARTBEAT_TIMEOUT: Option[timedelta] = Option(
+    "heartbeat.timeout", DURATION, timedelta(seconds=50), "When a worker is lost.", is_used=False
+)
+STATE_BACKEND: Option[str] = Option(
+    "state.backend.type",
+    STRING,
+    "hashmap",
+    "Where state lives: hashmap or rocksdb.",
+    deprecated_keys=("state.backend",),
+    is_used=False,
+)
+STATE_LATENCY_TRACKING: Option[bool] = Option(
+    "state.latency-track.keyed-state-enabled",
+    BOOLEAN,
+    False,
+    "Whether state access is timed.",
+    is_used=False,
+)
+
+# Checkpoints
+
+_CP = "execution.checkpointing."
+CHECKPOINTING_INTERVAL: Option[timedelta | None] = Option(
+    _CP + "interval", DURATION, None, "The time between two checkpoints.", is_used=False
+)
+CHECKPOINTING_MODE: Option[str] = Option(
+    _CP + "mode",
+    choice("EXACTLY_ONCE", "AT_LEAST_ONCE"),
+    "EXACTLY_ONCE",
+    "The guarantee of a checkpoint.",
+    is_used=False,
+)
+CHECKPOINTING_TIMEOUT: Option[timedelta] = Option(
+    _CP + "timeout",
+    DURATION,
+    timedelta(minutes=10),
+    "A checkpoint that takes longer is dropped.",
+    is_used=False,
+)
+CHECKPOINTING_MIN_PAUSE: Option[timedelta] = Option(
+    _CP + "min-pause", DURATION, timedelta(0), "The pause between checkpoints.", is_used=False
+)
+MAX_CONCURRENT_CHECKPOINTS: Option[int] = Option(
+    _CP + "max-concurrent-checkpoints", INT, 1, "Checkpoints under way at once.", is_used=False
+)
+TOLERABLE_FAILED_CHECKPOINTS: Option[int] = Option(
+    _CP + "tolerable-failed-checkpoints",
+    INT,
+    0,
+    "How many checkpoints may fail in a row.",
+    is_used=False,
+)
+RETAINED_CHECKPOINTS: Option[int] = Option(
+    _CP + "num-retained", INT, 1, "How many checkpoints are kept.", is_used=False
+)
+CHECKPOINT_DIR: Option[str | None] = Option(
+    _CP + "dir",
+    STRING,
+    None,
+    "Where checkpoints are written.",
+    deprecated_keys=("state.checkpoints.dir",),
+    is_used=False,
+)
+SAVEPOINT_DIR: Option[str | None] = Option(
+    _CP + "savepoint-dir",
+    STRING,
+    None,
+    "Where savepoints are written.",
+    deprecated_keys=("state.savepoints.dir",),
+    is_used=False,
+)
+CHECKPOINT_STORAGE: Option[str | None] = Option(
+    _CP + "storage", STRING, None, "jobmanager or filesystem.", is_used=False
+)
+INCREMENTAL_CHECKPOINTS: Option[bool] = Option(
+    _CP + "incremental", BOOLEAN, False, "Whether only changes are written.", is_used=False
+)
+EXTERNALIZED_RETENTION: Option[str] = Option(
+    _CP + "externalized-checkpoint-retention",
+    choice("NO_EXTERNALIZED_CHECKPOINTS", "DELETE_ON_CANCELLATION", "RETAIN_ON_CANCELLATION"),
+    "NO_EXTERNALIZED_CHECKPOINTS",
+    "What remains of a canceled job.",
+    is_used=False,
+)
+UNALIGNED_CHECKPOINTS: Option[bool] = Option(
+    _CP + "unaligned.enabled", BOOLEAN, False, "Whether barriers overtake data.", is_used=False
+)
+ALIGNED_TIMEOUT: Option[timedelta] = Option(
+    _CP + "aligned-checkpoint-timeout",
+    DURATION,
+    timedelta(0),
+    "When an aligned checkpoint becomes unaligned.",
+    is_used=False,
+)
+CHECKPOINTS_AFTER_FINISH: Option[bool] = Option(
+    _CP + "checkpoints-after-tasks-finish",
+    BOOLEAN,
+    True,
+    "Whether checkpoints go on when some tasks are done.",
+    is_used=False,
+)
+SNAPSHOT_COMPRESSION: Option[bool] = Option(
+    _CP + "snapshot-compression",
+    BOOLEAN,
+    False,
+    "Whether snapshots are compressed.",
+    deprecated_keys=("execution.snapshot-compression",),
+    is_used=False,
+)
+INTERVAL_DURING_BACKLOG: Option[timedelta | None] = Option(
+    _CP + "interval-during-backlog",
+    DURATION,
+    None,
+    "The interval while a source catches up.",
+    is_used=False,
+)
+LOCAL_BACKUP: Option[bool] = Option(
+    _CP + "local-backup.enabled", BOOLEAN, False, "A copy on local disk.", is_used=False
+)
+
+# Recovery
+
+_SR = "execution.state-recovery."
+RECOVERY_PATH: Option[str | None] = Option(
+    _SR + "path",
+    STRING,
+    None,
+    "The savepoint or checkpoint to start from.",
+    deprecated_keys=("execution.savepoint.path",),
+    is_used=False,
+)
+IGNORE_UNCLAIMED_STATE: Option[bool] = Option(
+    _SR + "ignore-unclaimed-state",
+    BOOLEAN,
+    False,
+    "Whether state without an operator is left behind.",
+    is_used=False,
+)
+CLAIM_MODE: Option[str] = Option(
+    _SR + "claim-mode",
+    choice("CLAIM", "NO_CLAIM", "LEGACY"),
+    "NO_CLAIM",
+    "Who owns the restored checkpoint.",
+    is_used=False,
+)
+RECOVERY_FROM_LOCAL: Option[bool] = Option(
+    _SR + "from-local", BOOLEAN, False, "Whether local copies are used.", is_used=False
+)
+
+_RS = "restart-strategy."
+RESTART_STRATEGY: Option[str | None] = Option(
+    _RS + "type",
+    choice("none", "disable", "off", "fixed-delay", "failure-rate", "exponential-delay"),
+    None,
+    "What happens when a job fails.",
+    deprecated_keys=("restart-strategy",),
+    is_used=False,
+)
+FIXED_DELAY_ATTEMPTS: Option[int] = Option(
+    _RS + "fixed-delay.attempts", INT, 1, "How often to restart.", is_used=False
+)
+FIXED_DELAY_DELAY: Option[timedelta] = Option(
+    _RS + "fixed-delay.delay", DURATION, timedelta(seconds=1), "The pause.", is_used=False
+)
+FAILURE_RATE_MAX: Option[int] = Option(
+    _RS + "failure-rate.max-failures-per-interval", INT, 1, "Failures allowed.", is_used=False
+)
+FAILURE_RATE_INTERVAL: Option[timedelta] = Option(
+    _RS + "failure-rate.failure-rate-interval",
+    DURATION,
+    timedelta(minutes=1),
+    "The time in which failures are counted.",
+    is_used=False,
+)
+FAILURE_RATE_DELAY: Option[timedelta] = Option(
+    _RS + "failure-rate.delay", DURATION, timedelta(seconds=1), "The pause.", is_used=False
+)
+EXPONENTIAL_INITIAL: Option[timedelta] = Option(
+    _RS + "exponential-delay.initial-backoff",
+    DURATION,
+    timedelta(seconds=1),
+    "The first pause.",
+    is_used=False,
+)
+EXPONENTIAL_MAX: Option[timedelta] = Option(
+    _RS + "exponential-delay.max-backoff",
+    DURATION,
+    timedelta(minutes=1),
+    "The longest pause.",
+    is_used=False,
+)
+EXPONENTIAL_MULTIPLIER: Option[float] = Option(
+    _RS + "exponential-delay.backoff-multiplier", DOUBLE, 1.5, "The growth.", is_used=False
+)
+EXPONENTIAL_JITTER: Option[float] = Option(
+    _RS + "exponential-delay.jitter-factor", DOUBLE, 0.1, "The spread.", is_used=False
+)
+EXPONENTIAL_RESET: Option[timedelta] = Option(
+    _RS + "exponential-delay.reset-backoff-threshold",
+    DURATION,
+    timedelta(hours=1),
+    "After this time without failure the pause starts over.",
+    is_used=False,
+)
+EXPONENTIAL_ATTEMPTS: Option[int] = Option(
+    _RS + "exponential-delay.attempts-before-reset-backoff",
+    INT,
+    _INFINITE,
+    "How often to restart before the pause has started over.",
+    is_used=False,
+)
+
+# Python
+
+PYTHON_EXECUTABLE: Option[str] = Option(
+    "python.executable", STRING, "python", "The interpreter of the workers.", is_used=False
+)
+PYTHON_FILES: Option[str | None] = Option(
+    "python.files", STRING, None, "Files for the workers' path.", is_used=False
+)
+PYTHON_REQUIREMENTS: Option[str | None] = Option(
+    "python.requirements", STRING, None, "A requirements file.", is_used=False
+)
+PYTHON_ARCHIVES: Option[str | None] = Option(
+    "python.archives", STRING, None, "Archives to unpack for the workers.", is_used=False
+)
+BUNDLE_SIZE: Option[int] = Option(
+    "python.fn-execution.bundle.size", INT, 1000, "Records of a bundle.", is_used=False
+)
+BUNDLE_TIME: Option[timedelta] = Option(
+    "python.fn-execution.bundle.time",
+    DURATION,
+    timedelta(milliseconds=1000),
+    "The time of a bundle.",
+    is_used=False,
+)
+PYTHON_METRICS: Option[bool] = Option(
+    "python.metric.enabled", BOOLEAN, True, "Whether functions have metrics.", is_used=False
+)
+PYTHON_PROFILE: Option[bool] = Option(
+    "python.profile.enabled", BOOLEAN, False, "Whether workers are profiled.", is_used=False
+)
+
+# Dashboard
+
+REST_PORT: Option[int] = Option("rest.port", INT, 8081, "The port of REST.", is_used=False)
+REST_BIND_PORT: Option[str] = Option(
+    "rest.bind-port", STRING, "8081", "The port or ports to bind.", is_used=False
+)
+REST_ADDRESS: Option[str | None] = Option(
+    "rest.address", STRING, None, "The address that clients use.", is_used=False
+)
+WEB_REFRESH: Option[timedelta] = Option(
+    "web.refresh-interval",
+    DURATION,
+    timedelta(seconds=3),
+    "How often the dashboard asks.",
+    is_used=False,
+)
+WEB_CHECKPOINT_HISTORY: Option[int] = Option(
+    "web.checkpoints.history", INT, 10, "Checkpoints shown.", is_used=False
+)
+WEB_EXCEPTION_HISTORY: Option[int] = Option(
+    "web.exception-history-size", INT, 16, "Exceptions shown.", is_used=False
+)
+WEB_CANCEL: Option[bool] = Option(
+    "web.cancel.enable", BOOLEAN, True, "Whether jobs can be canceled there.", is_used=False
+)
+WEB_SUBMIT: Option[bool] = Option(
+    "web.submit.enable", BOOLEAN, True, "Whether jobs can be submitted there.", is_used=False
+)
+METRICS_REPORTERS: Option[str | None] = Option(
+    "metrics.reporters", STRING, None, "The names of the reporters.", is_used=False
+)
+METRICS_FETCHER: Option[timedelta] = Option(
+    "metrics.fetcher.update-interval",
+    DURATION,
+    timedelta(seconds=10),
+    "How often the dashboard's figures are renewed.",
+    is_used=False,
+)
+HISTORY_ARCHIVE: Option[str | None] = Option(
+    "historyserver.archive.fs.dir", STRING, None, "Where ended jobs are kept.", is_used=False
+)
+
+ALL_OPTIONS: tuple[Option[object], ...] = tuple(
+    value for value in list(globals().values()) if isinstance(value, Option)
+)

@@ -1,0 +1,33 @@
+"""Files: FileSource reads lines of text, FileSink writes part files."""
+
+from firesteel.datastream.connectors.file_system.bucket_assigner import BucketAssigner
+from firesteel.datastream.connectors.file_system.file_sink import FileSink
+from firesteel.datastream.connectors.file_system.file_source import (
+    FileEnumeratorProvider,
+    FileSource,
+    FileSourceBuilder,
+    FileSplitAssignerProvider,
+)
+from firesteel.datastream.connectors.file_system.output_file_config import OutputFileConfig
+from firesteel.datastream.connectors.file_system.rolling_policy import (
+    DefaultRollingPolicy,
+    OnCheckpointRollingPolicy,
+    PartFileInfo,
+    RollingPolicy,
+)
+from firesteel.datastream.connectors.file_system.stream_format import StreamFormat
+
+__all__ = [
+    "BucketAssigner",
+    "DefaultRollingPolicy",
+    "FileEnumeratorProvider",
+    "FileSink",
+    "FileSource",
+    "FileSourceBuilder",
+    "FileSplitAssignerProvider",
+    "OnCheckpointRollingPolicy",
+    "OutputFileConfig",
+    "PartFileInfo",
+    "RollingPolicy",
+    "StreamFormat",
+]

@@ -1,0 +1,108 @@
+"""Java's date and time patterns (DateTimeFormatter), as far as bucket names need them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+__all__ = ["DatePattern", "time_zone"]
+
+_TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|([^A-Za-z']+)")
+_OFFSET = re.compile(r"^(?:GMT|UTC|UT)?([+-])(\d{1,2})(?::?(\d{2}))?$")
+_MONTHS = [
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+]
+_DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+
+_NUMBERS: dict[str, Callable[[datetime], int]] = {
+    "y": lambda time: time.year,
+    "u": lambda time: time.year,
+    "M": lambda time: time.month,
+    "L": lambda time: time.month,
+    "d": lambda time: time.day,
+    "D": lambda time: time.timetuple().tm_yday,
+    "H": lambda time: time.hour,
+    "k": lambda time: time.hour or 24,
+    "K": lambda time: time.hour % 12,
+    "h": lambda time: time.hour % 12 or 12,
+    "m": lambda time: time.minute,
+    "s": lambda time: time.second,
+}
+
+
+class DatePattern:
+    """Formats a time as Java does with the same pattern, in English.
+
+    >>> DatePattern("yyyy-MM-dd--HH").format(datetime(2024, 3, 9, 7, 5))
+    '2024-03-09--07'
+    >>> DatePattern("'dt='yyyyMMdd/'hour='HH").format(datetime(2024, 3, 9, 7, 5))
+    'dt=20240309/hour=07'
+    """
+
+    def __init__(self, pattern: str) -> None:
+        self._parts: list[Callable[[datetime], str]] = []
+        end = 0
+        for token in _TOKEN.finditer(pattern):
+            if token.start() != end:
+                break
+            end = token.end()
+            self._parts.append(_part(pattern, token))
+        if end != len(pattern):
+            raise ValueError(f"The date pattern {pattern!r} has a quote that is not closed")
+
+    def format(self, time: datetime) -> str:
+        return "".join(part(time) for part in self._parts)
+
+
+def time_zone(timezone_id: str | None) -> tzinfo | None:
+    """The zone of Java's ``ZoneId.of``: a region, an offset, or ``GMT+2``. None: the system's."""
+    if timezone_id is None:
+        return None
+    if timezone_id in {"Z", "UTC", "GMT", "UT"}:
+        return UTC
+    offset = _OFFSET.match(timezone_id)
+    if offset:
+        sign = -1 if offset[1] == "-" else 1
+        return timezone(sign * timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0)))
+    try:
+        return ZoneInfo(timezone_id)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise ValueError(
+            f"Unknown time zone {timezone_id!r}: use a name such as 'Europe/Berlin' or 'GMT-08:00'"
+        ) from None
+
+
+def _part(pattern: str, token: re.Match[str]) -> Callable[[datetime], str]:
+    text = token[0]
+    letter = token[2]
+    if letter is None:
+        literal = text if token[1] is None else (token[1].replace("''", "'") or "'")
+        return lambda time: literal
+    width = len(text)
+    if letter in "yu" and width == 2:
+        return lambda time: f"{time.year % 100:02}"
+    if letter in "ML" and width >= 3:
+        return _name(_MONTHS, lambda time: time.month - 1, width)
+    if letter == "E":
+        return _name(_DAYS, datetime.weekday, width)
+    if letter == "a":
+        return lambda time: "AM" if time.hour < 12 else "PM"
+    if letter == "S":
+        return lambda time: f"{time.microsecond:06}".ljust(width, "0")[:width]
+    number = _NUMBERS.get(letter)
+    if number is None:
+        raise ValueError(
+            f"The letter {letter!r} in the date pattern {pattern!r} is not supported; text "
+            "belongs between single quotes"
+        )
+    return lambda time: f"{number(time):0{width}}"
+
+
+def _name(
+    names: list[str], index: Callable[[datetime], int], width: int
+) -> Callable[[datetime], str]:
+    length = {4: None, 5: 1}.get(width, 3)
+    return lambda time: names[index(time)][:length]

@@ -1,0 +1,48 @@
+"""Finishes part files: a rename that nobody sees half done."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from firesteel.datastream.connectors.base import Committer
+from firesteel.datastream.connectors.file_system.part_file import PartFileMissingError
+
+__all__ = ["FileCommitter"]
+
+
+class FileCommitter(Committer):
+    def commit(self, committables: Sequence[Any]) -> None:
+        directories: set[str] = set()
+        for committable in committables:
+            if committable["kind"] == "finish":
+                _finish(committable)
+                directories.add(os.path.dirname(committable["final"]))
+        for directory in directories:
+            _sync_directory(directory)
+        for committable in committables:
+            if committable["kind"] == "remove" and os.path.exists(committable["path"]):
+                os.unlink(committable["path"])
+
+
+def _finish(committable: dict[str, Any]) -> None:
+    in_progress, final, size = (committable[key] for key in ("in_progress", "final", "size"))
+    try:
+        actual = os.path.getsize(in_progress)
+    except FileNotFoundError:
+        if os.path.exists(final):
+            return  # committed before
+        raise PartFileMissingError(in_progress, size, "it is gone") from None
+    if actual != size:
+        raise PartFileMissingError(in_progress, size, f"it has {actual}")
+    os.replace(in_progress, final)
+
+
+def _sync_directory(directory: str) -> None:
+    """Make renames outlast a power failure."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

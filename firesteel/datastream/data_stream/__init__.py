@@ -1,0 +1,23 @@
+"""The streams a program is made of, one class a file, under PyFlink's import path."""
+
+from typing import TYPE_CHECKING
+
+from firesteel.datastream.data_stream.closeable_iterator import CloseableIterator
+from firesteel.datastream.data_stream.connected_streams import ConnectedStreams
+from firesteel.datastream.data_stream.data_stream import DataStream
+from firesteel.datastream.data_stream.data_stream_sink import DataStreamSink
+from firesteel.datastream.data_stream.keyed_stream import KeyedStream
+from firesteel.datastream.data_stream.split_stream import SplitStream
+from firesteel.gaps import gap_importer
+
+__all__ = [
+    "CloseableIterator",
+    "ConnectedStreams",
+    "DataStream",
+    "DataStreamSink",
+    "KeyedStream",
+    "SplitStream",
+]
+
+if not TYPE_CHECKING:  # type checkers see only what exists
+    __getattr__ = gap_importer(__name__)

@@ -1,0 +1,65 @@
+"""Where the driver puts the records of execute_and_collect, and where the user takes them from."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+__all__ = ["CollectBuffer"]
+
+_CAPACITY = 1_000_000
+
+
+class CollectBuffer:
+    """A queue between the job's thread and the user's.
+
+    A job that is ahead of its reader by more than ``capacity`` records waits in ``add``, so that
+    the driver does not grow.
+    """
+
+    def __init__(self, capacity: int = _CAPACITY) -> None:
+        self._capacity = capacity
+        self._records: deque[Any] = deque()
+        self._changed = threading.Condition()
+        self._ended = False
+        self._closed = False
+        self._error: BaseException | None = None
+
+    def add(self, records: list[Any]) -> None:
+        """Called by the job. Records that come after ``close`` are dropped."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or len(self._records) < self._capacity)
+            if self._closed:
+                return
+            self._records.extend(records)
+            self._changed.notify_all()
+
+    def end(self, error: BaseException | None = None) -> None:
+        """The job has ended. The reader gets what is left, and then the error if there is one."""
+        with self._changed:
+            self._ended = True
+            self._error = error
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """The reader wants no more."""
+        with self._changed:
+            self._closed = True
+            self._records.clear()
+            self._changed.notify_all()
+
+    def __iter__(self) -> Iterator[Any]:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._records or self._ended or self._closed)
+                if not self._records:
+                    break
+                # All that is there in one go: one lock per epoch, not per record.
+                available = list(self._records)
+                self._records.clear()
+                self._changed.notify_all()
+            yield from available
+        if self._error is not None and not self._closed:
+            raise self._error

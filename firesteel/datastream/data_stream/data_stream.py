@@ -1,0 +1,225 @@
+"""DataStream: a stream of records without a key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+from firesteel.common.typeinfo import TypeInformation
+from firesteel.datastream.data_stream.function_arguments import (
+    ProgramTypeError,
+    as_type,
+    key_selector_of,
+    partitioner_of,
+    require_function,
+)
+from firesteel.datastream.data_stream.keyed_stream import KeyedStream
+from firesteel.datastream.data_stream.operator_settings import OperatorSettings
+from firesteel.datastream.data_stream.split_stream import SplitStream
+from firesteel.datastream.data_stream.stream_base import StreamBase
+from firesteel.datastream.functions import (
+    KeySelector,
+    OutputSelector,
+    Partitioner,
+    ProcessFunction,
+)
+from firesteel.datastream.output_tag import OutputTag
+from firesteel.errors import InvalidProgramError, NotYetSupportedError, shorten
+from firesteel.graph import partitioning
+from firesteel.graph.graph_settings import check_buffer_timeout
+from firesteel.graph.operator_specs import ProcessSpec
+from firesteel.graph.parallelism import check_max_parallelism
+from firesteel.graph.partitioning import Partitioning, ShipStrategy
+from firesteel.graph.transformations import ChainingStrategy, Origin, Transformation
+
+if TYPE_CHECKING:
+    from firesteel.common.watermark_strategy import WatermarkStrategy
+
+__all__ = ["DataStream"]
+
+_WINDOWS = "windows come with event time, in a later version"
+
+
+class DataStream(StreamBase, OperatorSettings):
+    """A stream of records of one type.
+
+    Operators give new streams. Setters such as ``name`` change the operator behind this stream, so
+    they are errors where there is none: after a union, a repartitioning or a side output.
+    """
+
+    # -- operators -----------------------------------------------------------------------------
+
+    def process(
+        self, func: ProcessFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Any number of results per record, side outputs, and a context."""
+        require_function(
+            "process",
+            func,
+            ProcessFunction,
+            hint="A KeyedProcessFunction needs key_by() before process().",
+        )
+        return self._apply("PROCESS", ProcessSpec(func), as_type("process", output_type))
+
+    def key_by(
+        self,
+        key_selector: Callable[[Any], Any] | KeySelector,
+        key_type: TypeInformation | None = None,
+    ) -> KeyedStream:
+        """Send all records with the same key to the same subtask, which keeps state per key."""
+        select, functions = key_selector_of("key_by", key_selector)
+        by_key = Partitioning(
+            ShipStrategy.HASH,
+            key_selector=select,
+            key_type=as_type("key_by", key_type),
+            functions=functions,
+        )
+        return KeyedStream(self, by_key)
+
+    def split(
+        self, output_selector: Callable[[Any], Iterable[str]] | OutputSelector
+    ) -> SplitStream:
+        """Name the outputs each record goes to; ``select`` then takes some of them."""
+        return SplitStream(self, output_selector)
+
+    def get_side_output(self, output_tag: OutputTag) -> DataStream:
+        """The records that the operator behind this stream sent to ``output_tag``."""
+        if not isinstance(output_tag, OutputTag):
+            raise ProgramTypeError(
+                f"get_side_output expects an OutputTag, but got {shorten(output_tag)}."
+            )
+        operator = self._operator("get_side_output")
+        known_type = operator.side_output_types.setdefault(output_tag.tag_id, output_tag.type_info)
+        if known_type != output_tag.type_info:
+            raise InvalidProgramError(
+                f"The side output '{output_tag.tag_id}' of '{operator.name}' was read with the "
+                f"type {known_type} before, and now with {output_tag.type_info}."
+            )
+        origin = Origin(operator, side_output=output_tag.tag_id)
+        return self._stream((origin,), output_tag.type_info)
+
+    # -- partitioning --------------------------------------------------------------------------
+
+    def forward(self) -> DataStream:
+        """Subtask i sends to subtask i of the next operator, which must be as parallel."""
+        return self._shipped(partitioning.FORWARD)
+
+    def rebalance(self) -> DataStream:
+        """Round robin over all subtasks of the next operator."""
+        return self._shipped(partitioning.REBALANCE)
+
+    def rescale(self) -> DataStream:
+        """Round robin over the few subtasks of the next operator that belong to this one."""
+        return self._shipped(partitioning.RESCALE)
+
+    def shuffle(self) -> DataStream:
+        """A random subtask of the next operator for each record."""
+        return self._shipped(partitioning.SHUFFLE)
+
+    def global_(self) -> DataStream:
+        """Everything to the first subtask of the next operator. Not in PyFlink."""
+        return self._shipped(partitioning.GLOBAL)
+
+    def broadcast(
+        self, broadcast_state_descriptor: Any = None, *other_broadcast_state_descriptors: Any
+    ) -> DataStream:
+        """Each record to every subtask of the next operator."""
+        if broadcast_state_descriptor is not None:
+            raise NotYetSupportedError(
+                "DataStream.broadcast with state descriptors",
+                "broadcast state comes with checkpoints, in a later version",
+            )
+        return self._shipped(partitioning.BROADCAST)
+
+    def partition_custom(
+        self,
+        partitioner: Callable[[Any, int], int] | Partitioner,
+        key_selector: Callable[[Any], Any] | KeySelector,
+    ) -> DataStream:
+        """Let ``partitioner(key, number of subtasks)`` choose the subtask."""
+        partition, opened = partitioner_of("partition_custom", partitioner)
+        select, also_opened = key_selector_of("partition_custom", key_selector)
+        return self._shipped(
+            Partitioning(
+                ShipStrategy.CUSTOM,
+                key_selector=select,
+                partitioner=partition,
+                functions=(*opened, *also_opened),
+            )
+        )
+
+    def _shipped(self, how: Partitioning) -> DataStream:
+        return self._stream(tuple(origin.shipped(how) for origin in self._origins), self._type)
+
+    # -- settings of the operator --------------------------------------------------------------
+
+    def get_name(self) -> str:
+        return self._operator("get_name").name
+
+    def set_max_parallelism(self, max_parallelism: int) -> Self:
+        """Set the number of key groups, and so the highest parallelism to rescale to."""
+        operator = self._operator("set_max_parallelism")
+        check_max_parallelism(max_parallelism)
+        if operator.non_parallel and max_parallelism != 1:
+            raise InvalidProgramError(
+                f"The maximum parallelism of the non parallel operator '{operator.name}' must be "
+                f"1, not {max_parallelism}."
+            )
+        operator.max_parallelism = max_parallelism
+        return self
+
+    def force_non_parallel(self) -> Self:
+        """Set the parallelism to 1, for good."""
+        operator = self._operator("force_non_parallel")
+        operator.parallelism = operator.max_parallelism = 1
+        operator.non_parallel = True
+        return self
+
+    def set_buffer_timeout(self, timeout_millis: int) -> Self:
+        """How long records may wait in a buffer; 0: not at all, -1: as the environment says."""
+        operator = self._operator("set_buffer_timeout")
+        operator.buffer_timeout = check_buffer_timeout(timeout_millis)
+        return self
+
+    def start_new_chain(self) -> Self:
+        """Begin a chain with this operator: it is not chained to what comes before it."""
+        self._operator("start_new_chain").chaining = ChainingStrategy.HEAD
+        return self
+
+    def _operator(self, setting: str) -> Transformation:
+        if len(self._origins) != 1:
+            self._no_operator(setting, "a union")
+        (origin,) = self._origins
+        if origin.side_output is not None:
+            self._no_operator(setting, "a side output")
+        if origin.partitioning is not None:
+            self._no_operator(setting, "a repartitioned stream")
+        return origin.transformation
+
+    def _no_operator(self, setting: str, what: str) -> NoReturn:
+        raise InvalidProgramError(
+            f"{setting}() applies to an operator, but {what} has none of its own. Call it right "
+            f"after the operator that it is meant for."
+        )
+
+    # -- not yet -------------------------------------------------------------------------------
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+        raise NotYetSupportedError(
+            "DataStream.assign_timestamps_and_watermarks", "event time comes in a later version"
+        )
+
+    def window_all(self, window_assigner: Any) -> NoReturn:
+        raise NotYetSupportedError("DataStream.window_all", _WINDOWS)
+
+    def cache(self) -> NoReturn:
+        raise NotYetSupportedError("DataStream.cache", "cached results come in a later version")
+
+    def iterate(self, max_wait_time_millis: int = 0) -> NoReturn:
+        raise NotYetSupportedError("DataStream.iterate", "feedback edges come in a later version")
+
+    def join(self, other_stream: Any) -> NoReturn:
+        raise NotYetSupportedError("DataStream.join", _WINDOWS)
+
+    def co_group(self, other_stream: Any) -> NoReturn:
+        raise NotYetSupportedError("DataStream.co_group", _WINDOWS)

@@ -1,0 +1,94 @@
+"""Checks of what the user passes to an operator, at the line where the mistake is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from firesteel.common.typeinfo import RowTypeInfo, TypeInformation, Types
+from firesteel.datastream.functions import Function, KeySelector, Partitioner
+from firesteel.errors import InvalidProgramError, shorten
+
+__all__ = [
+    "ProgramTypeError",
+    "as_type",
+    "key_selector_of",
+    "partitioner_of",
+    "require_function",
+    "require_function_or_callable",
+]
+
+
+class ProgramTypeError(InvalidProgramError, TypeError):
+    """An argument of an operator has the wrong type; PyFlink raises TypeError there."""
+
+
+def require_function(operation: str, function: object, *expected: type, hint: str = "") -> None:
+    """``function`` must be an instance of one of ``expected``."""
+    if isinstance(function, expected):
+        return
+    raise _wrong(operation, function, _names(expected), hint)
+
+
+def require_function_or_callable(operation: str, function: object, expected: type) -> None:
+    """``function`` must be of the class ``expected``, or a lambda or other callable."""
+    if isinstance(function, expected):
+        return
+    is_other_function = isinstance(function, Function) or (
+        isinstance(function, type) and issubclass(function, Function)
+    )
+    if not callable(function) or is_other_function:
+        raise _wrong(operation, function, f"{_names((expected,))} or a callable")
+
+
+def key_selector_of(
+    operation: str, key_selector: object
+) -> tuple[Callable[[Any], Any], tuple[Function, ...]]:
+    """The callable, and the function object that the task must open."""
+    require_function_or_callable(operation, key_selector, KeySelector)
+    if isinstance(key_selector, KeySelector):
+        return key_selector.get_key, (key_selector,)
+    assert callable(key_selector)
+    return key_selector, ()
+
+
+def partitioner_of(
+    operation: str, partitioner: object
+) -> tuple[Callable[[Any, int], int], tuple[Function, ...]]:
+    require_function_or_callable(operation, partitioner, Partitioner)
+    if isinstance(partitioner, Partitioner):
+        return partitioner.partition, (partitioner,)
+    assert callable(partitioner)
+    return partitioner, ()
+
+
+def as_type(operation: str, output_type: object) -> TypeInformation:
+    """None is any Python object; a list of types is a row of them, as in PyFlink."""
+    if output_type is None:
+        return Types.PICKLED_BYTE_ARRAY()
+    if isinstance(output_type, TypeInformation):
+        return output_type
+    if isinstance(output_type, list) and all(
+        isinstance(field, TypeInformation) for field in output_type
+    ):
+        return RowTypeInfo(output_type)
+    raise ProgramTypeError(
+        f"{operation}: the output type must be a TypeInformation such as Types.STRING(), but it "
+        f"is {shorten(output_type)}."
+    )
+
+
+def _wrong(operation: str, function: object, expected: str, hint: str = "") -> ProgramTypeError:
+    if isinstance(function, type):
+        given = f"the class {function.__qualname__} itself"
+        hint = hint or f"Pass an object: {function.__qualname__}(...)."
+    else:
+        given = f"{shorten(function)} of type {type(function).__qualname__}"
+    message = f"{operation} expects {expected}, but got {given}."
+    return ProgramTypeError(f"{message} {hint}" if hint else message)
+
+
+def _names(expected: tuple[type, ...]) -> str:
+    return " or ".join(
+        f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}" for kind in expected
+    )

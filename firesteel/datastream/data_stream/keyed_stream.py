@@ -1,0 +1,172 @@
+"""KeyedStream: a stream whose operators keep state per key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from firesteel.common.typeinfo import TypeInformation
+from firesteel.datastream.data_stream.function_arguments import (
+    ProgramTypeError,
+    as_type,
+    require_function,
+    require_function_or_callable,
+)
+from firesteel.datastream.data_stream.stream_base import StreamBase
+from firesteel.datastream.functions import (
+    FoldFunction,
+    KeyedProcessFunction,
+    KeySelector,
+    ReduceFunction,
+)
+from firesteel.errors import InvalidProgramError, NotYetSupportedError, shorten
+from firesteel.graph.operator_specs import AggregationSpec, FoldSpec, ProcessSpec, ReduceSpec
+from firesteel.graph.partitioning import Partitioning
+
+if TYPE_CHECKING:
+    from firesteel.datastream.data_stream.data_stream import DataStream
+
+__all__ = ["KeyedStream", "KeyedStreamError"]
+
+_PARTITIONING = "Cannot override partitioning for KeyedStream: key_by() decides where records go."
+_SETTING = "is not supported for KeyedStream: call it on the stream that an operator returns."
+
+# What a DataStream has and a KeyedStream must not have, with what the user is told.
+_NOT_ON_A_KEYED_STREAM = {
+    **dict.fromkeys(
+        (
+            "broadcast",
+            "forward",
+            "global_",
+            "partition_custom",
+            "rebalance",
+            "rescale",
+            "shuffle",
+        ),
+        _PARTITIONING,
+    ),
+    **{
+        name: f"{name}() {_SETTING}"
+        for name in (
+            "disable_chaining",
+            "force_non_parallel",
+            "get_name",
+            "name",
+            "set_buffer_timeout",
+            "set_description",
+            "set_max_parallelism",
+            "set_parallelism",
+            "set_uid_hash",
+            "slot_sharing_group",
+            "start_new_chain",
+            "uid",
+        )
+    },
+    "cache": "Cache for KeyedStream is not supported.",
+    "get_side_output": "get_side_output() belongs after the operator that emits to the tag.",
+    "split": "split() belongs before key_by().",
+}
+
+_WINDOWS = "windows come with event time, in a later version"
+
+
+class KeyedStreamError(InvalidProgramError, AttributeError):
+    """Something that only a DataStream has was asked of a KeyedStream."""
+
+
+class KeyedStream(StreamBase):
+    """The stream after ``key_by``: records of one key meet in one subtask."""
+
+    def __init__(self, unkeyed: DataStream, by_key: Partitioning) -> None:
+        super().__init__(
+            unkeyed.get_execution_environment(),
+            tuple(origin.shipped(by_key) for origin in unkeyed._origins),
+            unkeyed.get_type(),
+        )
+        self._unkeyed = unkeyed
+
+    if not TYPE_CHECKING:  # a type checker shall see that these names are not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name in _NOT_ON_A_KEYED_STREAM:
+                raise KeyedStreamError(_NOT_ON_A_KEYED_STREAM[name])
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
+            )
+
+    def key_by(
+        self,
+        key_selector: Callable[[Any], Any] | KeySelector,
+        key_type: TypeInformation | None = None,
+    ) -> KeyedStream:
+        """Another key for the same records."""
+        return self._unkeyed.key_by(key_selector, key_type)
+
+    def process(
+        self, func: KeyedProcessFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Any number of results per record, with the key, its state and timers at hand."""
+        require_function("process on a KeyedStream", func, KeyedProcessFunction)
+        return self._apply("KEYED PROCESS", ProcessSpec(func), as_type("process", output_type))
+
+    def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
+        """Combine each record with the last result of its key, and emit the new one."""
+        require_function_or_callable("reduce", func, ReduceFunction)
+        return self._apply("Reduce", ReduceSpec(func), self._type)
+
+    def fold(
+        self,
+        initial_value: Any,
+        func: Callable[[Any, Any], Any] | FoldFunction,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """As reduce, from an initial value that may be of another type. Not in PyFlink."""
+        require_function_or_callable("fold", func, FoldFunction)
+        return self._apply("Fold", FoldSpec(initial_value, func), as_type("fold", output_type))
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        """The running sum of a field, in the first record of the key."""
+        return self._aggregate("sum", position_to_sum)
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        """The smallest value of a field so far, in the first record of the key."""
+        return self._aggregate("min", position_to_min)
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        """The largest value of a field so far, in the first record of the key."""
+        return self._aggregate("max", position_to_max)
+
+    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
+        """The record with the smallest value of a field so far; the first one of equals."""
+        return self._aggregate("min_by", position_to_min_by)
+
+    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
+        """The record with the largest value of a field so far; the first one of equals."""
+        return self._aggregate("max_by", position_to_max_by)
+
+    def _aggregate(self, kind: str, position: object) -> DataStream:
+        if not isinstance(position, int | str) or isinstance(position, bool):
+            raise ProgramTypeError(
+                f"{kind}: the field must be an int (its position) or a str (its name), but it is "
+                f"{shorten(position)}."
+            )
+        return self._apply("Reduce", AggregationSpec(kind, position), self._type)
+
+    # -- not yet -------------------------------------------------------------------------------
+
+    def window(self, window_assigner: Any) -> NoReturn:
+        raise NotYetSupportedError("KeyedStream.window", _WINDOWS)
+
+    def count_window(self, size: int, slide: int = 0) -> NoReturn:
+        raise NotYetSupportedError("KeyedStream.count_window", _WINDOWS)
+
+    def window_all(self, window_assigner: Any) -> NoReturn:
+        raise NotYetSupportedError("KeyedStream.window_all", _WINDOWS)
+
+    def interval_join(self, other_stream: Any) -> NoReturn:
+        raise NotYetSupportedError("KeyedStream.interval_join", _WINDOWS)
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: Any) -> NoReturn:
+        raise NotYetSupportedError(
+            "KeyedStream.assign_timestamps_and_watermarks", "event time comes in a later version"
+        )

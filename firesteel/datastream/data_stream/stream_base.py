@@ -1,0 +1,234 @@
+"""What a keyed and an unkeyed stream have in common, and nothing else."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from firesteel.common.typeinfo import TupleTypeInfo, TypeInformation, Types
+from firesteel.datastream.connectors.base import Sink
+from firesteel.datastream.data_stream.closeable_iterator import CloseableIterator
+from firesteel.datastream.data_stream.collect_buffer import CollectBuffer
+from firesteel.datastream.data_stream.data_stream_sink import DataStreamSink
+from firesteel.datastream.data_stream.function_arguments import (
+    ProgramTypeError,
+    as_type,
+    require_function,
+    require_function_or_callable,
+)
+from firesteel.datastream.functions import (
+    FilterFunction,
+    FlatMapFunction,
+    KeySelector,
+    MapFunction,
+    SinkFunction,
+)
+from firesteel.errors import InvalidProgramError, shorten
+from firesteel.graph.operator_specs import (
+    CollectSpec,
+    DataFrameSinkSpec,
+    FilterSpec,
+    FlatMapSpec,
+    MapSpec,
+    OperatorSpec,
+    PrintSpec,
+    ProjectSpec,
+    SinkFunctionSpec,
+    SinkSpec,
+)
+from firesteel.graph.transformations import Origin, Transformation
+
+if TYPE_CHECKING:
+    from firesteel.common.execution_config import ExecutionConfig
+    from firesteel.datastream.data_stream.connected_streams import ConnectedStreams
+    from firesteel.datastream.data_stream.data_stream import DataStream
+    from firesteel.datastream.data_stream.keyed_stream import KeyedStream
+    from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+__all__ = ["StreamBase"]
+
+
+class StreamBase(ABC):
+    """A stream: whose outputs it carries (several after a union), and of which type."""
+
+    def __init__(
+        self,
+        environment: StreamExecutionEnvironment,
+        origins: tuple[Origin, ...],
+        value_type: TypeInformation,
+    ) -> None:
+        self._environment = environment
+        self._origins = origins
+        self._type = value_type
+
+    def get_type(self) -> TypeInformation:
+        """The type of the records."""
+        return self._type
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        return self._environment
+
+    def get_execution_config(self) -> ExecutionConfig:
+        return self._environment.get_config()
+
+    # -- operators -----------------------------------------------------------------------------
+
+    def map(
+        self,
+        func: Callable[[Any], Any] | MapFunction,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """One result for each record."""
+        require_function_or_callable("map", func, MapFunction)
+        return self._apply("Map", MapSpec(func), as_type("map", output_type))
+
+    def flat_map(
+        self,
+        func: Callable[[Any], Any] | FlatMapFunction,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Any number of results for each record."""
+        require_function_or_callable("flat_map", func, FlatMapFunction)
+        return self._apply("FlatMap", FlatMapSpec(func), as_type("flat_map", output_type))
+
+    def filter(self, func: Callable[[Any], Any] | FilterFunction) -> DataStream:
+        """Keep the records for which the function is true."""
+        require_function_or_callable("filter", func, FilterFunction)
+        return self._apply("Filter", FilterSpec(func), self._type)
+
+    def project(self, *field_indexes: int) -> DataStream:
+        """Keep some fields of a stream of tuples, in the given order."""
+        if not isinstance(self._type, TupleTypeInfo):
+            raise InvalidProgramError(
+                f"Only Tuple DataStreams can be projected; this one has the type {self._type}. "
+                f"Give the operator before it an output type, for example "
+                f"Types.TUPLE([Types.STRING(), Types.INT()])."
+            )
+        field_types = self._type.get_field_types()
+        if not field_indexes:
+            raise InvalidProgramError("project needs at least one field index.")
+        for index in field_indexes:
+            if not 0 <= index < len(field_types):
+                raise InvalidProgramError(
+                    f"project: there is no field {index} in {self._type}, which has "
+                    f"{len(field_types)} fields."
+                )
+        projected = Types.TUPLE([field_types[index] for index in field_indexes])
+        return self._apply("Projection", ProjectSpec(field_indexes), projected)
+
+    @abstractmethod
+    def key_by(
+        self,
+        key_selector: Callable[[Any], Any] | KeySelector,
+        key_type: TypeInformation | None = None,
+    ) -> KeyedStream:
+        """Send all records with the same key to the same subtask, which keeps state per key."""
+
+    def union(self, *streams: StreamBase) -> DataStream:
+        """This stream's records and those of the others. A stream may come twice."""
+        for stream in streams:
+            self._check_joinable("union", stream)
+            if stream._type != self._type:
+                raise InvalidProgramError(
+                    f"Cannot union streams of different types: {self._type} and {stream._type}."
+                )
+        origins = [origin for stream in (self, *streams) for origin in stream._origins]
+        return self._stream(tuple(origins), self._type)
+
+    def connect(self, ds: StreamBase) -> ConnectedStreams:
+        """Two streams, of whatever types, that one function will read."""
+        from firesteel.datastream.data_stream.connected_streams import ConnectedStreams
+
+        self._check_joinable("connect", ds)
+        return ConnectedStreams(self, ds)
+
+    # -- sinks ---------------------------------------------------------------------------------
+
+    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Write each record as a line to standard output."""
+        return self._sink("Print to Std. Out", PrintSpec(sink_identifier, self._type))
+
+    def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
+        """Call ``sink_func.invoke`` for each record."""
+        require_function("add_sink", sink_func, SinkFunction, hint="For a Sink, use sink_to().")
+        return self._sink("Unnamed", SinkFunctionSpec(sink_func))
+
+    def sink_to(self, sink: Sink) -> DataStreamSink:
+        """Write each record through a sink with writer and committer."""
+        require_function("sink_to", sink, Sink, hint="For a SinkFunction, use add_sink().")
+        return self._sink("Sink", SinkSpec(sink))
+
+    def to_dataframe(self, write: Callable[[Any, int], None]) -> DataStreamSink:
+        """Hand the records to Spark: ``write(data_frame, epoch)`` is called in the driver.
+
+        It is called once per epoch, and once in all in batch mode; not in PyFlink. The columns are
+        the fields of a ROW type, those of a TUPLE (``f0``, ``f1``, ...), else one column ``value``.
+        """
+        if not callable(write):
+            raise ProgramTypeError(
+                f"to_dataframe expects a callable write(data_frame, epoch), but got "
+                f"{shorten(write)}."
+            )
+        if self._type == Types.PICKLED_BYTE_ARRAY():
+            raise InvalidProgramError(
+                "to_dataframe needs to know the columns, but this stream has no type. Give the "
+                "operator before it an output type, for example "
+                "Types.ROW_NAMED(['word', 'count'], [Types.STRING(), Types.LONG()])."
+            )
+        return self._sink("DataFrame", DataFrameSinkSpec(self._type), driver_object=write)
+
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: int | None = None
+    ) -> CloseableIterator | list[Any]:
+        """Run the job and get this stream's records: an iterator, or with ``limit`` a list.
+
+        Everything that was added to the environment since its last job runs too.
+        """
+        if limit is not None and limit < 1:
+            raise InvalidProgramError(f"The limit must be at least 1, not {limit!r}.")
+        buffer = CollectBuffer()
+        collect = Transformation(
+            name="Data stream collect sink",
+            spec=CollectSpec(),
+            inputs=(self._origins,),
+            driver_object=buffer,
+        )
+        results = self._environment._execute_and_collect(collect, buffer, job_execution_name)
+        if limit is None:
+            return results
+        with results:
+            return list(islice(results, limit))
+
+    # -- helpers -------------------------------------------------------------------------------
+
+    def _apply(self, name: str, spec: OperatorSpec, output_type: TypeInformation) -> DataStream:
+        transformation = Transformation(
+            name=name, spec=spec, inputs=(self._origins,), output_type=output_type
+        )
+        self._environment._add_operator(transformation)
+        return self._stream((Origin(transformation),), output_type)
+
+    def _sink(self, name: str, spec: OperatorSpec, driver_object: Any = None) -> DataStreamSink:
+        transformation = Transformation(
+            name=name, spec=spec, inputs=(self._origins,), driver_object=driver_object
+        )
+        self._environment._add_operator(transformation)
+        return DataStreamSink(transformation)
+
+    def _stream(self, origins: tuple[Origin, ...], value_type: TypeInformation) -> DataStream:
+        from firesteel.datastream.data_stream.data_stream import DataStream
+
+        return DataStream(self._environment, origins, value_type)
+
+    def _check_joinable(self, operation: str, other: object) -> None:
+        if not isinstance(other, StreamBase):
+            raise ProgramTypeError(
+                f"{operation} expects a DataStream or a KeyedStream, but got {shorten(other)} of "
+                f"type {type(other).__qualname__}."
+            )
+        if other._environment is not self._environment:
+            raise InvalidProgramError(
+                f"{operation}: both streams must come from the same StreamExecutionEnvironment."
+            )

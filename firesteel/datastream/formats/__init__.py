@@ -1,0 +1,1 @@
+"""Formats of files and messages: none in this version; importing one says so."""

@@ -1,0 +1,50 @@
+"""The functions a user writes, one concept a file, under PyFlink's import path."""
+
+from typing import TYPE_CHECKING
+
+from firesteel.datastream.functions.aggregate_function import AggregateFunction
+from firesteel.datastream.functions.base import Function
+from firesteel.datastream.functions.co_flat_map_function import CoFlatMapFunction
+from firesteel.datastream.functions.co_map_function import CoMapFunction
+from firesteel.datastream.functions.co_process_function import CoProcessFunction
+from firesteel.datastream.functions.filter_function import FilterFunction
+from firesteel.datastream.functions.flat_map_function import FlatMapFunction
+from firesteel.datastream.functions.fold_function import FoldFunction
+from firesteel.datastream.functions.key_selector import KeySelector
+from firesteel.datastream.functions.keyed_co_process_function import KeyedCoProcessFunction
+from firesteel.datastream.functions.keyed_process_function import KeyedProcessFunction
+from firesteel.datastream.functions.map_function import MapFunction
+from firesteel.datastream.functions.output_selector import OutputSelector
+from firesteel.datastream.functions.partitioner import Partitioner
+from firesteel.datastream.functions.process_function import ProcessFunction
+from firesteel.datastream.functions.reduce_function import ReduceFunction
+from firesteel.datastream.functions.runtime_context import KeyedStateStore, RuntimeContext
+from firesteel.datastream.functions.sink_function import SinkFunction
+from firesteel.datastream.timerservice import TimerService
+from firesteel.gaps import gap_importer
+
+__all__ = [
+    "AggregateFunction",
+    "CoFlatMapFunction",
+    "CoMapFunction",
+    "CoProcessFunction",
+    "FilterFunction",
+    "FlatMapFunction",
+    "FoldFunction",
+    "Function",
+    "KeySelector",
+    "KeyedCoProcessFunction",
+    "KeyedProcessFunction",
+    "KeyedStateStore",
+    "MapFunction",
+    "OutputSelector",
+    "Partitioner",
+    "ProcessFunction",
+    "ReduceFunction",
+    "RuntimeContext",
+    "SinkFunction",
+    "TimerService",
+]
+
+if not TYPE_CHECKING:  # type checkers see only what exists
+    __getattr__ = gap_importer(__name__)

@@ -1,0 +1,21 @@
+"""What every user function has: a life that begins with open() and ends with close()."""
+
+from __future__ import annotations
+
+from abc import ABC
+
+from firesteel.datastream.functions.runtime_context import RuntimeContext
+
+
+class Function(ABC):  # noqa: B024 - the kinds of functions have the abstract methods
+    """Base of all user functions.
+
+    The object is pickled on the driver and lives in one slot for as long as the job runs, so what
+    ``open`` puts into ``self`` (connections, buffers, metrics) is there for every record.
+    """
+
+    def open(self, runtime_context: RuntimeContext) -> None:  # noqa: B027 - optional to override
+        """Called once per subtask, before the first record."""
+
+    def close(self) -> None:  # noqa: B027 - optional to override
+        """Called once per subtask, after the last record, on cancellation and on failure."""

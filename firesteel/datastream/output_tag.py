@@ -1,0 +1,49 @@
+"""The name and type of a side output."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from firesteel.common.typeinfo import RowTypeInfo, TypeInformation, Types
+
+__all__ = ["OutputTag"]
+
+
+class OutputTag:
+    """Marks the records of one side output. Two tags with the same id are the same output.
+
+    >>> OutputTag("late") == OutputTag("late")
+    True
+    """
+
+    __slots__ = ("tag_id", "type_info")
+
+    def __init__(
+        self, tag_id: str, type_info: TypeInformation | list[TypeInformation] | None = None
+    ) -> None:
+        if not tag_id:
+            raise ValueError(f"An OutputTag needs an id, not {tag_id!r}")
+        self.tag_id = tag_id
+        self.type_info = _type_of(type_info)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OutputTag) and self.tag_id == other.tag_id
+
+    def __hash__(self) -> int:
+        return hash(self.tag_id)
+
+    def __repr__(self) -> str:
+        return f"OutputTag({self.tag_id!r}, {self.type_info})"
+
+
+def _type_of(type_info: Any) -> TypeInformation:
+    if type_info is None:
+        return Types.PICKLED_BYTE_ARRAY()
+    if isinstance(type_info, list):
+        return RowTypeInfo(type_info)
+    if isinstance(type_info, TypeInformation):
+        return type_info
+    raise TypeError(
+        f"The type of an OutputTag is a TypeInformation, a list of them (a row) or None, "
+        f"not {type_info!r}"
+    )

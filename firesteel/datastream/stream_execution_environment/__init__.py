@@ -1,0 +1,7 @@
+"""Where a program begins and where it is run, under PyFlink's import path."""
+
+from firesteel.datastream.stream_execution_environment.environment import (
+    StreamExecutionEnvironment,
+)
+
+__all__ = ["StreamExecutionEnvironment"]

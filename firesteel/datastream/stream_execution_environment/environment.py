@@ -1,0 +1,409 @@
+"""StreamExecutionEnvironment: records a program, and runs it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, NoReturn
+
+from firesteel.common.configuration import Configuration
+from firesteel.common.execution_config import ExecutionConfig
+from firesteel.common.job_client import JobClient
+from firesteel.common.job_execution_result import JobExecutionResult
+from firesteel.common.typeinfo import TypeInformation, Types
+from firesteel.common.watermark_strategy import NoWatermarks, WatermarkStrategy
+from firesteel.config import check_keys, options
+from firesteel.config.loader import load_configuration
+from firesteel.datastream.connectors.base import Source
+from firesteel.datastream.connectors.collection import CollectionSource
+from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+from firesteel.datastream.connectors.socket import SocketTextStreamSource
+from firesteel.datastream.data_stream.closeable_iterator import CloseableIterator
+from firesteel.datastream.data_stream.collect_buffer import CollectBuffer
+from firesteel.datastream.data_stream.data_stream import DataStream
+from firesteel.datastream.data_stream.function_arguments import (
+    ProgramTypeError,
+    as_type,
+    require_function,
+)
+from firesteel.datastream.execution_mode import RuntimeExecutionMode
+from firesteel.datastream.slot_sharing_group import SlotSharingGroup
+from firesteel.datastream.stream_execution_environment import (
+    data_frame_types,
+    local_parallelism,
+    python_dependencies,
+    typed_elements,
+)
+from firesteel.datastream.stream_execution_environment.job_compiler import (
+    CHAIN_DIFFERENT_MAX_PARALLELISM,
+    NO_BUFFER_TIMEOUT,
+    CompiledJob,
+    buffer_timeout,
+    compile_job,
+)
+from firesteel.errors import (
+    InvalidProgramError,
+    NeverSupportedError,
+    NotYetSupportedError,
+    shorten,
+)
+from firesteel.graph.graph_settings import check_buffer_timeout
+from firesteel.graph.job_settings import CachedFile
+from firesteel.graph.operator_specs import DataFrameSourceSpec, OperatorSpec, SourceSpec
+from firesteel.graph.parallelism import check_max_parallelism, check_parallelism
+from firesteel.graph.plan_json import plan_json
+from firesteel.graph.transformations import Origin, Transformation
+
+__all__ = ["StreamExecutionEnvironment"]
+
+_CHECKPOINTS = "checkpoints come in a later version"
+_JVM = "there is no JVM that could load it"
+
+
+class StreamExecutionEnvironment:
+    """The context of a program: sources start here, ``execute`` runs what was added to it.
+
+    All settings live in one Configuration, so a config file, ``configure`` and the setters below
+    are three ways to the same thing; what is said last counts.
+    """
+
+    _default_local_parallelism: int | None = None
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        self._configuration = Configuration(configuration)
+        self._transformations: list[Transformation] = []
+        self._cached_files: dict[str, CachedFile] = {}
+
+    @staticmethod
+    def get_execution_environment(
+        configuration: Configuration | None = None,
+    ) -> StreamExecutionEnvironment:
+        """An environment with the settings of config.yaml, and of ``configuration`` on top."""
+        return StreamExecutionEnvironment(load_configuration(configuration))
+
+    # -- settings ------------------------------------------------------------------------------
+
+    def get_config(self) -> ExecutionConfig:
+        return ExecutionConfig(self._configuration)
+
+    def configure(self, configuration: Configuration) -> None:
+        """Take over all settings of ``configuration``."""
+        check_keys(configuration.key_set())
+        self._configuration.add_all(configuration)
+
+    def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
+        """Set the parallelism of all operators that set none themselves."""
+        self._configuration.set(options.DEFAULT_PARALLELISM, check_parallelism(parallelism))
+        return self
+
+    def get_parallelism(self) -> int:
+        parallelism = self._configuration.get_optional(options.DEFAULT_PARALLELISM)
+        if parallelism is not None:
+            return check_parallelism(parallelism)
+        master = self._configuration.get(options.SPARK_MASTER)
+        return local_parallelism.default_parallelism(master, self.get_default_local_parallelism())
+
+    def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
+        """Set the number of key groups of all operators that set none themselves."""
+        check_max_parallelism(max_parallelism)
+        self._configuration.set(options.MAX_PARALLELISM, max_parallelism)
+        return self
+
+    def get_max_parallelism(self) -> int:
+        """-1 where nothing was set: then it follows from each operator's parallelism."""
+        return self._configuration.get(options.MAX_PARALLELISM)
+
+    def get_default_local_parallelism(self) -> int:
+        """What counts where neither program nor configuration says it: the number of cores."""
+        return self._default_local_parallelism or local_parallelism.available_cores()
+
+    def set_default_local_parallelism(self, parallelism: int) -> None:
+        """Set it for all environments of this process, as in Flink."""
+        StreamExecutionEnvironment._default_local_parallelism = check_parallelism(parallelism)
+
+    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
+        if not isinstance(execution_mode, RuntimeExecutionMode):
+            raise ProgramTypeError(
+                f"set_runtime_mode expects a RuntimeExecutionMode, not {shorten(execution_mode)}."
+            )
+        self._configuration.set(options.RUNTIME_MODE, execution_mode.name)
+        return self
+
+    def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
+        """How long records may wait in a buffer; 0: not at all, -1: until it is full."""
+        check_buffer_timeout(timeout_millis)
+        enabled = timeout_millis != NO_BUFFER_TIMEOUT
+        self._configuration.set(options.BUFFER_TIMEOUT_ENABLED, enabled)
+        if enabled:
+            self._configuration.set(options.BUFFER_TIMEOUT, timedelta(milliseconds=timeout_millis))
+        return self
+
+    def get_buffer_timeout(self) -> int:
+        return buffer_timeout(self._configuration)
+
+    def disable_operator_chaining(self) -> StreamExecutionEnvironment:
+        """Make a vertex of its own of each operator."""
+        self._configuration.set(options.OPERATOR_CHAINING, False)
+        return self
+
+    def is_chaining_enabled(self) -> bool:
+        return self._configuration.get(options.OPERATOR_CHAINING)
+
+    def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
+        return self._configuration.get_boolean(CHAIN_DIFFERENT_MAX_PARALLELISM, True)
+
+    def register_slot_sharing_group(
+        self, slot_sharing_group: SlotSharingGroup
+    ) -> StreamExecutionEnvironment:
+        """Accepted for a group without resources; Spark gives all slots the same ones."""
+        require_function("register_slot_sharing_group", slot_sharing_group, SlotSharingGroup)
+        return self
+
+    # -- files that travel with the job --------------------------------------------------------
+
+    def add_python_file(self, file_path: str) -> None:
+        """Put a file, package or zip on the Python path of the tasks."""
+        python_dependencies.add_file(self._configuration, file_path)
+
+    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        """Unpack an archive where the tasks run, into ``target_dir``."""
+        python_dependencies.add_archive(self._configuration, archive_path, target_dir)
+
+    def set_python_requirements(
+        self, requirements_file_path: str, requirements_cache_dir: str | None = None
+    ) -> None:
+        """Install a requirements.txt where the tasks run."""
+        python_dependencies.set_requirements(
+            self._configuration, requirements_file_path, requirements_cache_dir
+        )
+
+    def set_python_executable(self, python_exec: str) -> None:
+        """Set the interpreter that runs the tasks."""
+        self._configuration.set(options.PYTHON_EXECUTABLE, python_exec)
+
+    def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
+        """Bring a file to all tasks, under a name."""
+        if name in self._cached_files:
+            raise InvalidProgramError(f"A cached file with the name '{name}' is there already.")
+        self._cached_files[name] = CachedFile(file_path, executable)
+
+    # -- sources -------------------------------------------------------------------------------
+
+    def from_source(
+        self,
+        source: Source,
+        watermark_strategy: WatermarkStrategy | None,
+        source_name: str,
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """A stream of what a source reads."""
+        require_function("from_source", source, Source)
+        _refuse_watermarks("from_source", watermark_strategy)
+        value_type = as_type(
+            "from_source", source.get_produced_type() if type_info is None else type_info
+        )
+        return self._source(source_name, SourceSpec(source, watermark_strategy), value_type)
+
+    def from_collection(
+        self, collection: Iterable[Any], type_info: TypeInformation | None = None
+    ) -> DataStream:
+        """A bounded stream of the elements, read by one subtask."""
+        if not isinstance(collection, Iterable):
+            raise ProgramTypeError(
+                f"from_collection expects an iterable, but got {shorten(collection)} of type "
+                f"{type(collection).__qualname__}."
+            )
+        value_type = as_type("from_collection", type_info)
+        if type_info is not None:
+            collection = typed_elements.fit(collection, value_type)
+        source = CollectionSource(collection, value_type)
+        stream = self._source("Collection Source", SourceSpec(source), value_type)
+        return stream.force_non_parallel()
+
+    def from_sequence(self, start: int, end: int) -> DataStream:
+        """The whole numbers from ``start`` to ``end``, both included. Not in PyFlink."""
+        source = SourceSpec(NumberSequenceSource(start, end))
+        return self._source("Sequence Source", source, Types.LONG())
+
+    def socket_text_stream(
+        self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0
+    ) -> DataStream:
+        """The lines that a server sends; they are lost if the job fails. Not in PyFlink."""
+        source = SourceSpec(SocketTextStreamSource(hostname, port, delimiter, max_retry))
+        stream = self._source("Socket Stream", source, Types.STRING())
+        return stream.force_non_parallel()
+
+    def from_dataframe(
+        self,
+        data_frame: Any,
+        watermark_strategy: WatermarkStrategy | None = None,
+        source_name: str = "DataFrame",
+    ) -> DataStream:
+        """A stream of the rows of a Spark DataFrame, batch or streaming. Not in PyFlink."""
+        if not all(hasattr(data_frame, name) for name in ("columns", "schema", "isStreaming")):
+            raise ProgramTypeError(
+                f"from_dataframe expects a Spark DataFrame, but got {shorten(data_frame)} of type "
+                f"{type(data_frame).__qualname__}."
+            )
+        _refuse_watermarks("from_dataframe", watermark_strategy)
+        spec = DataFrameSourceSpec(
+            column_names=tuple(data_frame.columns),
+            watermark_strategy=watermark_strategy,
+            bounded=not data_frame.isStreaming,
+        )
+        value_type = data_frame_types.row_type(data_frame.schema)
+        return self._source(source_name, spec, value_type, driver_object=data_frame)
+
+    def _source(
+        self,
+        name: str,
+        spec: OperatorSpec,
+        value_type: TypeInformation,
+        driver_object: Any = None,
+    ) -> DataStream:
+        """A source alone is no program: it takes part once an operator reads it, as in Flink."""
+        transformation = Transformation(
+            name=name, spec=spec, output_type=value_type, driver_object=driver_object
+        )
+        return DataStream(self, (Origin(transformation),), value_type)
+
+    # -- running -------------------------------------------------------------------------------
+
+    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+        """Run what was added since the last job, and wait for its end."""
+        client = self._launch(self._compile(job_name))
+        try:
+            return client.get_job_execution_result().result()
+        except KeyboardInterrupt:
+            client.cancel().result()
+            raise
+
+    def execute_async(self, job_name: str = "Flink Streaming Job") -> JobClient:
+        """Run what was added since the last job, and return at once."""
+        return self._launch(self._compile(job_name))
+
+    def get_execution_plan(self) -> str:
+        """The plan as JSON, in the form that Flink prints. Nothing runs."""
+        return plan_json(self._compile().stream_graph)
+
+    def close(self) -> None:
+        """Forget what was added and has not run."""
+        self._transformations.clear()
+
+    def _add_operator(self, transformation: Transformation) -> None:
+        self._transformations.append(transformation)
+
+    def _compile(self, job_name: str | None = None, *more: Transformation) -> CompiledJob:
+        return compile_job(
+            [*self._transformations, *more],
+            self._configuration,
+            self.get_parallelism(),
+            job_name,
+            self._cached_files,
+        )
+
+    def _launch(self, job: CompiledJob) -> JobClient:
+        """What has been compiled is taken out of the environment, whether its job ends well or not."""
+        from firesteel.master.launcher import launch
+
+        self._transformations.clear()
+        return launch(job.stream_graph, job.job_graph, job.levels, job.settings)
+
+    def _execute_and_collect(
+        self, collect: Transformation, buffer: CollectBuffer, job_name: str | None
+    ) -> CloseableIterator:
+        """Run the job with ``collect``, whose records come out of ``buffer``."""
+        client = self._launch(self._compile(job_name, collect))
+        result = client.get_job_execution_result()
+
+        def end_with_the_job() -> None:
+            buffer.end(result.exception())
+
+        def close() -> None:
+            buffer.close()
+            if not result.done():
+                client.cancel().result()
+
+        threading.Thread(target=end_with_the_job, name="firesteel-collect", daemon=True).start()
+        return CloseableIterator(iter(buffer), close)
+
+    # -- not yet, and never --------------------------------------------------------------------
+
+    def enable_checkpointing(self, interval: int, mode: Any = None) -> NoReturn:
+        raise NotYetSupportedError("StreamExecutionEnvironment.enable_checkpointing", _CHECKPOINTS)
+
+    def get_checkpoint_config(self) -> NoReturn:
+        raise NotYetSupportedError("StreamExecutionEnvironment.get_checkpoint_config", _CHECKPOINTS)
+
+    def get_checkpoint_interval(self) -> int:
+        """-1: there are no checkpoints yet."""
+        return -1
+
+    def get_checkpointing_mode(self) -> NoReturn:
+        raise NotYetSupportedError(
+            "StreamExecutionEnvironment.get_checkpointing_mode", _CHECKPOINTS
+        )
+
+    def get_checkpointing_consistency_mode(self) -> NoReturn:
+        raise NotYetSupportedError(
+            "StreamExecutionEnvironment.get_checkpointing_consistency_mode", _CHECKPOINTS
+        )
+
+    def is_unaligned_checkpoints_enabled(self) -> bool:
+        return False
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        return False
+
+    def enable_changelog_state_backend(self, enabled: bool) -> NoReturn:
+        raise NotYetSupportedError(
+            "StreamExecutionEnvironment.enable_changelog_state_backend", _CHECKPOINTS
+        )
+
+    def is_changelog_state_backend_enabled(self) -> bool | None:
+        return None
+
+    def set_default_savepoint_directory(self, directory: str) -> NoReturn:
+        raise NotYetSupportedError(
+            "StreamExecutionEnvironment.set_default_savepoint_directory",
+            "savepoints come in a later version",
+        )
+
+    def get_default_savepoint_directory(self) -> str | None:
+        return None
+
+    def add_source(
+        self,
+        source_func: Any,
+        source_name: str = "Custom Source",
+        type_info: TypeInformation | None = None,
+    ) -> NoReturn:
+        raise NeverSupportedError(
+            "StreamExecutionEnvironment.add_source",
+            "a SourceFunction is a Java object; derive from Source and call from_source()",
+        )
+
+    def create_input(self, input_format: Any, type_info: TypeInformation | None = None) -> NoReturn:
+        raise NeverSupportedError(
+            "StreamExecutionEnvironment.create_input",
+            "an InputFormat is a Java object; derive from Source and call from_source()",
+        )
+
+    def add_jars(self, *jars_path: str) -> NoReturn:
+        raise NeverSupportedError("StreamExecutionEnvironment.add_jars", _JVM)
+
+    def add_classpaths(self, *classpaths: str) -> NoReturn:
+        raise NeverSupportedError("StreamExecutionEnvironment.add_classpaths", _JVM)
+
+
+def _refuse_watermarks(operation: str, strategy: WatermarkStrategy | None) -> None:
+    """A strategy that nobody follows yet must not be taken silently."""
+    if strategy is None:
+        return
+    require_function(operation, strategy, WatermarkStrategy)
+    if not isinstance(strategy.generator, NoWatermarks) or strategy.timestamp_assigner is not None:
+        raise NotYetSupportedError(
+            f"{operation} with timestamps or watermarks",
+            "event time comes in a later version; pass WatermarkStrategy.no_watermarks()",
+        )

@@ -1,0 +1,112 @@
+"""From what an environment has recorded to what the launcher runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from firesteel.common.configuration import Configuration
+from firesteel.config import options
+from firesteel.datastream.connectors.base import Boundedness
+from firesteel.datastream.execution_mode import RuntimeExecutionMode
+from firesteel.datastream.stream_execution_environment import python_dependencies
+from firesteel.errors import InvalidProgramError
+from firesteel.graph import job_graph_generator, level_assignment, stream_graph_generator
+from firesteel.graph.graph_settings import DEFAULT_JOB_NAME, GraphSettings
+from firesteel.graph.job_graph import JobGraph
+from firesteel.graph.job_settings import CachedFile, JobSettings
+from firesteel.graph.levels import Levels
+from firesteel.graph.operator_specs import DataFrameSourceSpec, OperatorSpec, SourceSpec
+from firesteel.graph.stream_graph import StreamGraph
+from firesteel.graph.transformations import Transformation
+
+CHAIN_DIFFERENT_MAX_PARALLELISM = (
+    "pipeline.operator-chaining.chain-operators-with-different-max-parallelism"
+)
+NO_BUFFER_TIMEOUT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledJob:
+    stream_graph: StreamGraph
+    job_graph: JobGraph
+    levels: Levels
+    settings: JobSettings
+
+
+def compile_job(
+    transformations: Iterable[Transformation],
+    configuration: Configuration,
+    parallelism: int,
+    job_name: str | None = None,
+    cached_files: Mapping[str, CachedFile] | None = None,
+) -> CompiledJob:
+    graph_settings = settings_of_graph(configuration, parallelism, job_name)
+    stream_graph = stream_graph_generator.generate(transformations, graph_settings)
+    job_graph = job_graph_generator.generate(stream_graph, graph_settings)
+    unbounded = unbounded_sources(stream_graph)
+    settings = JobSettings(
+        job_name=graph_settings.job_name,
+        configuration=Configuration(configuration),
+        runtime_mode=resolve_runtime_mode(configuration, unbounded),
+        bounded=not unbounded,
+        buffer_timeout=graph_settings.buffer_timeout,
+        python_files=python_dependencies.files(configuration),
+        archives=python_dependencies.archives(configuration),
+        requirements=python_dependencies.requirements(configuration),
+        python_executable=configuration.get_optional(options.PYTHON_EXECUTABLE),
+        cached_files=tuple((cached_files or {}).items()),
+    )
+    return CompiledJob(stream_graph, job_graph, level_assignment.assign(job_graph), settings)
+
+
+def settings_of_graph(
+    configuration: Configuration, parallelism: int, job_name: str | None = None
+) -> GraphSettings:
+    max_parallelism = configuration.get(options.MAX_PARALLELISM)
+    return GraphSettings(
+        job_name=job_name or configuration.get(options.PIPELINE_NAME) or DEFAULT_JOB_NAME,
+        parallelism=parallelism,
+        max_parallelism=None if max_parallelism < 1 else max_parallelism,
+        buffer_timeout=buffer_timeout(configuration),
+        chaining_enabled=configuration.get(options.OPERATOR_CHAINING),
+        chain_operators_with_different_max_parallelism=configuration.get_boolean(
+            CHAIN_DIFFERENT_MAX_PARALLELISM, True
+        ),
+        auto_generate_uids=configuration.get(options.AUTO_GENERATE_UIDS),
+    )
+
+
+def buffer_timeout(configuration: Configuration) -> int:
+    """Milliseconds; -1 where buffers are sent on only when they are full."""
+    if not configuration.get(options.BUFFER_TIMEOUT_ENABLED):
+        return NO_BUFFER_TIMEOUT
+    return configuration.get(options.BUFFER_TIMEOUT) // timedelta(milliseconds=1)
+
+
+def unbounded_sources(stream_graph: StreamGraph) -> list[str]:
+    """The names of the sources that do not end by themselves."""
+    return [node.name for node in stream_graph.nodes.values() if _is_unbounded(node.spec)]
+
+
+def _is_unbounded(spec: OperatorSpec) -> bool:
+    if isinstance(spec, DataFrameSourceSpec):
+        return not spec.bounded
+    if isinstance(spec, SourceSpec):
+        return bool(spec.source.get_boundedness() is not Boundedness.BOUNDED)
+    return False
+
+
+def resolve_runtime_mode(
+    configuration: Configuration, unbounded: list[str]
+) -> RuntimeExecutionMode:
+    mode = RuntimeExecutionMode[configuration.get(options.RUNTIME_MODE)]
+    if mode is RuntimeExecutionMode.AUTOMATIC:
+        return RuntimeExecutionMode.STREAMING if unbounded else RuntimeExecutionMode.BATCH
+    if mode is RuntimeExecutionMode.BATCH and unbounded:
+        raise InvalidProgramError(
+            f"Detected an UNBOUNDED source with the 'execution.runtime-mode' set to 'BATCH': "
+            f"{', '.join(unbounded)}. Set it to STREAMING or AUTOMATIC, or bound the source."
+        )
+    return mode

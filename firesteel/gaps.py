@@ -1,0 +1,306 @@
+"""PyFlink's names that Firesteel lacks, each with its reason and the error a user gets.
+
+A module with gaps ends with ``__getattr__ = gap_importer(__name__)`` (PEP 562), hidden from type
+checkers, which would else believe that every name exists. Importing a name listed here then says
+why it is not there and what to do. tests/compat compares this table with PyFlink's public names,
+so it can neither miss one nor outlive its gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NoReturn
+
+from firesteel.errors import NeverSupportedError, NotYetSupportedError
+
+__all__ = ["GAPS", "Gap", "GapStatus", "find_gap", "gap_importer"]
+
+
+class GapStatus(Enum):
+    NOT_YET = "not yet"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Why names of one module are missing."""
+
+    status: GapStatus
+    reason: str
+    names: frozenset[str]
+
+
+class NotYetImportError(NotYetSupportedError, ImportError):  # type: ignore[misc]  # name is never None
+    """A name of PyFlink was imported that a later version will have."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # ImportError keeps ``name`` in a slot of its own, which the general way would lose.
+        return type(self), (self.name, self.reason)
+
+
+class NeverImportError(NeverSupportedError, ImportError):  # type: ignore[misc]  # name is never None
+    """A name of PyFlink was imported that only makes sense on Flink's JVM."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # ImportError keeps ``name`` in a slot of its own, which the general way would lose.
+        return type(self), (self.name, self.reason)
+
+
+def _not_yet(reason: str, names: str) -> Gap:
+    return Gap(GapStatus.NOT_YET, reason, frozenset(names.split()))
+
+
+def _never(reason: str, names: str) -> Gap:
+    return Gap(GapStatus.NEVER, reason, frozenset(names.split()))
+
+
+_WINDOWS = "windows come with event time, in a later version; key_by with reduce or fold runs today"
+_ASYNC = "asynchronous I/O comes in a later version; a flat_map may call the service directly"
+_BROADCAST = "broadcast state comes with checkpoints, in a later version; broadcast() runs today"
+_CHECKPOINTS = (
+    "checkpoints come in a later version; until then a job that fails starts from its beginning"
+)
+_BACKENDS = (
+    "state backends come with checkpoints, in a later version; until then state lives in memory"
+)
+_FORMATS = (
+    "file and message formats come with the connectors, in a later version; use text lines and a "
+    "map function, or read the files with Spark and env.from_dataframe"
+)
+_CONNECTOR = (
+    "this connector comes in a later version; meanwhile read with Spark and env.from_dataframe, "
+    "write with DataStream.to_dataframe, or derive a Source or Sink of your own from "
+    "firesteel.datastream.connectors.base"
+)
+_JAVA = "it wraps an object of Flink's JVM, and Firesteel has none"
+
+# By module (below ``firesteel.``), in the order of PyFlink's modules.
+GAPS: Mapping[str, tuple[Gap, ...]] = {
+    "common.io": (
+        _never(
+            f"{_JAVA}; use FileSource, or derive from firesteel.datastream.connectors.base.Source",
+            "InputFormat",
+        ),
+    ),
+    "common.serialization": (_not_yet(_FORMATS, "BulkWriterFactory"),),
+    "common.utils": (_never(_JAVA, "JavaObjectWrapper"),),
+    "common.watermark_strategy": (
+        _never(f"{_JAVA}; use WatermarkStrategy instead", "AssignerWithPeriodicWatermarksWrapper"),
+    ),
+    "datastream.async_data_stream": (_not_yet(_ASYNC, "AsyncDataStream"),),
+    "datastream.async_retry_predicates": (
+        _not_yet(_ASYNC, "empty_result_predicate exception_type_predicate has_exception_predicate"),
+    ),
+    "datastream.async_retry_strategies": (
+        _not_yet(
+            _ASYNC,
+            "ExponentialBackoffDelayRetryStrategy FixedDelayRetryStrategy NoRetryStrategy "
+            "RetryPredicate",
+        ),
+    ),
+    "datastream.checkpoint_config": (_not_yet(_CHECKPOINTS, "CheckpointConfig"),),
+    "datastream.checkpoint_storage": (
+        _not_yet(
+            _CHECKPOINTS,
+            "CheckpointStorage FileSystemCheckpointStorage JobManagerCheckpointStorage",
+        ),
+        _never(f"{_JAVA}; it names a Java class", "CustomCheckpointStorage"),
+    ),
+    "datastream.checkpointing_mode": (_not_yet(_CHECKPOINTS, "CheckpointingMode"),),
+    "datastream.connectors.base": (
+        _never(
+            "it rewrites the stream in front of a Java sink; transform the stream before sink_to",
+            "StreamTransformer SupportsPreprocessing",
+        ),
+    ),
+    "datastream.connectors.cassandra": (
+        _not_yet(_CONNECTOR, "CassandraSink ConsistencyLevel"),
+        _never(
+            f"{_JAVA}",
+            "CassandraCommitter CassandraFailureHandler ClusterBuilder MapperOptions",
+        ),
+    ),
+    "datastream.connectors.dynamic_kafka": (
+        _not_yet(
+            _CONNECTOR,
+            "DynamicKafkaSource DynamicKafkaSourceBuilder KafkaMetadataService "
+            "KafkaRecordDeserializationSchema KafkaStreamSetSubscriber KafkaStreamSubscriber "
+            "SingleClusterTopicMetadataService StreamPatternSubscriber",
+        ),
+    ),
+    "datastream.connectors.elasticsearch": (
+        _not_yet(
+            _CONNECTOR,
+            "Elasticsearch6SinkBuilder Elasticsearch7SinkBuilder ElasticsearchEmitter "
+            "ElasticsearchSink FlushBackoffType",
+        ),
+    ),
+    "datastream.connectors.file_system": (
+        _not_yet(_FORMATS, "BulkFormat"),
+        _not_yet(
+            "small files are not compacted in this version; choose a RollingPolicy that makes "
+            "larger ones",
+            "FileCompactStrategy FileCompactor",
+        ),
+        _never(
+            "Flink itself has replaced it by FileSink; use FileSink with sink_to",
+            "StreamingFileSink",
+        ),
+    ),
+    "datastream.connectors.hybrid_source": (
+        _not_yet(
+            "one source after another comes in a later version; union() reads them side by side",
+            "HybridSource HybridSourceBuilder",
+        ),
+    ),
+    "datastream.connectors.jdbc": (
+        _not_yet(_CONNECTOR, "JdbcConnectionOptions JdbcExecutionOptions JdbcSink"),
+    ),
+    "datastream.connectors.kafka": (
+        _not_yet(
+            _CONNECTOR,
+            "KafkaOffsetResetStrategy KafkaOffsetsInitializer KafkaRecordSerializationSchema "
+            "KafkaRecordSerializationSchemaBuilder KafkaSink KafkaSinkBuilder KafkaSource "
+            "KafkaSourceBuilder KafkaTopicPartition KafkaTopicSelector",
+        ),
+        _never(
+            "Flink itself has replaced it by KafkaSource and KafkaSink",
+            "FlinkKafkaConsumer FlinkKafkaProducer Semantic",
+        ),
+    ),
+    "datastream.connectors.kinesis": (
+        _not_yet(
+            _CONNECTOR,
+            "KinesisFirehoseSink KinesisFirehoseSinkBuilder KinesisStreamsSink "
+            "KinesisStreamsSinkBuilder PartitionKeyGenerator",
+        ),
+        _never(
+            f"{_JAVA}; Flink itself has retired this consumer",
+            "FlinkKinesisConsumer KinesisDeserializationSchema KinesisShardAssigner "
+            "WatermarkTracker",
+        ),
+    ),
+    "datastream.connectors.pulsar": (
+        _not_yet(
+            _CONNECTOR,
+            "MessageDelayer PulsarSink PulsarSinkBuilder PulsarSource PulsarSourceBuilder "
+            "RangeGenerator StartCursor StopCursor TopicRoutingMode",
+        ),
+    ),
+    "datastream.connectors.rabbitmq": (
+        _not_yet(_CONNECTOR, "RMQConnectionConfig RMQSink RMQSource"),
+    ),
+    "datastream.data_stream": (
+        _not_yet(_BROADCAST, "BroadcastConnectedStream BroadcastStream"),
+        _not_yet(_WINDOWS, "WindowedStream"),
+    ),
+    "datastream.externalized_checkpoint_retention": (
+        _not_yet(_CHECKPOINTS, "ExternalizedCheckpointRetention"),
+    ),
+    "datastream.formats.avro": (
+        _not_yet(
+            _FORMATS,
+            "AvroBulkWriters AvroInputFormat AvroRowDeserializationSchema "
+            "AvroRowSerializationSchema AvroSchema GenericRecordAvroTypeInfo",
+        ),
+    ),
+    "datastream.formats.csv": (
+        _not_yet(
+            _FORMATS,
+            "CsvBulkWriters CsvReaderFormat CsvRowDeserializationSchema "
+            "CsvRowSerializationSchema CsvSchema CsvSchemaBuilder",
+        ),
+    ),
+    "datastream.formats.json": (
+        _not_yet(_FORMATS, "JsonRowDeserializationSchema JsonRowSerializationSchema"),
+    ),
+    "datastream.formats.orc": (_not_yet(_FORMATS, "OrcBulkWriters"),),
+    "datastream.formats.parquet": (
+        _not_yet(
+            _FORMATS,
+            "AvroParquetReaders AvroParquetWriters ParquetBulkWriters "
+            "ParquetColumnarRowInputFormat",
+        ),
+    ),
+    "datastream.functions": (
+        _not_yet(
+            _WINDOWS,
+            "AllWindowFunction ProcessAllWindowFunction ProcessWindowFunction WindowFunction",
+        ),
+        _not_yet(
+            _ASYNC, "AsyncFunction AsyncFunctionDescriptor AsyncRetryPredicate AsyncRetryStrategy"
+        ),
+        _not_yet(
+            _BROADCAST,
+            "BaseBroadcastProcessFunction BroadcastProcessFunction KeyedBroadcastProcessFunction",
+        ),
+        _never(
+            f"{_JAVA}; derive a source from firesteel.datastream.connectors.base.Source",
+            "SourceFunction",
+        ),
+    ),
+    "datastream.state": (
+        _not_yet(_BROADCAST, "BroadcastState OperatorStateStore ReadOnlyBroadcastState"),
+    ),
+    "datastream.state_backend": (
+        _not_yet(
+            _BACKENDS,
+            "EmbeddedRocksDBStateBackend HashMapStateBackend PredefinedOptions StateBackend",
+        ),
+        _never(f"{_JAVA}; it names a Java class", "CustomStateBackend"),
+    ),
+    "datastream.utils": (
+        _never(
+            "it converts what comes from Flink's JVM, and Firesteel has none",
+            "ResultTypeQueryable convert_to_python_obj create_hadoop_configuration "
+            "create_java_properties pickled_bytes_to_python_obj",
+        ),
+    ),
+    "datastream.window": (
+        _not_yet(
+            _WINDOWS,
+            "ContinuousEventTimeTrigger ContinuousProcessingTimeTrigger "
+            "CountSlidingWindowAssigner CountTrigger CountTumblingWindowAssigner CountWindow "
+            "CountWindowSerializer DynamicEventTimeSessionWindows "
+            "DynamicProcessingTimeSessionWindows EventTimeSessionWindows EventTimeTrigger "
+            "GlobalWindow GlobalWindowSerializer GlobalWindows MergingWindowAssigner NeverTrigger "
+            "ProcessingTimeSessionWindows ProcessingTimeTrigger PurgingTrigger "
+            "SessionWindowTimeGapExtractor SlidingEventTimeWindows SlidingProcessingTimeWindows "
+            "TimeWindow TimeWindowSerializer Trigger TriggerResult TumblingEventTimeWindows "
+            "TumblingProcessingTimeWindows Window WindowAssigner",
+        ),
+    ),
+}
+
+
+def find_gap(module: str, name: str) -> Gap | None:
+    """Return the gap that ``name`` of ``module`` falls into.
+
+    ``module`` is the full path. A package answers for the modules directly in it, whose names it
+    passes on.
+    """
+    path = module.removeprefix("firesteel.")
+    depth = path.count(".") + 1
+    for gap_module, gaps in GAPS.items():
+        inside = gap_module.startswith(path + ".") and gap_module.count(".") == depth
+        if gap_module != path and not inside:
+            continue
+        for gap in gaps:
+            if name in gap.names:
+                return gap
+    return None
+
+
+def gap_importer(module: str) -> Callable[[str], Any]:
+    """Return a module's ``__getattr__`` that explains its gaps."""
+
+    def explain(name: str) -> NoReturn:
+        gap = find_gap(module, name)
+        if gap is None:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        error = NotYetImportError if gap.status is GapStatus.NOT_YET else NeverImportError
+        raise error(f"{module}.{name}", gap.reason)
+
+    return explain

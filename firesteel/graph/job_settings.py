@@ -1,0 +1,63 @@
+"""What a job needs to know beyond its graph. It stays in the driver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from firesteel.graph.graph_settings import DEFAULT_BUFFER_TIMEOUT
+
+if TYPE_CHECKING:
+    from firesteel.common.configuration import Configuration
+    from firesteel.datastream.execution_mode import RuntimeExecutionMode
+
+
+class RecordCollector(Protocol):
+    """Takes the records of a CollectSpec operator in the driver, in the order of their epochs.
+
+    It is the driver object of that operator's node.
+    """
+
+    def add(self, records: list[Any]) -> None:
+        """Take over the records of an epoch; may wait until the user has read enough of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class CachedFile:
+    path: str
+    executable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PythonArchive:
+    """``target_directory`` None: the archive's own name."""
+
+    path: str
+    target_directory: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PythonRequirements:
+    """A requirements.txt, and a directory with the packages for machines without a network."""
+
+    path: str
+    cache_directory: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobSettings:
+    """``runtime_mode`` is BATCH or STREAMING, AUTOMATIC has been decided.
+
+    ``bounded`` says whether all sources end by themselves.
+    """
+
+    job_name: str
+    configuration: Configuration
+    runtime_mode: RuntimeExecutionMode
+    bounded: bool
+    buffer_timeout: int = DEFAULT_BUFFER_TIMEOUT
+    python_files: tuple[str, ...] = ()
+    archives: tuple[PythonArchive, ...] = ()
+    requirements: PythonRequirements | None = None
+    python_executable: str | None = None
+    cached_files: tuple[tuple[str, CachedFile], ...] = ()

@@ -1,0 +1,145 @@
+"""What each operator does, as plain data that travels to the tasks.
+
+A spec holds the user's function and parameters, nothing that runs. ``firesteel.task.operators``
+has one file per spec that turns it into a running operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSpec:
+    """Base of all specs."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpec(OperatorSpec):
+    """Reads splits of a ``firesteel.datastream.connectors.base.Source``."""
+
+    source: Any
+    watermark_strategy: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class DataFrameSourceSpec(OperatorSpec):
+    """Records that Spark itself reads from a DataFrame and hands over as Arrow batches."""
+
+    column_names: tuple[str, ...]
+    watermark_strategy: Any = None
+    bounded: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MapSpec(OperatorSpec):
+    function: Any
+
+
+@dataclass(frozen=True, slots=True)
+class FlatMapSpec(OperatorSpec):
+    function: Any
+
+
+@dataclass(frozen=True, slots=True)
+class FilterSpec(OperatorSpec):
+    function: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectSpec(OperatorSpec):
+    field_indexes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SelectSpec(OperatorSpec):
+    """Keeps the records for which the selector of ``split`` names one of ``names``.
+
+    ``selector`` is a plain callable; ``functions`` has the user's OutputSelector behind it, if it
+    is one, for the task to open and close.
+    """
+
+    selector: Callable[[Any], Iterable[str]]
+    names: frozenset[str]
+    functions: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSpec(OperatorSpec):
+    """A ProcessFunction, or a KeyedProcessFunction where the input is keyed."""
+
+    function: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceSpec(OperatorSpec):
+    function: Any
+
+
+@dataclass(frozen=True, slots=True)
+class FoldSpec(OperatorSpec):
+    initial_value: Any
+    function: Any
+
+
+@dataclass(frozen=True, slots=True)
+class AggregationSpec(OperatorSpec):
+    """``kind`` is one of sum, min, max, min_by, max_by; ``position`` an index or a field name."""
+
+    kind: str
+    position: int | str
+
+
+@dataclass(frozen=True, slots=True)
+class CoMapSpec(OperatorSpec):
+    function: Any
+
+
+@dataclass(frozen=True, slots=True)
+class CoFlatMapSpec(OperatorSpec):
+    function: Any
+
+
+@dataclass(frozen=True, slots=True)
+class CoProcessSpec(OperatorSpec):
+    """A CoProcessFunction, or a KeyedCoProcessFunction where both inputs are keyed."""
+
+    function: Any
+
+
+@dataclass(frozen=True, slots=True)
+class SinkSpec(OperatorSpec):
+    """Writes through a ``firesteel.datastream.connectors.base.Sink``."""
+
+    sink: Any
+
+
+@dataclass(frozen=True, slots=True)
+class SinkFunctionSpec(OperatorSpec):
+    function: Any
+
+
+@dataclass(frozen=True, slots=True)
+class PrintSpec(OperatorSpec):
+    """``value_type`` is the type of the printed stream: typed values print as Java prints them."""
+
+    sink_identifier: str | None
+    value_type: Any
+
+
+@dataclass(frozen=True, slots=True)
+class CollectSpec(OperatorSpec):
+    """Sends records to the driver, for execute_and_collect."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFrameSinkSpec(OperatorSpec):
+    """Hands records to Spark as rows of a DataFrame; the driver knows what becomes of it."""
+
+    value_type: Any
+
+
+SOURCE_SPECS = (SourceSpec, DataFrameSourceSpec)
+SINK_SPECS = (SinkSpec, SinkFunctionSpec, PrintSpec, CollectSpec, DataFrameSinkSpec)

@@ -1,0 +1,209 @@
+"""Pictures of the three graphs: as text for tests and terminals, as Mermaid, and as DOT.
+
+Each graph becomes a Picture, boxes and arrows in frames, and a Picture becomes any of the three.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from firesteel.graph.execution_graph import execution_graph
+from firesteel.graph.job_graph import JobGraph, JobVertex
+from firesteel.graph.levels import Levels
+from firesteel.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
+from firesteel.graph.transformations import ChainingStrategy
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """``details`` are lines below the title."""
+
+    id: str
+    title: str
+    details: tuple[str, ...] = ()
+    frame: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """``local`` arrows never leave a slot."""
+
+    source: str
+    target: str
+    label: str
+    local: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    title: str
+    boxes: tuple[Box, ...]
+    arrows: tuple[Arrow, ...]
+
+
+# -- graphs to pictures ------------------------------------------------------------------------
+
+
+def picture_of_stream_graph(graph: StreamGraph) -> Picture:
+    return Picture(
+        title=f"StreamGraph of '{graph.job_name}'",
+        boxes=tuple(
+            Box(str(node.id), node.name, _node_details(node)) for node in graph.nodes.values()
+        ),
+        arrows=tuple(
+            Arrow(str(edge.source), str(edge.target), _edge_label(edge)) for edge in graph.edges
+        ),
+    )
+
+
+def picture_of_job_graph(graph: JobGraph) -> Picture:
+    vertex_of = graph.vertex_of()
+    return Picture(
+        title=f"JobGraph of '{graph.job_name}'",
+        boxes=tuple(
+            Box(str(vertex.id), vertex.name, (_places(vertex),)) for vertex in graph.vertices
+        ),
+        arrows=tuple(
+            Arrow(str(vertex_of[edge.source].id), str(vertex_of[edge.target].id), _edge_label(edge))
+            for edge in graph.edges
+        ),
+    )
+
+
+def picture_of_levels(levels: Levels) -> Picture:
+    """The ExecutionGraph: a frame for each slot of each level."""
+    graph = execution_graph(levels)
+    return Picture(
+        title=f"ExecutionGraph of '{graph.job_name}'",
+        boxes=tuple(
+            Box(
+                f"{vertex.vertex}.{vertex.subtask}",
+                vertex.name,
+                frame=f"level {vertex.level} slot {vertex.slot} of {graph.slots[vertex.level]}",
+            )
+            for vertex in sorted(graph.vertices, key=lambda v: (v.level, v.slot, v.vertex))
+        ),
+        arrows=tuple(
+            Arrow(
+                f"{edge.source.vertex}.{edge.source.subtask}",
+                f"{edge.target.vertex}.{edge.target.subtask}",
+                edge.ship_strategy,
+                edge.local,
+            )
+            for edge in graph.edges
+        ),
+    )
+
+
+def _places(operators: StreamNode | JobVertex) -> str:
+    return (
+        f"parallelism {operators.parallelism}/{operators.max_parallelism}, "
+        f"group {operators.slot_sharing_group}"
+    )
+
+
+def _node_details(node: StreamNode) -> tuple[str, ...]:
+    details = [_places(node)]
+    if node.chaining is not ChainingStrategy.ALWAYS:
+        details.append(f"chaining {node.chaining.value}")
+    if node.uid is not None:
+        details.append(f"uid {node.uid}")
+    return tuple(details)
+
+
+def _edge_label(edge: StreamEdge) -> str:
+    label = edge.partitioning.strategy.value
+    if edge.input_index:
+        label += f" input {edge.input_index + 1}"
+    if edge.side_output is not None:
+        label += f" side output '{edge.side_output}'"
+    return label
+
+
+# -- pictures to text --------------------------------------------------------------------------
+
+
+def as_text(picture: Picture) -> str:
+    """One paragraph per box, with the arrows that leave it."""
+    lines = [picture.title]
+    frame = None
+    for box in picture.boxes:
+        if box.frame != frame:
+            frame = box.frame
+            lines.append(f"{frame}:")
+        lines.append(f"  [{box.id}] {box.title}")
+        lines += [f"        {detail}" for detail in box.details]
+        lines += [
+            f"    --{arrow.label}{' (local)' if arrow.local else ''}--> [{arrow.target}]"
+            for arrow in picture.arrows
+            if arrow.source == box.id
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def as_mermaid(picture: Picture) -> str:
+    lines = [f"%% {picture.title}", "flowchart LR"]
+    for number, (frame, boxes) in enumerate(_by_frame(picture)):
+        indent = "    "
+        if frame is not None:
+            lines.append(f'    subgraph frame{number}["{_mermaid_text(frame)}"]')
+            indent = "        "
+        for box in boxes:
+            text = "<br/>".join(_mermaid_text(line) for line in (box.title, *box.details))
+            lines.append(f'{indent}{_mermaid_id(box.id)}["{text}"]')
+        if frame is not None:
+            lines.append("    end")
+    for arrow in picture.arrows:
+        line = "-.->" if arrow.local else "-->"
+        lines.append(
+            f'    {_mermaid_id(arrow.source)} {line}|"{_mermaid_text(arrow.label)}"| '
+            f"{_mermaid_id(arrow.target)}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def as_dot(picture: Picture) -> str:
+    lines = [f"digraph {_dot_text(picture.title)} {{", "  rankdir=LR;", "  node [shape=box];"]
+    for number, (frame, boxes) in enumerate(_by_frame(picture)):
+        indent = "  "
+        if frame is not None:
+            lines += [f"  subgraph cluster_{number} {{", f"    label={_dot_text(frame)};"]
+            indent = "    "
+        for box in boxes:
+            text = "\n".join((box.title, *box.details))
+            lines.append(f"{indent}{_dot_text(box.id)} [label={_dot_text(text)}];")
+        if frame is not None:
+            lines.append("  }")
+    for arrow in picture.arrows:
+        style = ", style=dashed" if arrow.local else ""
+        lines.append(
+            f"  {_dot_text(arrow.source)} -> {_dot_text(arrow.target)} "
+            f"[label={_dot_text(arrow.label)}{style}];"
+        )
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _by_frame(picture: Picture) -> list[tuple[str | None, list[Box]]]:
+    frames: dict[str | None, list[Box]] = {}
+    for box in picture.boxes:
+        frames.setdefault(box.frame, []).append(box)
+    return list(frames.items())
+
+
+def _mermaid_id(box_id: str) -> str:
+    return f"n{box_id.replace('.', '_')}"
+
+
+def _mermaid_text(text: str) -> str:
+    return (
+        text.replace("&", "#amp;")
+        .replace('"', "#quot;")
+        .replace("<", "#lt;")
+        .replace(">", "#gt;")
+        .replace("\n", " ")
+    )
+
+
+def _dot_text(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

@@ -1,0 +1,58 @@
+"""The StreamGraph: one node per operator, one edge per stream between two of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from firesteel.graph.operator_specs import OperatorSpec
+from firesteel.graph.partitioning import Partitioning
+from firesteel.graph.transformations import ChainingStrategy
+
+
+@dataclass(frozen=True, slots=True)
+class StreamNode:
+    """An operator with all of its settings decided. ``operator_id`` is stable across restarts."""
+
+    id: int
+    operator_id: str
+    name: str
+    description: str
+    spec: OperatorSpec
+    parallelism: int
+    max_parallelism: int
+    slot_sharing_group: str
+    chaining: ChainingStrategy
+    buffer_timeout: int
+    output_type: Any = None
+    uid: str | None = None
+    # Types of the side outputs that are read, by tag id.
+    side_output_types: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEdge:
+    """``input_index`` is 0, or 1 for the second input of a connected stream."""
+
+    id: int
+    source: int
+    target: int
+    partitioning: Partitioning
+    input_index: int = 0
+    side_output: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamGraph:
+    """``driver_objects`` (by node id) never leave the driver."""
+
+    job_name: str
+    nodes: dict[int, StreamNode]
+    edges: tuple[StreamEdge, ...]
+    driver_objects: dict[int, Any]
+
+    def in_edges(self, node_id: int) -> tuple[StreamEdge, ...]:
+        return tuple(edge for edge in self.edges if edge.target == node_id)
+
+    def out_edges(self, node_id: int) -> tuple[StreamEdge, ...]:
+        return tuple(edge for edge in self.edges if edge.source == node_id)

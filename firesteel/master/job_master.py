@@ -1,0 +1,301 @@
+"""The job master: takes what slots report, says what they shall do next.
+
+It is pure: no thread, no Spark, no clock but the times it is told. The edges (firesteel.spark)
+carry its plans out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from firesteel.common.job_status import JobStatus
+from firesteel.errors import FiresteelError, JobExecutionError
+from firesteel.master.rate_control import RateControl
+from firesteel.master.source_coordinator import SourceCoordinator
+from firesteel.master.state_ledger import StateLedger
+from firesteel.master.states import check_change
+from firesteel.metrics import merge_snapshots
+from firesteel.task.messages import (
+    ReadBudget,
+    SlotAck,
+    SlotAddress,
+    SlotControl,
+    SlotFailure,
+    VertexMetrics,
+)
+from firesteel.task.program import JobProgram
+
+_READ_NOTHING = ReadBudget(0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class EpochPlan:
+    """The control of every slot of every level for one epoch."""
+
+    epoch: int
+    controls: tuple[SlotControl, ...]
+    closing: bool = False
+
+    def of_level(self, level: int) -> list[SlotControl]:
+        return [control for control in self.controls if control.address.level == level]
+
+
+@dataclass(slots=True)
+class JobMetrics:
+    """Totals by vertex and subtask, and the user's metrics."""
+
+    vertices: dict[tuple[int, int], VertexMetrics] = field(default_factory=dict)
+    user: dict[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
+    hosts: dict[tuple[int, int], str] = field(default_factory=dict)
+    epochs: int = 0
+
+
+class JobMaster:
+    def __init__(
+        self, program: JobProgram, sources: dict[int, SourceCoordinator], rate: RateControl
+    ) -> None:
+        self._program = program
+        self._levels = program.levels
+        self._graph = program.levels.job_graph
+        self._sources = sources
+        self._rate = rate
+        self._ledger = StateLedger()
+        self._committables: dict[tuple[int, int], dict[int, tuple[Any, ...]]] = {}
+        self._finished: dict[tuple[int, int], bool] = {
+            (vertex.id, subtask): False
+            for vertex in self._graph.vertices
+            for subtask in range(vertex.parallelism)
+        }
+        self._epoch = 0
+        self._planned_at: float | None = None
+        self._last_ended_at = 0.0
+        self.status = JobStatus.CREATED
+        self.failure: FiresteelError | None = None
+        self.metrics = JobMetrics()
+
+    # What comes next
+
+    def delay(self, now: float) -> float | None:
+        """Seconds until the next epoch is due; None once the job is over."""
+        if self.status.is_terminal_state():
+            return None
+        if self._is_ending():
+            return 0.0
+        for source in self._sources.values():
+            source.discover(now)
+        delays = [
+            delay for source in self._sources.values() if (delay := source.delay()) is not None
+        ]
+        if self._has_committables():
+            delays.append(0.0)
+        # A vertex that Spark feeds may have something at any time.
+        soonest = min(delays, default=0.1)
+        return max(0.0, soonest - (now - self._last_ended_at)) if soonest else 0.0
+
+    def plan_epoch(self, now: float) -> EpochPlan:
+        """The next epoch: one that reads, or the last one, which closes the slots."""
+        self._planned_at = now
+        self._epoch += 1
+        if self.status is JobStatus.CREATED:
+            self._change(JobStatus.RUNNING)
+        closing = self._is_ending()
+        splits: dict[tuple[int, int], tuple[Any, ...]] = {}
+        if not closing:
+            for source in self._sources.values():
+                for subtask, assigned in source.assign().items():
+                    splits[source.node_id, subtask] = assigned
+        return EpochPlan(
+            self._epoch,
+            tuple(
+                self._control(level, slot, splits, closing=closing)
+                for level, slots in enumerate(self._levels.slots)
+                for slot in range(slots)
+            ),
+            closing,
+        )
+
+    def plan_batch(self) -> EpochPlan:
+        """The one epoch of a batch job: read everything, then close."""
+        for source in self._sources.values():
+            source.discover(0.0)
+        self._epoch = 1
+        self._change(JobStatus.RUNNING)
+        splits = {
+            (source.node_id, subtask): assigned
+            for source in self._sources.values()
+            for subtask, assigned in source.assign(everything=True).items()
+        }
+        budget = ReadBudget(records=1 << 62, seconds=float("inf"))
+        return EpochPlan(
+            1,
+            tuple(
+                self._control(level, slot, splits, closing=True, budget=budget)
+                for level, slots in enumerate(self._levels.slots)
+                for slot in range(slots)
+            ),
+            closing=True,
+        )
+
+    def _control(
+        self,
+        level: int,
+        slot: int,
+        splits: dict[tuple[int, int], tuple[Any, ...]],
+        *,
+        closing: bool,
+        budget: ReadBudget | None = None,
+    ) -> SlotControl:
+        address = SlotAddress(self._program.job_id, self._program.attempt, level, slot, self._epoch)
+        handles, new_splits, committables = {}, {}, {}
+        for vertex_id, subtask in self.subtasks_in(level, slot):
+            handles[vertex_id] = self._ledger.handle(vertex_id, subtask)
+            committables.update(self._committables.get((vertex_id, subtask), {}))
+            for node in self._operators_of(vertex_id):
+                if (node, subtask) in splits:
+                    new_splits[node] = splits[node, subtask]
+        if budget is None:
+            budget = _READ_NOTHING if closing else self._rate.budget()
+        return SlotControl(
+            address=address,
+            budget=budget,
+            handles=handles,
+            new_splits=new_splits,
+            complete_sources=frozenset(
+                node for node, source in self._sources.items() if source.is_complete()
+            ),
+            committables=committables,
+            close=closing,
+        )
+
+    def subtasks_in(self, level: int, slot: int) -> list[tuple[int, int]]:
+        """(vertex, subtask) of everything that runs in a slot."""
+        found = []
+        for vertex in self._graph.vertices:
+            subtask = slot - self._levels.slot_offset[vertex.slot_sharing_group]
+            if self._levels.level_of[vertex.id] == level and 0 <= subtask < vertex.parallelism:
+                found.append((vertex.id, subtask))
+        return found
+
+    def _operators_of(self, vertex_id: int) -> tuple[int, ...]:
+        return next(v.operators for v in self._graph.vertices if v.id == vertex_id)
+
+    # What has happened
+
+    def epoch_ended(self, acks: list[SlotAck], failures: list[SlotFailure], now: float) -> None:
+        """All rows of an epoch have arrived."""
+        self._last_ended_at = now
+        closing = self._is_ending()
+        if failures:
+            self.fail(_worst(failures))
+        if closing:
+            self._end()
+            return
+        if failures:
+            return
+        self._check_complete(acks)
+        self._committables.clear()
+        records_by_slot: dict[int, int] = {}
+        for ack in acks:
+            self._take(ack, records_by_slot)
+        self.metrics.epochs += 1
+        if self._planned_at is not None:
+            self._rate.epoch_took(now - self._planned_at, max(records_by_slot.values(), default=0))
+
+    def batch_ended(self, acks: list[SlotAck], failures: list[SlotFailure]) -> None:
+        if failures:
+            self.fail(_worst(failures))
+        else:
+            self._check_complete(acks)
+            for ack in acks:
+                self._take(ack, {})
+        self._end()
+
+    def _check_complete(self, acks: list[SlotAck]) -> None:
+        expected = sum(self._levels.slots)
+        wrong = [ack for ack in acks if ack.address.epoch != self._epoch]
+        if len(acks) != expected or wrong:
+            raise JobExecutionError(
+                f"epoch {self._epoch} ended with {len(acks)} of {expected} acks"
+                + (f", {len(wrong)} of them of another epoch" if wrong else "")
+            )
+
+    def _take(self, ack: SlotAck, records_by_slot: dict[int, int]) -> None:
+        for subtask_ack in ack.subtasks:
+            key = (subtask_ack.vertex, subtask_ack.subtask)
+            self._ledger.record(subtask_ack)
+            self._finished[key] = subtask_ack.finished
+            self.metrics.hosts[key] = ack.host
+            if subtask_ack.committables:
+                self._committables[key] = subtask_ack.committables
+            for node, status in subtask_ack.sources.items():
+                self._sources[node].update(subtask_ack.subtask, status)
+            if subtask_ack.sources:
+                slot = ack.address.slot
+                read = subtask_ack.metrics.records_in
+                records_by_slot[slot] = max(records_by_slot.get(slot, 0), read)
+            self._add_metrics(key, subtask_ack.metrics)
+            if subtask_ack.user_metrics is not None:
+                self.metrics.user[key] = subtask_ack.user_metrics
+
+    def _add_metrics(self, key: tuple[int, int], epoch: VertexMetrics) -> None:
+        total = self.metrics.vertices.setdefault(key, VertexMetrics())
+        total.records_in += epoch.records_in
+        total.records_out += epoch.records_out
+        total.bytes_in += epoch.bytes_in
+        total.bytes_out += epoch.bytes_out
+        total.busy_seconds += epoch.busy_seconds
+
+    def fail(self, error: FiresteelError) -> None:
+        """The job has failed; its slots are still to be closed."""
+        if self.failure is None:
+            self.failure = error
+        if self.status in (JobStatus.CREATED, JobStatus.RUNNING, JobStatus.CANCELLING):
+            self._change(JobStatus.FAILING)
+
+    def cancel(self) -> None:
+        if self.status in (JobStatus.CREATED, JobStatus.RUNNING):
+            self._change(JobStatus.CANCELLING)
+
+    def abandon(self) -> None:
+        """No epoch can run any more: the job is over as it stands."""
+        if not self.status.is_terminal_state():
+            self._end()
+
+    def _is_ending(self) -> bool:
+        """Whether all that is left is to close the slots."""
+        if self.status in (JobStatus.FAILING, JobStatus.CANCELLING):
+            return True
+        return self.status is JobStatus.RUNNING and all(self._finished.values())
+
+    def _end(self) -> None:
+        if self.status is JobStatus.CREATED:
+            self._change(JobStatus.CANCELLING)
+        if self.failure is not None:
+            self._change(JobStatus.FAILED)
+        elif self.status is JobStatus.CANCELLING:
+            self._change(JobStatus.CANCELED)
+        else:
+            self._change(JobStatus.FINISHED)
+
+    def _change(self, status: JobStatus) -> None:
+        self.status = check_change(self.status, status)
+
+    def _has_committables(self) -> bool:
+        return bool(self._committables)
+
+    def committables(self) -> dict[int, list[Any]]:
+        """What is prepared but not committed, by sink node; a batch job commits it in the driver."""
+        prepared: dict[int, list[Any]] = {}
+        for by_node in self._committables.values():
+            for node, committables in by_node.items():
+                prepared.setdefault(node, []).extend(committables)
+        return prepared
+
+    def user_metrics(self) -> dict[str, Any]:
+        return merge_snapshots(list(self.metrics.user.values()))
+
+
+def _worst(failures: list[SlotFailure]) -> FiresteelError:
+    """The failure of the earliest level is the cause of the others."""
+    return min(failures, key=lambda failure: failure.address.level).error

@@ -1,0 +1,97 @@
+"""Starts jobs: the one door from the API to the engine."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Future
+from typing import Any
+
+from firesteel.common.job_client import JobClient
+from firesteel.common.job_execution_result import JobExecutionResult
+from firesteel.common.job_id import JobID
+from firesteel.common.job_status import JobStatus
+from firesteel.errors import FiresteelError, JobCancelledError, JobExecutionError
+from firesteel.graph.job_graph import JobGraph
+from firesteel.graph.job_settings import JobSettings
+from firesteel.graph.levels import Levels
+from firesteel.graph.stream_graph import StreamGraph
+
+
+def launch(
+    stream_graph: StreamGraph, job_graph: JobGraph, levels: Levels, settings: JobSettings
+) -> JobClient:
+    """Start a job in a thread of its own."""
+    return JobClient(RunningJob(stream_graph, levels, settings))
+
+
+class RunningJob:
+    """What a JobClient steers. Setting the engine up takes seconds, so it happens in the thread."""
+
+    def __init__(self, graph: StreamGraph, levels: Levels, settings: JobSettings) -> None:
+        from firesteel.spark.engine import SparkEngine
+
+        self.job_id = JobID.generate()
+        self._settings = settings
+        self._started = time.monotonic()
+        self._result: Future[JobExecutionResult] = Future()
+        # Made here, not in the thread: a program that cannot run must fail where it was submitted.
+        self._engine = SparkEngine(str(self.job_id), graph, levels, settings)
+        self._master = self._engine.master
+        self._thread = threading.Thread(target=self._run, name=f"firesteel-{settings.job_name}")
+        self._thread.daemon = True
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._engine.run()
+        except BaseException as error:  # noqa: BLE001 - it reaches whoever waits for the result
+            self._result.set_exception(self._explained(error))
+            return
+        failure = self._master.failure
+        if failure is not None:
+            self._result.set_exception(failure)
+        elif self._master.status is JobStatus.CANCELED:
+            self._result.set_exception(JobCancelledError(str(self.job_id)))
+        else:
+            runtime = int((time.monotonic() - self._started) * 1000)
+            self._result.set_result(
+                JobExecutionResult(
+                    self.job_id, runtime, self.accumulators(), self._settings.job_name
+                )
+            )
+
+    def _explained(self, error: BaseException) -> BaseException:
+        if isinstance(error, FiresteelError):
+            return error
+        explained = JobExecutionError(
+            f"{type(error).__name__}: {error}",
+            job_id=str(self.job_id),
+            job_name=self._settings.job_name,
+        )
+        explained.__cause__ = error
+        return explained
+
+    def status(self) -> JobStatus:
+        return self._master.status
+
+    def cancel(self) -> Future[None]:
+        """Ends when the job has ended."""
+        self._engine.cancel()
+        done: Future[None] = Future()
+        self._result.add_done_callback(lambda _: done.set_result(None))
+        return done
+
+    def result(self) -> Future[JobExecutionResult]:
+        return self._result
+
+    def accumulators(self) -> dict[str, Any]:
+        """Counters of the user's functions, by name: Flink's accumulators are counters here."""
+        return {
+            name: metric["count"]
+            for name, metric in self._master.user_metrics().items()
+            if metric.get("kind") == "counter"
+        }
+
+    def metrics(self) -> dict[str, Any]:
+        return self._master.user_metrics()

@@ -1,0 +1,91 @@
+"""One source as the driver sees it: its enumerator, and which reader has which splits."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from firesteel.datastream.connectors.base import Source, SourceSplit, SplitEnumerator
+from firesteel.task.messages import SourceStatus
+
+# A reader gets further splits when it has fewer than this, so that no reader sits on a long list
+# while others are done.
+_SPLITS_AHEAD = 4
+
+
+class SourceCoordinator:
+    def __init__(self, node_id: int, source: Source, parallelism: int) -> None:
+        self.node_id = node_id
+        self.parallelism = parallelism
+        self._enumerator: SplitEnumerator = source.create_enumerator(parallelism)
+        self._discovered_at: float | None = None
+        self._unassigned: deque[SourceSplit] = deque()
+        self._statuses: list[SourceStatus | None] = [None] * parallelism
+        self._assigned: list[int] = [0] * parallelism
+
+    def discover(self, now: float) -> None:
+        """Look for new splits, as often as the enumerator wants to."""
+        if self._discovered_at is None or (
+            not self._enumerator.is_complete()
+            and now - self._discovered_at >= self._enumerator.next_discovery_delay()
+        ):
+            self._discovered_at = now
+            self._unassigned.extend(self._enumerator.discover_splits())
+
+    def is_complete(self) -> bool:
+        """Whether readers that run out of splits have reached the end of the source."""
+        return (
+            self._discovered_at is not None
+            and self._enumerator.is_complete()
+            and not self._unassigned
+        )
+
+    def assign(self, *, everything: bool = False) -> dict[int, tuple[SourceSplit, ...]]:
+        """Splits for the next epoch by subtask: to the reader with the fewest first."""
+        assignment: dict[int, list[SourceSplit]] = {}
+        limit = len(self._unassigned) + max(self._assigned, default=0)
+        if not everything:
+            limit = _SPLITS_AHEAD
+        while self._unassigned:
+            subtask = min(range(self.parallelism), key=lambda index: self._assigned[index])
+            if self._assigned[subtask] >= limit:
+                break
+            assignment.setdefault(subtask, []).append(self._unassigned.popleft())
+            self._assigned[subtask] += 1
+        return {subtask: tuple(splits) for subtask, splits in assignment.items()}
+
+    def update(self, subtask: int, status: SourceStatus) -> None:
+        self._statuses[subtask] = status
+        self._assigned[subtask] = len(status.splits)
+
+    @property
+    def finished(self) -> bool:
+        return all(status is not None and status.finished for status in self._statuses)
+
+    def delay(self) -> float | None:
+        """Seconds until the next epoch is worth it; 0 at once, None if nothing is known to come."""
+        if self.finished:
+            return None
+        if self._unassigned or any(status is None or status.available for status in self._statuses):
+            return 0.0
+        if self.is_complete() and any(
+            status is not None and not status.splits and not status.finished
+            for status in self._statuses
+        ):
+            # These readers only have to be told that no more splits will come.
+            return 0.0
+        statuses = [status for status in self._statuses if status is not None]
+        splits = [split for status in statuses for split in status.splits]
+        if self._enumerator.has_pending(splits):
+            return 0.0
+        return min((status.delay for status in statuses if not status.finished), default=0.1)
+
+    def snapshot(self) -> Any:
+        """What a checkpoint keeps of the driver's side."""
+        return {
+            "enumerator": self._enumerator.snapshot_state(),
+            "unassigned": list(self._unassigned),
+        }
+
+    def close(self) -> None:
+        self._enumerator.close()

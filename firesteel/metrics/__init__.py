@@ -1,0 +1,20 @@
+"""Metrics of user functions and operators: measured in the subtasks, merged in the driver."""
+
+from firesteel.metrics.counter import Counter
+from firesteel.metrics.distribution import Distribution
+from firesteel.metrics.gauge import Gauge
+from firesteel.metrics.meter import Meter
+from firesteel.metrics.metric_group import MetricGroup
+from firesteel.metrics.registry import Metric, MetricRegistry
+from firesteel.metrics.snapshots import merge_snapshots
+
+__all__ = [
+    "Counter",
+    "Distribution",
+    "Gauge",
+    "Meter",
+    "Metric",
+    "MetricGroup",
+    "MetricRegistry",
+    "merge_snapshots",
+]

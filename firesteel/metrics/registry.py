@@ -1,0 +1,66 @@
+"""All metrics of one subtask."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from firesteel.metrics.metric_group import MetricGroup
+
+
+class Metric(Protocol):
+    """What the registry asks of a metric."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the current value as JSON, in the form ``merge_snapshots`` takes."""
+
+
+M = TypeVar("M", bound=Metric)
+
+
+class MetricRegistry:
+    """Keeps the metrics of a subtask by their full names.
+
+    >>> registry = MetricRegistry()
+    >>> registry.group("Map").counter("seen").inc()
+    >>> registry.snapshot()
+    {'Map.seen': {'kind': 'counter', 'count': 1}}
+    """
+
+    __slots__ = ("_metrics", "clock")
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        self._metrics: dict[str, Metric] = {}
+
+    def group(self, *scope: str) -> MetricGroup:
+        return MetricGroup(self, scope)
+
+    def register(self, name: str, kind: type[M], create: Callable[[], M] | None = None) -> M:
+        """Return the metric of that name, made now if there is none."""
+        existing = self._metrics.get(name)
+        if existing is None:
+            metric = kind() if create is None else create()
+            self._metrics[name] = metric
+            return metric
+        if not isinstance(existing, kind):
+            raise _clash(name, existing, kind)
+        return existing
+
+    def replace(self, name: str, metric: Metric) -> None:
+        existing = self._metrics.get(name)
+        if existing is not None and type(existing) is not type(metric):
+            raise _clash(name, existing, type(metric))
+        self._metrics[name] = metric
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the current values by name, as JSON."""
+        return {name: metric.snapshot() for name, metric in self._metrics.items()}
+
+
+def _clash(name: str, existing: Metric, kind: type[Any]) -> ValueError:
+    return ValueError(
+        f"The metric '{name}' is a {type(existing).__name__} already and cannot be a "
+        f"{kind.__name__} too; choose another name"
+    )

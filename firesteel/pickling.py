@@ -1,0 +1,20 @@
+"""Pickle for records and state, with classes of the user's ``__main__`` as a slower case."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import cloudpickle
+
+
+def dumps(value: Any) -> bytes:
+    """Plain pickle is fast; it cannot name classes and functions of ``__main__``, cloudpickle can."""
+    try:
+        return pickle.dumps(value, protocol=5)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return bytes(cloudpickle.dumps(value, protocol=5))
+
+
+def loads(payload: bytes) -> Any:
+    return pickle.loads(payload)

@@ -1,0 +1,110 @@
+"""A batch job: the same plan as one ordinary Spark job of a single epoch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from firesteel.errors import JobExecutionError
+from firesteel.graph.operator_specs import DataFrameSinkSpec, DataFrameSourceSpec, SinkSpec
+from firesteel.graph.stream_graph import StreamGraph
+from firesteel.master.job_master import EpochPlan, JobMaster
+from firesteel.spark.clock import clock_options
+from firesteel.spark.dataframe_bridge import decode_dataframe, spark_schema, without_frames
+from firesteel.spark.epoch_rows import EpochRows
+from firesteel.spark.epoch_server import EpochServer
+from firesteel.spark.job_files import JobFiles
+from firesteel.spark.plan import build_plan
+from firesteel.spark.slot_task import SlotTask
+from firesteel.task.operators.sink import commit
+from firesteel.task.program import JobProgram
+
+
+class BatchJob:
+    def __init__(
+        self,
+        session: SparkSession,
+        program: JobProgram,
+        graph: StreamGraph,
+        master: JobMaster,
+        files: JobFiles,
+        task: SlotTask,
+    ) -> None:
+        self._session = session
+        self._program = program
+        self._graph = graph
+        self._master = master
+        self._files = files
+        self._task = task
+        self._plan = master.plan_batch()
+        self._group = f"firesteel-{program.job_id}"
+
+    def next_epoch(self, after: int) -> int:
+        return after
+
+    def plan_of(self, epoch: int) -> EpochPlan:
+        return self._plan
+
+    def cancel(self) -> None:
+        self._master.cancel()
+        self._session.sparkContext.cancelJobGroup(self._group)
+
+    def run(self) -> None:
+        server = EpochServer(self._files.root, self)
+        context = self._session.sparkContext
+        context.setJobGroup(self._group, self._program.job_name, interruptOnCancel=True)
+        try:
+            self._run(server)
+        except PySparkException as error:
+            if self._master.status.name != "CANCELLING":
+                self._master.fail(
+                    JobExecutionError(
+                        f"Spark could not run the job: {_first_lines(error)}",
+                        job_name=self._program.job_name,
+                    )
+                )
+            self._master.abandon()
+        finally:
+            server.close()
+
+    def _run(self, server: EpochServer) -> None:
+        nodes = self._graph.nodes.values()
+        objects = self._graph.driver_objects
+        frames = {n.id: objects[n.id] for n in nodes if isinstance(n.spec, DataFrameSourceSpec)}
+        frame_sinks = [node for node in nodes if isinstance(node.spec, DataFrameSinkSpec)]
+        frame = build_plan(
+            self._session,
+            self._program.levels,
+            self._task,
+            clock_options(self._task, server.address, server.token),
+            frames,
+            streaming=False,
+        )
+        if frame_sinks:
+            frame = frame.persist()
+        try:
+            rows = EpochRows.sort(
+                without_frames(frame).toLocalIterator() if frame_sinks else frame.toLocalIterator()
+            )
+            if not rows.failures:
+                rows.deliver(self._graph)
+                for node in frame_sinks:
+                    spec: Any = node.spec
+                    objects[node.id](
+                        decode_dataframe(frame, node.id, spark_schema(spec.value_type)), 1
+                    )
+            self._master.batch_ended(rows.acks, rows.failures)
+            for node_id, committables in self._master.committables().items():
+                sink_spec = self._graph.nodes[node_id].spec
+                assert isinstance(sink_spec, SinkSpec)
+                commit(sink_spec.sink, committables)
+        finally:
+            if frame_sinks:
+                frame.unpersist()
+
+
+def _first_lines(error: PySparkException) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return "\n".join(line for line in lines if not line.lstrip().startswith("at "))

@@ -1,0 +1,140 @@
+"""The clock: a Python data source whose rows are those of level 0.
+
+Spark asks its stream reader for the latest offset; the reader asks the driver for the next epoch
+and waits there until one is due. The partitions of an epoch carry the slots' control, and reading
+a partition runs level 0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from multiprocessing.connection import Client, Connection
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.types import StructType
+
+from firesteel.spark.slot_task import SlotTask
+from firesteel.task.messages import SlotControl, decode
+from firesteel.task.rows import SPARK_SCHEMA, to_record_batch
+from firesteel.task.slot import control_row
+from firesteel.task.slot_client import HostSettings
+
+FORMAT = "firesteel-clock"
+
+
+def clock_options(task: SlotTask, address: str, token: str) -> dict[str, str]:
+    """Options are the only way from the driver into a data source, and they are text."""
+    hosts = task.hosts
+    return {
+        "address": address,
+        "token": token,
+        "task": json.dumps(
+            {
+                "program_file": task.program_file,
+                "batch": task.batch,
+                "max_attempts": task.max_attempts,
+            }
+        ),
+        # Spark masks the values of options that are named like this one.
+        "host_token": json.dumps(
+            None if hosts is None else [hosts.application, hosts.token, hosts.idle_timeout]
+        ),
+    }
+
+
+def _task_of(options: Any) -> SlotTask:
+    hosts = json.loads(options["host_token"])
+    return SlotTask(
+        hosts=None if hosts is None else HostSettings(*hosts), **json.loads(options["task"])
+    )
+
+
+class EpochClient:
+    """Asks the driver; connects when first used, in whatever process that is."""
+
+    def __init__(self, address: str, token: str) -> None:
+        self._address = address
+        self._token = token
+        self._connection: Connection | None = None
+
+    def ask(self, question: str, epoch: int) -> Any:
+        if self._connection is None:
+            self._connection = Client(self._address, family="AF_UNIX", authkey=self._token.encode())
+        self._connection.send((question, epoch))
+        return self._connection.recv()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_address": self._address, "_token": self._token, "_connection": None}
+
+
+def read_partition(task: SlotTask, payload: bytes) -> Iterator[pa.RecordBatch]:
+    """Hand the other levels their control rows, then run level 0."""
+    own, others = decode(payload)
+    assert isinstance(own, SlotControl)
+    if others:
+        yield to_record_batch([control_row(control) for control in others])
+    yield from task.run(own.address, None, own)
+
+
+class _StreamReader(DataSourceStreamReader):
+    def __init__(self, options: Any) -> None:
+        self._task = _task_of(options)
+        self._epochs = EpochClient(options["address"], options["token"])
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"epoch": 0}
+
+    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:
+        return {"epoch": self._epochs.ask("next", start["epoch"])}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        return [InputPartition(part) for part in self._epochs.ask("partitions", end["epoch"])]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_partition(self._task, partition.value)
+
+    def stop(self) -> None:
+        self._epochs.close()
+
+
+class _BatchReader(DataSourceReader):
+    def __init__(self, options: Any) -> None:
+        self._task = _task_of(options)
+        self._epochs = EpochClient(options["address"], options["token"])
+
+    def partitions(self) -> Sequence[InputPartition]:
+        try:
+            return [InputPartition(part) for part in self._epochs.ask("partitions", 1)]
+        finally:
+            self._epochs.close()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_partition(self._task, partition.value)
+
+
+class ClockSource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return SPARK_SCHEMA
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return _StreamReader(self.options)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return _BatchReader(self.options)

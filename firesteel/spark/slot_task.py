@@ -1,0 +1,76 @@
+"""What a Spark task does for a slot: run it in its host, or right here in the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark import SparkFiles, TaskContext
+
+from firesteel import pickling
+from firesteel.task.messages import SlotAddress, SlotControl
+from firesteel.task.program import PackedProgram
+from firesteel.task.rows import BufferRow, rows_of
+from firesteel.task.slot_client import HostSettings, run_in_host
+from firesteel.task.slot_registry import SlotRegistry
+
+# The slots of this worker process, where no hosts are used.
+_worker_slots = SlotRegistry()
+
+
+@dataclass(frozen=True, slots=True)
+class SlotTask:
+    """Where the program is and where slots live. ``hosts`` None: in the worker itself."""
+
+    program_file: str
+    hosts: HostSettings | None
+    batch: bool = False
+    # A batch task that fails is tried again by Spark this many times in all.
+    max_attempts: int = 1
+
+    def load_program(self) -> PackedProgram:
+        path = Path(self.program_file)
+        if not path.exists():
+            # Another machine: Spark has shipped the file.
+            path = Path(SparkFiles.get(path.name))
+        packed = pickling.loads(path.read_bytes())
+        assert isinstance(packed, PackedProgram)
+        return packed
+
+    def run(
+        self,
+        address: SlotAddress,
+        batches: Iterable[pa.RecordBatch] | None,
+        control: SlotControl | None,
+    ) -> Iterator[pa.RecordBatch]:
+        if self.hosts is not None:
+            return run_in_host(self.hosts, address, self.load_program, batches, control)
+        return self._run_here(address, batches, control)
+
+    def _run_here(
+        self,
+        address: SlotAddress,
+        batches: Iterable[pa.RecordBatch] | None,
+        control: SlotControl | None,
+    ) -> Iterator[pa.RecordBatch]:
+        entry = _worker_slots.entry(address, self.load_program)
+        context = TaskContext.get()
+        attempt = context.attemptNumber() if context is not None else 0
+        try:
+            yield from entry.slot.run_epoch(
+                address,
+                _rows(batches),
+                control,
+                last=self.batch,
+                raise_errors=self.batch and attempt + 1 < self.max_attempts,
+            )
+        finally:
+            if self.batch or entry.slot.closed:
+                _worker_slots.forget(address)
+
+
+def _rows(batches: Iterable[pa.RecordBatch] | None) -> Iterator[BufferRow]:
+    for batch in batches or ():
+        yield from rows_of(batch)

@@ -1,0 +1,206 @@
+"""A streaming job: one Structured Streaming query, driven epoch by epoch by the job master."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from firesteel.errors import FiresteelError, JobExecutionError
+from firesteel.graph.operator_specs import DataFrameSinkSpec, DataFrameSourceSpec
+from firesteel.graph.stream_graph import StreamGraph
+from firesteel.master.job_master import EpochPlan, JobMaster
+from firesteel.spark.clock import clock_options
+from firesteel.spark.dataframe_bridge import decode_dataframe, spark_schema, without_frames
+from firesteel.spark.epoch_rows import EpochRows
+from firesteel.spark.epoch_server import EpochServer
+from firesteel.spark.job_files import JobFiles
+from firesteel.spark.plan import build_plan
+from firesteel.spark.slot_task import SlotTask
+from firesteel.task.program import JobProgram
+
+_log = logging.getLogger("firesteel")
+
+# While the query is being stopped Spark may ask for further epochs; it gets none, but not at once.
+_STOPPING_PAUSE = 0.02
+
+
+class StreamingJob:
+    """Answers the clock (next_epoch, plan_of) and takes what foreachBatch brings."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        program: JobProgram,
+        graph: StreamGraph,
+        master: JobMaster,
+        files: JobFiles,
+        task: SlotTask,
+    ) -> None:
+        self._session = session
+        self._program = program
+        self._graph = graph
+        self._master = master
+        self._files = files
+        self._task = task
+        self._changed = threading.Condition()
+        self._plan: EpochPlan | None = None
+        self._plan_open = False
+        self._stopping = False
+        self._frame_sinks = [
+            node for node in graph.nodes.values() if isinstance(node.spec, DataFrameSinkSpec)
+        ]
+
+    def run(self) -> None:
+        """Run until the job master says that the job is over."""
+        server = EpochServer(self._files.root, self)
+        try:
+            query = self._start(server)
+            try:
+                self._wait(query)
+            finally:
+                self._stop(query)
+        finally:
+            server.close()
+
+    def cancel(self) -> None:
+        with self._changed:
+            self._master.cancel()
+            self._changed.notify_all()
+
+    def _start(self, server: EpochServer) -> StreamingQuery:
+        frames = {
+            node.id: self._graph.driver_objects[node.id]
+            for node in self._graph.nodes.values()
+            if isinstance(node.spec, DataFrameSourceSpec)
+        }
+        rows = build_plan(
+            self._session,
+            self._program.levels,
+            self._task,
+            clock_options(self._task, server.address, server.token),
+            frames,
+            streaming=True,
+        )
+        writer = rows.writeStream.foreachBatch(self._epoch_arrived)
+        return writer.option("checkpointLocation", str(self._files.spark_checkpoint)).start()
+
+    def _wait(self, query: StreamingQuery) -> None:
+        with self._changed:
+            while not self._master.status.is_terminal_state():
+                if not self._changed.wait(timeout=0.25) and not query.isActive:
+                    self._query_died(query)
+
+    def _query_died(self, query: StreamingQuery) -> None:
+        self._master.fail(
+            JobExecutionError(
+                f"Spark could not run the job: {_reason(query)}",
+                job_id=self._program.job_id,
+                job_name=self._program.job_name,
+            )
+        )
+        self._master.abandon()
+
+    def _stop(self, query: StreamingQuery) -> None:
+        """The query waits in the clock between two epochs, so nothing is interrupted."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        try:
+            query.stop()
+        except PySparkException as error:
+            _log.warning("stopping the Spark query of %s: %s", self._program.job_name, error)
+
+    # The clock's questions
+
+    def next_epoch(self, after: int) -> int:
+        with self._changed:
+            while not self._stopping:
+                if self._plan is not None and self._plan_open:
+                    if self._plan.epoch > after:
+                        # Spark asks again for an epoch that it has not begun.
+                        return self._plan.epoch
+                    self._changed.wait(timeout=1.0)
+                    continue
+                delay = self._next_delay()
+                if delay is None:
+                    self._changed.wait(timeout=1.0)
+                elif delay > 0:
+                    self._changed.wait(timeout=delay)
+                else:
+                    self._plan = self._master.plan_epoch(time.monotonic())
+                    self._plan_open = True
+                    return self._plan.epoch
+        time.sleep(_STOPPING_PAUSE)
+        return after
+
+    def _next_delay(self) -> float | None:
+        try:
+            return self._master.delay(time.monotonic())
+        except Exception as error:  # noqa: BLE001 - discovering splits runs code of connectors
+            self._fail(error)
+            return self._master.delay(time.monotonic())
+
+    def plan_of(self, epoch: int) -> EpochPlan:
+        with self._changed:
+            if self._plan is None or self._plan.epoch != epoch:
+                raise JobExecutionError(f"Spark asked for epoch {epoch}, which is not planned")
+            return self._plan
+
+    # The end of an epoch
+
+    def _epoch_arrived(self, frame: DataFrame, _: int) -> None:
+        if self._frame_sinks:
+            frame = frame.persist()
+        try:
+            rows = EpochRows.sort(
+                without_frames(frame).collect() if self._frame_sinks else frame.collect()
+            )
+            self._take(frame, rows)
+        finally:
+            if self._frame_sinks:
+                frame.unpersist()
+
+    def _take(self, frame: DataFrame, rows: EpochRows) -> None:
+        try:
+            if not rows.failures:
+                rows.deliver(self._graph)
+                for node in self._frame_sinks:
+                    write = self._graph.driver_objects[node.id]
+                    spec: Any = node.spec
+                    assert self._plan is not None
+                    write(
+                        decode_dataframe(frame, node.id, spark_schema(spec.value_type)),
+                        self._plan.epoch,
+                    )
+        except Exception as error:  # noqa: BLE001 - a sink in the driver runs the user's code
+            self._fail(error)
+        with self._changed:
+            try:
+                self._master.epoch_ended(rows.acks, rows.failures, time.monotonic())
+            except FiresteelError as error:
+                self._fail(error)
+            self._plan_open = False
+            self._changed.notify_all()
+
+    def _fail(self, error: Exception) -> None:
+        if not isinstance(error, FiresteelError):
+            wrapped = JobExecutionError(
+                f"{type(error).__name__}: {error}", job_name=self._program.job_name
+            )
+            wrapped.__cause__ = error
+            error = wrapped
+        self._master.fail(error)
+
+
+def _reason(query: StreamingQuery) -> str:
+    exception = query.exception()
+    if exception is None:
+        return "its query was stopped by somebody else"
+    lines = [line for line in str(exception).splitlines() if line.strip()]
+    return "\n".join(line for line in lines if not line.lstrip().startswith("at "))

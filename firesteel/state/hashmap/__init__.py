@@ -1,0 +1,1 @@
+"""State kept in dictionaries of the process: fast, bounded by memory."""

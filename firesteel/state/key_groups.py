@@ -1,0 +1,90 @@
+"""Key groups: the units in which keyed state is stored and moved.
+
+The group of a key depends on the key and the maximum parallelism only; which subtask owns a
+group depends on the parallelism, so rescaling moves whole groups.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from firesteel.state.stable_hash import mix, stable_hash
+
+# A router remembers the targets of this many keys, then forgets them all and starts over.
+_CACHE_LIMIT = 1 << 17
+_FOLDED_INTS = 1 << 16
+
+
+def key_group_of(key: Any, max_parallelism: int) -> int:
+    return stable_hash(key) % max_parallelism
+
+
+def subtask_of(key_group: int, parallelism: int, max_parallelism: int) -> int:
+    return key_group * parallelism // max_parallelism
+
+
+@dataclass(frozen=True, slots=True)
+class KeyGroupRange:
+    """The key groups start..end (inclusive) of one subtask."""
+
+    start: int
+    end: int
+
+    def __contains__(self, key_group: int) -> bool:
+        return self.start <= key_group <= self.end
+
+    @staticmethod
+    def of_subtask(index: int, parallelism: int, max_parallelism: int) -> KeyGroupRange:
+        start = (index * max_parallelism + parallelism - 1) // parallelism
+        end = ((index + 1) * max_parallelism - 1) // parallelism
+        return KeyGroupRange(start, end)
+
+
+class _TargetCache(dict[Any, int]):
+    """key -> subtask, filled on a miss."""
+
+    def __init__(self, parallelism: int, max_parallelism: int) -> None:
+        super().__init__()
+        self._parallelism = parallelism
+        self._max_parallelism = max_parallelism
+
+    def __missing__(self, key: Any) -> int:
+        if len(self) >= _CACHE_LIMIT:
+            self.clear()
+        group = key_group_of(key, self._max_parallelism)
+        target = subtask_of(group, self._parallelism, self._max_parallelism)
+        self[key] = target
+        return target
+
+
+class KeyRouter:
+    """Finds the subtasks of a whole batch of keys.
+
+    Integers take a table with one entry per folded value instead of the cache: with many
+    distinct keys the cache would cost more memory than it saves time.
+    """
+
+    __slots__ = ("_cache", "_int_targets")
+
+    def __init__(self, parallelism: int, max_parallelism: int) -> None:
+        self._cache = _TargetCache(parallelism, max_parallelism)
+        self._int_targets = [
+            subtask_of(mix(folded) % max_parallelism, parallelism, max_parallelism)
+            for folded in range(_FOLDED_INTS)
+        ]
+
+    def targets(self, keys: list[Any]) -> list[int]:
+        """The subtask of each key. An unhashable key raises TypeError."""
+        if set(map(type, keys)) == {int}:
+            table = self._int_targets
+            if min(keys) >= 0:
+                largest = max(keys)
+                # For small keys the higher terms of fold_int are zero.
+                if largest < 0x1_0000:
+                    return [table[key] for key in keys]
+                if largest < 0x1_0000_0000:
+                    return [table[(key ^ (key >> 16)) & 0xFFFF] for key in keys]
+            return [table[(key ^ (key >> 16) ^ (key >> 32) ^ (key >> 48)) & 0xFFFF] for key in keys]
+        cache = self._cache
+        return [cache[key] for key in keys]

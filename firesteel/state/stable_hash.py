@@ -1,0 +1,127 @@
+"""A hash that is the same in every process, on every machine and in every run.
+
+Python's ``hash`` of a string is not. Equal keys (``1 == 1.0 == True``) must hash alike here too,
+because state is kept in dictionaries.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import enum
+import math
+import uuid
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+from firesteel.common.types import Row
+from firesteel.errors import UnstableKeyError
+
+_MASK = 0xFFFF_FFFF
+
+
+def mix(value: int) -> int:
+    """MurmurHash3's 32-bit finalizer: every input bit changes about half of the output bits."""
+    value &= _MASK
+    value = ((value ^ (value >> 16)) * 0x85EB_CA6B) & _MASK
+    value = ((value ^ (value >> 13)) * 0xC2B2_AE35) & _MASK
+    return value ^ (value >> 16)
+
+
+def fold_int(value: int) -> int:
+    """The low 16 bits that stand for an integer key; cheap enough to be inlined in loops."""
+    return (value ^ (value >> 16) ^ (value >> 32) ^ (value >> 48)) & 0xFFFF
+
+
+def _of_int(value: int) -> int:
+    return mix(fold_int(value))
+
+
+def _of_float(value: float) -> int:
+    if value.is_integer():
+        return _of_int(int(value))
+    if math.isnan(value):
+        raise UnstableKeyError(value, "NaN does not equal itself")
+    return mix(hash(value))
+
+
+def _of_bytes(value: bytes | bytearray) -> int:
+    return mix(zlib.crc32(value))
+
+
+def _of_str(value: str) -> int:
+    return mix(zlib.crc32(value.encode("utf-8", "surrogatepass")))
+
+
+def _of_sequence(values: Any) -> int:
+    result = 0x9E37_79B9
+    for value in values:
+        result = mix(result * 31 + stable_hash(value))
+    return result
+
+
+def _of_row(row: Row) -> int:
+    return _of_sequence(row)
+
+
+def _of_frozenset(values: frozenset[Any]) -> int:
+    # The order of a set differs between processes, so the combination must not depend on it.
+    return mix(sum(map(stable_hash, values)))
+
+
+def _of_datetime(value: dt.datetime) -> int:
+    if value.tzinfo is None:
+        return _of_str(value.isoformat())
+    return _of_str(value.astimezone(dt.UTC).isoformat())
+
+
+def _of_decimal(value: decimal.Decimal) -> int:
+    if value == value.to_integral_value():
+        return _of_int(int(value))
+    if value == decimal.Decimal(float(value)):
+        return _of_float(float(value))
+    return _of_str(str(value.normalize()))
+
+
+_HASHERS: dict[type, Callable[[Any], int]] = {
+    int: _of_int,
+    bool: _of_int,
+    float: _of_float,
+    str: _of_str,
+    bytes: _of_bytes,
+    tuple: _of_sequence,
+    Row: _of_row,
+    frozenset: _of_frozenset,
+    type(None): lambda _: mix(0x5EED),
+    dt.date: lambda value: _of_str(value.isoformat()),
+    dt.time: lambda value: _of_str(value.isoformat()),
+    dt.datetime: _of_datetime,
+    dt.timedelta: lambda value: _of_float(value.total_seconds()),
+    decimal.Decimal: _of_decimal,
+    uuid.UUID: lambda value: _of_bytes(value.bytes),
+}
+
+
+def stable_hash(key: Any) -> int:
+    """32 bits that depend on the key's value only.
+
+    >>> stable_hash("spark") == stable_hash("spa" + "rk")
+    True
+    >>> stable_hash(1) == stable_hash(1.0) == stable_hash(True)
+    True
+    """
+    hasher = _HASHERS.get(type(key))
+    if hasher is not None:
+        return hasher(key)
+    if isinstance(key, enum.Enum):
+        return _of_str(f"{type(key).__qualname__}.{key.name}")
+    for base, hasher in _HASHERS.items():
+        # A named tuple is a tuple, an IntEnum an int.
+        if isinstance(key, base):
+            return hasher(key)
+    raise UnstableKeyError(
+        key,
+        f"the hash of a {type(key).__qualname__} is not the same in every process; use int, str, "
+        "bytes, float, bool, None, a date or time, a Row, or a tuple of these",
+    )

@@ -1,0 +1,65 @@
+"""Turning a failure of the user's code into an error that says where it happened."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Callable, Iterator
+from types import CodeType, TracebackType
+from typing import Any
+
+from firesteel.errors import FiresteelError, TypeMismatchError, UserFunctionError, shorten
+
+
+def user_function_error(
+    error: BaseException,
+    operator: str,
+    function: Callable[..., Any],
+    values: list[Any] | None,
+    iterator: Iterator[Any] | None,
+) -> FiresteelError:
+    """Name the operator, the function, and the record it failed on.
+
+    ``iterator`` is the list iterator the function was fed from: what it has not yet given out
+    tells which record was the last, so the loop itself keeps no count.
+    """
+    if isinstance(error, TypeMismatchError | UserFunctionError):
+        # Raised further down the chain, which knows better.
+        return error
+    record = None
+    if values:
+        left = iterator.__length_hint__() if iterator is not None else 0  # type: ignore[attr-defined]
+        index = len(values) - left - 1
+        if 0 <= index < len(values):
+            record = shorten(values[index])
+    code = _code_of(function)
+    return UserFunctionError(
+        job="",
+        operator=operator,
+        function=getattr(function, "__qualname__", type(function).__qualname__),
+        file=code.co_filename if code else None,
+        line=code.co_firstlineno if code else None,
+        record=record,
+        traceback_text=_user_traceback(error),
+    )
+
+
+def _code_of(function: Callable[..., Any]) -> CodeType | None:
+    function = inspect.unwrap(function)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        code = getattr(getattr(function, "__func__", None), "__code__", None)
+    return code if isinstance(code, CodeType) else None
+
+
+def _user_traceback(error: BaseException) -> str:
+    """The traceback without the frames of Firesteel's own that led to the user's code."""
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None and _is_ours(trace):
+        trace = trace.tb_next
+    return "".join(traceback.format_exception(type(error), error, trace)).rstrip()
+
+
+def _is_ours(trace: TracebackType) -> bool:
+    module = str(trace.tb_frame.f_globals.get("__name__", ""))
+    return module == "firesteel" or module.startswith("firesteel.")

@@ -1,0 +1,126 @@
+"""What driver and slots tell each other: control rows down, acks up.
+
+They are pickled: they travel only inside one Spark application, between our own processes.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, field
+from typing import Any
+
+from firesteel.datastream.connectors.base import SourceSplit
+from firesteel.errors import FiresteelError
+from firesteel.state.changelog import Segment
+
+
+@dataclass(frozen=True, slots=True)
+class SlotAddress:
+    """One slot of one level of one attempt of one job, at one epoch."""
+
+    job_id: str
+    attempt: int
+    level: int
+    slot: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorHandle:
+    """The state of one operator subtask: segments of keyed state, and what is small and whole."""
+
+    segments: tuple[Segment, ...] = ()
+    whole: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskHandle:
+    """The confirmed state of a subtask. ``gate`` holds its channels' watermarks and ends."""
+
+    operators: dict[int, OperatorHandle] = field(default_factory=dict)
+    gate: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBudget:
+    """How much the sources of a slot may read in an epoch: each so many records, all so long."""
+
+    records: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class SlotControl:
+    """Everything a slot must know for one epoch. ``handles`` are the subtasks' states by vertex."""
+
+    address: SlotAddress
+    budget: ReadBudget
+    handles: dict[int, SubtaskHandle] = field(default_factory=dict)
+    new_splits: dict[int, tuple[SourceSplit, ...]] = field(default_factory=dict)
+    # Source nodes that will get no further splits.
+    complete_sources: frozenset[int] = frozenset()
+    committables: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    # The last epoch of a job: close the functions and forget the slot.
+    close: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStatus:
+    """``available``: there was more than the budget allowed. Else ask again after ``delay`` seconds."""
+
+    splits: tuple[SourceSplit, ...]
+    available: bool
+    delay: float
+    finished: bool
+
+
+@dataclass(slots=True)
+class VertexMetrics:
+    """Of one subtask in one epoch."""
+
+    records_in: int = 0
+    records_out: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    busy_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskAck:
+    vertex: int
+    subtask: int
+    # What the epoch changed: a node without an entry changed nothing.
+    segments: dict[int, Segment]
+    whole: dict[int, Any]
+    gate: Any
+    sources: dict[int, SourceStatus]
+    committables: dict[int, tuple[Any, ...]]
+    finished: bool
+    watermark: int
+    metrics: VertexMetrics
+    user_metrics: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class SlotAck:
+    address: SlotAddress
+    host: str
+    subtasks: tuple[SubtaskAck, ...]
+    # Seconds from the slot's first row to its last.
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SlotFailure:
+    """A failure that a retry of the task would only repeat: the job must decide."""
+
+    address: SlotAddress
+    error: FiresteelError
+
+
+def encode(message: object) -> bytes:
+    return pickle.dumps(message, protocol=5)
+
+
+def decode(payload: bytes) -> Any:
+    return pickle.loads(payload)

@@ -1,0 +1,153 @@
+"""What every operator has in common: where its results go, and its life in a slot."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from firesteel.datastream.functions import Function
+from firesteel.graph.stream_graph import StreamNode
+from firesteel.metrics import MetricRegistry
+from firesteel.state.hashmap.keyed_state import HashMapKeyedState
+from firesteel.task.errors import user_function_error
+from firesteel.task.runtime_context import SubtaskInfo, TaskRuntimeContext
+from firesteel.task.watermarks import MIN_WATERMARK
+
+Emit = Callable[[list[Any], list[int] | None], None]
+
+
+@dataclass(slots=True)
+class SubtaskClock:
+    """The times of one subtask; processing time can be replaced by tests."""
+
+    watermark: int = MIN_WATERMARK
+    now_millis: Callable[[], int] = field(default=lambda: int(time.time() * 1000))
+
+
+@dataclass(slots=True)
+class OperatorContext:
+    """What an operator may use of the place it runs in."""
+
+    node: StreamNode
+    subtask: SubtaskInfo
+    clock: SubtaskClock
+    metrics: MetricRegistry
+    # Sends (row kind, payload) to the driver.
+    to_driver: Callable[[int, bytes], None]
+    keyed_state: HashMapKeyedState = field(default_factory=HashMapKeyedState)
+
+    def runtime_context(self) -> TaskRuntimeContext:
+        return TaskRuntimeContext(self.node, self.subtask, self.metrics)
+
+
+def _nowhere(values: list[Any], timestamps: list[int] | None) -> None:
+    """Results that nobody consumes."""
+
+
+@dataclass(slots=True)
+class Output:
+    """Where an operator's results go. The chain fills it in; operators only call it."""
+
+    emit: Emit = _nowhere
+    side_outputs: dict[str, Emit] = field(default_factory=dict)
+    watermark: Callable[[int], None] = lambda _: None
+
+    def emit_side(self, tag_id: str, values: list[Any], timestamps: list[int] | None) -> None:
+        emit = self.side_outputs.get(tag_id)
+        if emit is not None:
+            emit(values, timestamps)
+
+
+class Operator:
+    """One operator of a chain at work.
+
+    ``process`` takes a batch from the operator before it; ``receive`` takes a batch from the
+    input gate, with the keys if the edge is keyed.
+    """
+
+    def __init__(self, context: OperatorContext) -> None:
+        self.context = context
+        self.name = context.node.name
+        self.output = Output()
+
+    def open(self) -> None:
+        """Called once, before the first record."""
+
+    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        raise NotImplementedError
+
+    def receive(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
+        self.process(values, timestamps)
+
+    def receive_second(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
+        raise NotImplementedError(f"{self.name} has one input only")
+
+    def process_watermark(self, watermark: int) -> None:
+        self.output.watermark(watermark)
+
+    def finish(self) -> None:
+        """The input has ended; the last results may still be emitted."""
+
+    def end_epoch(self, *, finished: bool) -> None:
+        """The epoch is over: what was written must leave the process."""
+
+    def prepare_commit(self, *, finished: bool) -> Sequence[Any]:
+        return ()
+
+    def commit(self, committables: Sequence[Any]) -> None:
+        """Make visible what an earlier epoch prepared."""
+
+    def snapshot(self) -> Any:
+        """What is small and kept whole, besides the keyed state."""
+        return None
+
+    def restore(self, whole: Any) -> None:
+        """Become what ``snapshot`` returned (None: the beginning). Comes before ``open`` or later."""
+
+    def close(self) -> None:
+        """Called once, after the last record or when the job is canceled."""
+
+
+class FunctionOperator(Operator):
+    """An operator around a user's function: opens and closes it and explains its failures."""
+
+    def __init__(self, context: OperatorContext, function: Any) -> None:
+        super().__init__(context)
+        self.function = function
+
+    def open(self) -> None:
+        if isinstance(self.function, Function):
+            try:
+                self.function.open(self.context.runtime_context())
+            except Exception as error:
+                raise self.failure(error, self.function.open) from error
+
+    def close(self) -> None:
+        if isinstance(self.function, Function):
+            try:
+                self.function.close()
+            except Exception as error:
+                raise self.failure(error, self.function.close) from error
+
+    def method(self, name: str) -> Callable[..., Any]:
+        """The function itself if it is a plain callable, else its method ``name``."""
+        if isinstance(self.function, Function):
+            method: Callable[..., Any] = getattr(self.function, name)
+            return method
+        plain: Callable[..., Any] = self.function
+        return plain
+
+    def failure(
+        self,
+        error: BaseException,
+        function: Callable[..., Any],
+        values: list[Any] | None = None,
+        iterator: Any = None,
+    ) -> Exception:
+        return user_function_error(error, self.name, function, values, iterator)

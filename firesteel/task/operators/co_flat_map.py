@@ -1,0 +1,45 @@
+"""CoFlatMap: one function for two inputs, any number of results per record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from firesteel.graph.operator_specs import CoFlatMapSpec
+from firesteel.task.operators.base import FunctionOperator, OperatorContext
+
+
+class CoFlatMapOperator(FunctionOperator):
+    def __init__(self, spec: CoFlatMapSpec, context: OperatorContext) -> None:
+        super().__init__(context, spec.function)
+
+    def receive(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
+        self._flat_map(self.function.flat_map1, values, timestamps)
+
+    def receive_second(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
+        self._flat_map(self.function.flat_map2, values, timestamps)
+
+    def _flat_map(
+        self,
+        function: Callable[[Any], Iterable[Any] | None],
+        values: list[Any],
+        timestamps: list[int] | None,
+    ) -> None:
+        results: list[Any] = []
+        stamps: list[int] = []
+        iterator = iter(values)
+        try:
+            for index, value in enumerate(iterator):
+                before = len(results)
+                # As in PyFlink, a function without results for this input may return None.
+                results.extend(function(value) or ())
+                if timestamps is not None:
+                    stamps.extend([timestamps[index]] * (len(results) - before))
+        except Exception as error:
+            raise self.failure(error, function, values, iterator) from error
+        if results:
+            self.output.emit(results, stamps if timestamps is not None else None)

@@ -1,0 +1,34 @@
+"""CoMap: one function for two inputs, one result per record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from firesteel.graph.operator_specs import CoMapSpec
+from firesteel.task.operators.base import FunctionOperator, OperatorContext
+
+
+class CoMapOperator(FunctionOperator):
+    def __init__(self, spec: CoMapSpec, context: OperatorContext) -> None:
+        super().__init__(context, spec.function)
+
+    def receive(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
+        self._map(self.function.map1, values, timestamps)
+
+    def receive_second(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
+        self._map(self.function.map2, values, timestamps)
+
+    def _map(
+        self, function: Callable[[Any], Any], values: list[Any], timestamps: list[int] | None
+    ) -> None:
+        iterator = iter(values)
+        try:
+            results = list(map(function, iterator))
+        except Exception as error:
+            raise self.failure(error, function, values, iterator) from error
+        self.output.emit(results, timestamps)

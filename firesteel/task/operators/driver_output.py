@@ -1,0 +1,46 @@
+"""Sinks whose records go to the driver: print and collect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from firesteel import pickling
+from firesteel.graph.operator_specs import CollectSpec, PrintSpec
+from firesteel.task.operators.base import Operator, OperatorContext
+from firesteel.task.rows import OUTPUT
+
+
+class PrintOperator(Operator):
+    """Formats records as PyFlink prints them; the driver writes the lines to standard output."""
+
+    def __init__(self, spec: PrintSpec, context: OperatorContext) -> None:
+        super().__init__(context)
+        self._prefix = print_prefix(
+            spec.sink_identifier, context.subtask.index, context.node.parallelism
+        )
+        value_type = spec.value_type
+        typed = value_type is not None and not value_type.is_pickled
+        self._format = value_type.to_print_string if typed else str
+
+    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        prefix = self._prefix
+        lines = [prefix + line for line in map(self._format, values)]
+        self.context.to_driver(OUTPUT, pickling.dumps(lines))
+
+
+class CollectOperator(Operator):
+    """execute_and_collect: the records themselves go to the driver."""
+
+    def __init__(self, spec: CollectSpec, context: OperatorContext) -> None:
+        super().__init__(context)
+
+    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        self.context.to_driver(OUTPUT, pickling.dumps(values))
+
+
+def print_prefix(sink_identifier: str | None, subtask: int, parallelism: int) -> str:
+    """Flink's prefix: the identifier if there is one, the subtask (from 1) if there are several."""
+    if parallelism == 1:
+        return f"{sink_identifier}> " if sink_identifier else ""
+    number = subtask + 1
+    return f"{sink_identifier}:{number}> " if sink_identifier else f"{number}> "

@@ -1,0 +1,53 @@
+"""From what an operator should do to the operator that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from firesteel.graph import operator_specs as specs
+from firesteel.task.operators.aggregation import AggregationOperator
+from firesteel.task.operators.base import Operator, OperatorContext
+from firesteel.task.operators.co_flat_map import CoFlatMapOperator
+from firesteel.task.operators.co_map import CoMapOperator
+from firesteel.task.operators.co_process import CoProcessOperator
+from firesteel.task.operators.dataframe_sink import DataFrameSinkOperator
+from firesteel.task.operators.dataframe_source import DataFrameSourceOperator
+from firesteel.task.operators.driver_output import CollectOperator, PrintOperator
+from firesteel.task.operators.filter import FilterOperator, SelectOperator
+from firesteel.task.operators.flat_map import FlatMapOperator
+from firesteel.task.operators.fold import FoldOperator
+from firesteel.task.operators.map import MapOperator
+from firesteel.task.operators.process import ProcessOperator
+from firesteel.task.operators.project import ProjectOperator
+from firesteel.task.operators.reduce import ReduceOperator
+from firesteel.task.operators.sink import SinkOperator
+from firesteel.task.operators.sink_function import SinkFunctionOperator
+from firesteel.task.operators.source import SourceOperator
+
+_OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any, OperatorContext], Operator]] = {
+    specs.SourceSpec: SourceOperator,
+    specs.DataFrameSourceSpec: DataFrameSourceOperator,
+    specs.MapSpec: MapOperator,
+    specs.FlatMapSpec: FlatMapOperator,
+    specs.FilterSpec: FilterOperator,
+    specs.ProjectSpec: ProjectOperator,
+    specs.SelectSpec: SelectOperator,
+    specs.ProcessSpec: ProcessOperator,
+    specs.ReduceSpec: ReduceOperator,
+    specs.FoldSpec: FoldOperator,
+    specs.AggregationSpec: AggregationOperator,
+    specs.CoMapSpec: CoMapOperator,
+    specs.CoFlatMapSpec: CoFlatMapOperator,
+    specs.CoProcessSpec: CoProcessOperator,
+    specs.SinkSpec: SinkOperator,
+    specs.SinkFunctionSpec: SinkFunctionOperator,
+    specs.PrintSpec: PrintOperator,
+    specs.CollectSpec: CollectOperator,
+    specs.DataFrameSinkSpec: DataFrameSinkOperator,
+}
+
+
+def create_operator(context: OperatorContext) -> Operator:
+    spec = context.node.spec
+    return _OPERATORS[type(spec)](spec, context)

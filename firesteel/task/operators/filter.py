@@ -1,0 +1,58 @@
+"""filter and select: the records for which a condition holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import compress
+from typing import Any
+
+from firesteel.graph.operator_specs import FilterSpec, SelectSpec
+from firesteel.task.operators.base import FunctionOperator, OperatorContext
+
+
+class FilterOperator(FunctionOperator):
+    def __init__(self, spec: FilterSpec, context: OperatorContext) -> None:
+        super().__init__(context, spec.function)
+        self._condition = self.method("filter")
+
+    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        iterator = iter(values)
+        stamps: list[int] | None = None
+        try:
+            if timestamps is None:
+                kept = list(filter(self._condition, iterator))
+            else:
+                chosen = list(map(self._condition, iterator))
+                kept = list(compress(values, chosen))
+                stamps = list(compress(timestamps, chosen))
+        except Exception as error:
+            raise self.failure(error, self._condition, values, iterator) from error
+        if kept:
+            self.output.emit(kept, stamps)
+
+
+class SelectOperator(FilterOperator):
+    """split(...).select(...): keeps what the selector puts under one of the names."""
+
+    def __init__(self, spec: SelectSpec, context: OperatorContext) -> None:
+        # The function is opened and closed; what is called is the plain selector.
+        super().__init__(FilterSpec(_keep_all), context)
+        if spec.functions:
+            self.function = spec.functions[0]
+        select, names = spec.selector, spec.names
+        self._selector = select
+        self._condition = lambda value: not names.isdisjoint(select(value))
+
+    def failure(
+        self,
+        error: BaseException,
+        function: Callable[..., Any],
+        values: list[Any] | None = None,
+        iterator: Any = None,
+    ) -> Exception:
+        # The user's selector failed, not the condition around it.
+        return super().failure(error, self._selector, values, iterator)
+
+
+def _keep_all(value: Any) -> bool:
+    return True

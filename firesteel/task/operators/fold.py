@@ -1,0 +1,50 @@
+"""fold: a rolling aggregate per key that starts from a given value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from firesteel import pickling
+from firesteel.graph.operator_specs import FoldSpec
+from firesteel.state.hashmap.table import MISSING
+from firesteel.task.operators.base import FunctionOperator, OperatorContext
+
+_IMMUTABLE = (int, float, str, bytes, bool, type(None))
+
+
+class FoldOperator(FunctionOperator):
+    def __init__(self, spec: FoldSpec, context: OperatorContext) -> None:
+        super().__init__(context, spec.function)
+        self._fold = self.method("fold")
+        self._table = context.keyed_state.table("fold")
+        initial = spec.initial_value
+        self._initial: Callable[[], Any] = lambda: initial
+        if not isinstance(initial, _IMMUTABLE):
+            # Every key starts from its own copy, as in Flink, where the value is serialized.
+            frozen = pickling.dumps(initial)
+            self._initial = lambda: pickling.loads(frozen)
+
+    def receive(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
+        assert keys is not None
+        fold, initial, table = self._fold, self._initial, self._table
+        in_overlay, in_base, overlay = table.overlay.get, table.base.get, table.overlay
+        missing = MISSING
+        results: list[Any] = []
+        append = results.append
+        iterator = iter(values)
+        try:
+            for value, key in zip(iterator, keys, strict=False):
+                folded = in_overlay(key, missing)
+                if folded is missing:
+                    folded = in_base(key, missing)
+                    if folded is missing:
+                        folded = initial()
+                folded = fold(folded, value)
+                overlay[key] = folded
+                append(folded)
+        except Exception as error:
+            raise self.failure(error, fold, values, iterator) from error
+        self.output.emit(results, timestamps)

@@ -1,0 +1,26 @@
+"""project: some fields of a tuple or row."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import Any
+
+from firesteel.graph.operator_specs import ProjectSpec
+from firesteel.task.errors import user_function_error
+from firesteel.task.operators.base import Operator, OperatorContext
+
+
+class ProjectOperator(Operator):
+    def __init__(self, spec: ProjectSpec, context: OperatorContext) -> None:
+        super().__init__(context)
+        # With a single index itemgetter gives the field itself instead of a tuple.
+        (first, *others) = spec.field_indexes
+        self._project = itemgetter(first, *others) if others else lambda value: (value[first],)
+
+    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        iterator = iter(values)
+        try:
+            results = list(map(self._project, iterator))
+        except Exception as error:
+            raise user_function_error(error, self.name, self._project, values, iterator) from error
+        self.output.emit(results, timestamps)

@@ -1,0 +1,41 @@
+"""reduce: a rolling reduction per key, with a result for every record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from firesteel.graph.operator_specs import ReduceSpec
+from firesteel.state.hashmap.table import MISSING
+from firesteel.task.operators.base import FunctionOperator, OperatorContext
+
+
+class ReduceOperator(FunctionOperator):
+    def __init__(self, spec: ReduceSpec, context: OperatorContext) -> None:
+        super().__init__(context, spec.function)
+        self._reduce = self.method("reduce")
+        self._table = context.keyed_state.table("reduce")
+
+    def receive(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
+        assert keys is not None
+        reduce = self._reduce
+        overlay, base = self._table.overlay, self._table.base
+        in_overlay, in_base, missing = overlay.get, base.get, MISSING
+        results: list[Any] = []
+        append = results.append
+        iterator = iter(values)
+        try:
+            # The keys come second: zip must not take a value that it then finds no key for.
+            for value, key in zip(iterator, keys, strict=False):
+                reduced = in_overlay(key, missing)
+                if reduced is missing:
+                    reduced = in_base(key, missing)
+                    value = value if reduced is missing else reduce(reduced, value)
+                else:
+                    value = reduce(reduced, value)
+                overlay[key] = value
+                append(value)
+        except Exception as error:
+            raise self.failure(error, reduce, values, iterator) from error
+        self.output.emit(results, timestamps)

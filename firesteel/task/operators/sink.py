@@ -1,0 +1,70 @@
+"""Sinks of the unified kind: a writer in the slot, committables, a committer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from firesteel.datastream.connectors.base import SinkWriter, WriteContext, WriterContext
+from firesteel.graph.operator_specs import SinkSpec
+from firesteel.task.errors import user_function_error
+from firesteel.task.operators.base import Operator, OperatorContext
+
+
+class SinkOperator(Operator):
+    """Its state is the writer's: files in progress, transactions."""
+
+    def __init__(self, spec: SinkSpec, context: OperatorContext) -> None:
+        super().__init__(context)
+        self._sink = spec.sink
+        self._writer: SinkWriter | None = None
+        self._write_context = WriteContext()
+
+    def restore(self, whole: Any) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        subtask = self.context.subtask
+        self._writer = self._sink.create_writer(
+            WriterContext(subtask.index, self.context.node.parallelism, subtask.job_id), whole
+        )
+
+    def snapshot(self) -> Any:
+        return self._writer.snapshot_state() if self._writer is not None else None
+
+    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        writer = self._writer
+        assert writer is not None
+        context = self._write_context
+        context._watermark = self.context.clock.watermark
+        context._processing_time = self.context.clock.now_millis()
+        try:
+            writer.write_batch(values, timestamps, context)
+        except Exception as error:
+            raise user_function_error(error, self.name, type(writer).write, None, None) from error
+
+    def end_epoch(self, *, finished: bool) -> None:
+        assert self._writer is not None
+        self._writer.flush(finished)
+
+    def prepare_commit(self, *, finished: bool) -> Sequence[Any]:
+        assert self._writer is not None
+        return self._writer.prepare_commit(finished)
+
+    def commit(self, committables: Sequence[Any]) -> None:
+        commit(self._sink, committables)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
+def commit(sink: Any, committables: Sequence[Any]) -> None:
+    """Commit in whatever process this is."""
+    committer = sink.create_committer()
+    if committer is None:
+        return
+    try:
+        committer.commit(committables)
+    finally:
+        committer.close()

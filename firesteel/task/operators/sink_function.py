@@ -1,0 +1,46 @@
+"""add_sink: the user's SinkFunction is invoked with every record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from firesteel.datastream.functions import SinkFunction
+from firesteel.graph.operator_specs import SinkFunctionSpec
+from firesteel.task.operators.base import FunctionOperator, OperatorContext, SubtaskClock
+
+
+class InvocationContext(SinkFunction.Context):
+    """One object for all records: the loop sets the timestamp before each call."""
+
+    def __init__(self, clock: SubtaskClock) -> None:
+        self._clock = clock
+        self.element_timestamp: int | None = None
+
+    def current_processing_time(self) -> int:
+        return self._clock.now_millis()
+
+    def current_watermark(self) -> int:
+        return self._clock.watermark
+
+    def timestamp(self) -> int | None:
+        return self.element_timestamp
+
+
+class SinkFunctionOperator(FunctionOperator):
+    def __init__(self, spec: SinkFunctionSpec, context: OperatorContext) -> None:
+        super().__init__(context, spec.function)
+        self._invocation = InvocationContext(context.clock)
+
+    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        invoke, invocation = self.function.invoke, self._invocation
+        iterator = iter(values)
+        try:
+            if timestamps is None:
+                invocation.element_timestamp = None
+                for value in iterator:
+                    invoke(value, invocation)
+            else:
+                for value, invocation.element_timestamp in zip(iterator, timestamps, strict=True):
+                    invoke(value, invocation)
+        except Exception as error:
+            raise self.failure(error, invoke, values, iterator) from error

@@ -1,0 +1,51 @@
+"""The RuntimeContext that user functions are opened with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from firesteel.datastream.functions import RuntimeContext
+from firesteel.graph.stream_graph import StreamNode
+from firesteel.metrics import MetricGroup, MetricRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskInfo:
+    """Which subtask of which job this is."""
+
+    job_id: str
+    index: int
+    attempt: int = 0
+    job_parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+class TaskRuntimeContext(RuntimeContext):
+    def __init__(self, node: StreamNode, subtask: SubtaskInfo, metrics: MetricRegistry) -> None:
+        self._node = node
+        self._subtask = subtask
+        self._metrics = metrics
+
+    def get_task_name(self) -> str:
+        return self._node.name
+
+    def get_number_of_parallel_subtasks(self) -> int:
+        return self._node.parallelism
+
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        return self._node.max_parallelism
+
+    def get_index_of_this_subtask(self) -> int:
+        return self._subtask.index
+
+    def get_attempt_number(self) -> int:
+        return self._subtask.attempt
+
+    def get_task_name_with_subtasks(self) -> str:
+        return f"{self._node.name} ({self._subtask.index + 1}/{self._node.parallelism})"
+
+    def get_job_parameter(self, key: str, default_value: str) -> str:
+        return self._subtask.job_parameters.get(key, default_value)
+
+    def get_metrics_group(self) -> MetricGroup:
+        return self._metrics.group(self._node.name)

@@ -1,0 +1,249 @@
+"""A slot: partition i of a level, which runs subtask i of every vertex of that level.
+
+It takes the rows of one epoch and yields the rows that leave. It can run an epoch if it holds
+the state of the one before; otherwise it restores from the handles in its control row.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import traceback
+from collections.abc import Generator, Iterable, Iterator
+
+import pyarrow as pa
+
+from firesteel.errors import FiresteelError, JobExecutionError, UserFunctionError
+from firesteel.state.changelog import SegmentStore
+from firesteel.task.messages import (
+    SlotAck,
+    SlotAddress,
+    SlotControl,
+    SlotFailure,
+    SubtaskHandle,
+    decode,
+    encode,
+)
+from firesteel.task.program import JobProgram
+from firesteel.task.rows import (
+    ACK,
+    CONTROL,
+    EXTERNAL,
+    FAILURE,
+    FOR_DRIVER,
+    HEADER,
+    BufferRow,
+    RowBatcher,
+)
+from firesteel.task.slot_wiring import wire_slot
+
+_NO_STATE = -1
+
+Batches = Iterator[pa.RecordBatch]
+
+
+class Slot:
+    def __init__(self, program: JobProgram, level: int, slot: int) -> None:
+        self._job_name = program.job_name
+        self._level = level
+        self._slot = slot
+        self._batcher = RowBatcher()
+        self._store = SegmentStore(program.segment_directory, program.inline_threshold)
+        slots = program.levels.slots
+        self._next_slots = slots[level + 1] if level + 1 < len(slots) else 0
+        self._wiring = wire_slot(program, level, slot, self._batcher.add)
+        self._subtasks = self._wiring.subtasks
+        self._opened = False
+        self.closed = False
+        # The epoch whose changes are in memory: confirmed once the next epoch begins.
+        self._epoch = _NO_STATE
+
+    def has_state_for(self, epoch: int) -> bool:
+        return self._opened and self._epoch == epoch - 1
+
+    def run_epoch(
+        self,
+        address: SlotAddress,
+        rows: Iterable[BufferRow],
+        control: SlotControl | None = None,
+        *,
+        last: bool = False,
+        raise_errors: bool = False,
+    ) -> Batches:
+        """Process one epoch; its output comes in batches, the ack at the end.
+
+        Level 0 gets its ``control`` at once, other levels find it among their rows. A failure
+        becomes a row for the driver unless ``raise_errors``, because Spark would only repeat it.
+        ``last`` tells that no epoch follows (batch).
+        """
+        started = time.perf_counter()
+        batcher = self._batcher
+        batcher.clear()
+        for target in range(self._next_slots):
+            batcher.add(BufferRow(target, self._level + 1, 0, 0, HEADER, encode(address)))
+        remaining = iter(rows)
+        try:
+            control = yield from self._consume(address, remaining, control)
+            yield from self._read_sources(control)
+            yield from self._end_epoch(last=last)
+            subtasks = self._subtasks.values()
+            acks = tuple(subtask.ack(address.epoch, self._store) for subtask in subtasks)
+            self._epoch = address.epoch
+            ack = SlotAck(address, host_name(), acks, time.perf_counter() - started)
+            batcher.add(BufferRow(self._slot, 0, 0, 0, ACK, encode(ack)))
+            if control.close:
+                self.close()
+        except _EpochAbortedError:
+            yield from self._abandon(remaining)
+        except Exception as error:
+            if raise_errors:
+                self.close_quietly()
+                raise self._explained(error) from error
+            failure = SlotFailure(address, self._explained(error))
+            batcher.add(BufferRow(self._slot, 0, 0, 0, FAILURE, encode(failure)))
+            yield from self._abandon(remaining)
+        if batcher.rows:
+            yield batcher.take()
+
+    def _consume(
+        self, address: SlotAddress, rows: Iterator[BufferRow], control: SlotControl | None
+    ) -> Generator[pa.RecordBatch, None, SlotControl]:
+        """Take in all rows. What comes before the slot can work has to wait for its control row."""
+        batcher = self._batcher
+        waiting: list[BufferRow] = []
+        ready = control is not None or self.has_state_for(address.epoch)
+        if ready:
+            self._begin(address, control)
+        if control is not None:
+            self._apply(control)
+        for row in rows:
+            if self._is_passing(row):
+                batcher.add(row)
+            elif row.kind == CONTROL:
+                received: SlotControl = decode(row.payload)
+                control = received
+                if not ready:
+                    self._begin(address, received)
+                    ready = True
+                self._apply(received)
+                for waited in waiting:
+                    self._accept(waited)
+                waiting.clear()
+            elif ready:
+                self._accept(row)
+            else:
+                waiting.append(row)
+            if batcher.is_full():
+                yield batcher.take()
+        if control is None:
+            raise JobExecutionError(
+                f"level {self._level}, slot {self._slot}: the control row of epoch "
+                f"{address.epoch} is missing"
+            )
+        return control
+
+    def _read_sources(self, control: SlotControl) -> Batches:
+        for subtask in self._subtasks.values():
+            for _ in subtask.read_epoch(control.budget):
+                if self._batcher.is_full():
+                    yield self._batcher.take()
+
+    def _end_epoch(self, *, last: bool) -> Batches:
+        for subtask in self._subtasks.values():
+            subtask.end_epoch(last=last)
+            if self._batcher.is_full():
+                yield self._batcher.take()
+
+    def _begin(self, address: SlotAddress, control: SlotControl | None) -> None:
+        if self.has_state_for(address.epoch):
+            for subtask in self._subtasks.values():
+                subtask.confirm()
+        else:
+            assert control is not None
+            self._restore(control)
+        for subtask in self._subtasks.values():
+            subtask.begin_epoch()
+
+    def _restore(self, control: SlotControl) -> None:
+        self._epoch = _NO_STATE
+        for vertex_id, subtask in self._subtasks.items():
+            subtask.restore(control.handles.get(vertex_id, SubtaskHandle()), self._store)
+        if not self._opened:
+            # Set first: a function that fails to open is closed like the others.
+            self._opened = True
+            for subtask in self._subtasks.values():
+                subtask.open()
+
+    def _apply(self, control: SlotControl) -> None:
+        for subtask in self._subtasks.values():
+            subtask.apply(control)
+
+    def _accept(self, row: BufferRow) -> None:
+        if row.kind == HEADER:
+            return
+        if row.kind == EXTERNAL:
+            self._wiring.by_node[row.edge].accept_external(row.payload)
+            return
+        subtask = self._wiring.by_edge[row.edge]
+        subtask.accept(row)
+        if subtask.gate.aborted:
+            raise _EpochAbortedError
+
+    def _is_passing(self, row: BufferRow) -> bool:
+        """Whether the row is for the driver or for a later level."""
+        kind = row.kind
+        if kind in FOR_DRIVER:
+            return True
+        if kind in (CONTROL, HEADER):
+            return row.edge != self._level
+        if kind == EXTERNAL:
+            return self._wiring.level_of_node[row.edge] != self._level
+        return self._wiring.level_of_edge[row.edge] != self._level
+
+    def _abandon(self, rows: Iterator[BufferRow]) -> Batches:
+        """After a failure: all input must be consumed, and everyone downstream must know."""
+        self._epoch = _NO_STATE
+        for subtask in self._subtasks.values():
+            subtask.abort_epoch()
+        for row in rows:
+            if self._is_passing(row):
+                self._batcher.add(row)
+            if self._batcher.is_full():
+                yield self._batcher.take()
+
+    def _explained(self, error: Exception) -> FiresteelError:
+        if isinstance(error, UserFunctionError):
+            error.job = self._job_name
+        if isinstance(error, FiresteelError):
+            return error
+        text = "".join(traceback.format_exception(error)).rstrip()
+        return JobExecutionError(
+            f"{text}\nlevel {self._level}, slot {self._slot} failed", job_name=self._job_name
+        )
+
+    def close(self) -> None:
+        """Close the user's functions; the first error of several is raised."""
+        errors = self.close_quietly()
+        if errors:
+            raise errors[0]
+
+    def close_quietly(self) -> list[Exception]:
+        self.closed = True
+        if not self._opened:
+            return []
+        self._opened = False
+        return [error for subtask in self._subtasks.values() for error in subtask.close()]
+
+
+class _EpochAbortedError(Exception):
+    """An upstream slot failed in this epoch; it has told the driver itself."""
+
+
+def host_name() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def control_row(control: SlotControl) -> BufferRow:
+    address = control.address
+    return BufferRow(address.slot, address.level, 0, 0, CONTROL, encode(control))

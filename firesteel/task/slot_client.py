@@ -1,0 +1,156 @@
+"""The Spark task's side of a slot host: find or start it, stream rows there and back."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from firesteel.errors import FiresteelError
+from firesteel.task.messages import SlotAddress, SlotControl
+from firesteel.task.program import PackedProgram
+from firesteel.task.slot_host import TOKEN_VARIABLE
+from firesteel.task.slot_protocol import Opening, Peer
+
+_START_SECONDS = 60.0
+
+
+class SlotHostError(FiresteelError, RuntimeError):
+    """A slot host could not be started or reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostSettings:
+    """How hosts of one application are found and protected."""
+
+    application: str
+    token: str
+    idle_timeout: float = 60.0
+
+    @property
+    def directory(self) -> Path:
+        return Path(tempfile.gettempdir()) / f"firesteel-{self.application}"
+
+
+def run_in_host(
+    settings: HostSettings,
+    address: SlotAddress,
+    load_program: Callable[[], PackedProgram],
+    batches: Iterable[pa.RecordBatch] | None,
+    control: SlotControl | None,
+) -> Iterator[pa.RecordBatch]:
+    """Run one epoch of a slot in its host; the batches of its output."""
+    peer = Peer(_connect(settings, address.slot))
+    try:
+        peer.send_bytes(settings.token.encode())
+        peer.send(Opening(address, control, has_input=batches is not None))
+        if peer.receive():
+            peer.send(load_program())
+        feeder = _Feeder(peer, batches) if batches is not None else None
+        yield from peer.receive_batches()
+        if feeder is not None:
+            feeder.finish()
+    finally:
+        peer.close()
+
+
+class _Feeder:
+    """Feeds the host from a thread of its own while the task drains the host's output."""
+
+    def __init__(self, peer: Peer, batches: Iterable[pa.RecordBatch]) -> None:
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._feed, args=(peer, batches), daemon=True)
+        self._thread.start()
+
+    def _feed(self, peer: Peer, batches: Iterable[pa.RecordBatch]) -> None:
+        try:
+            peer.send_batches(batches)
+        except Exception as error:  # noqa: BLE001 - finish() raises it in the task's thread
+            self._error = error
+
+    def finish(self) -> None:
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+
+def _connect(settings: HostSettings, slot: int) -> socket.socket:
+    directory = settings.directory
+    _make_private(directory)
+    path = directory / f"slot-{slot}.sock"
+    connection = _try_connect(path)
+    if connection is not None:
+        return connection
+    # One starter at a time; the others find the host when they get the lock.
+    with contextlib.ExitStack() as stack:
+        lock = stack.enter_context(path.with_suffix(".lock").open("w"))
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        connection = _try_connect(path)
+        if connection is not None:
+            return connection
+        process = _start(settings, path)
+        deadline = time.monotonic() + _START_SECONDS
+        while time.monotonic() < deadline:
+            connection = _try_connect(path)
+            if connection is not None:
+                return connection
+            if process.poll() is not None:
+                raise SlotHostError(
+                    f"the host of slot {slot} ended with code {process.returncode} as it started; "
+                    "its output is in the executor's log"
+                )
+            time.sleep(0.01)
+    raise SlotHostError(f"the host of slot {slot} did not start within {_START_SECONDS:.0f} s")
+
+
+def _try_connect(path: Path) -> socket.socket | None:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.connect(str(path))
+    except (FileNotFoundError, ConnectionRefusedError):
+        connection.close()
+        return None
+    return connection
+
+
+def _start(settings: HostSettings, path: Path) -> subprocess.Popen[bytes]:
+    environment = dict(os.environ)
+    environment[TOKEN_VARIABLE] = settings.token
+    # What Spark shipped to this worker (packages, the user's files) the host can import too.
+    environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
+    # The host stays in the process group of PySpark's daemon, this worker's parent, and watches it.
+    return subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "firesteel.task.slot_host",
+            str(path),
+            str(os.getppid()),
+            str(settings.idle_timeout),
+        ],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr.fileno(),
+    )
+
+
+def _make_private(directory: Path) -> None:
+    with contextlib.suppress(FileExistsError):
+        directory.mkdir(mode=0o700)
+    status = directory.stat()
+    if status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
+        raise SlotHostError(
+            f"{directory} belongs to somebody else or is open to others; remove it and try again"
+        )

@@ -1,0 +1,93 @@
+"""What a Spark task and a slot host say to each other over their socket.
+
+    task -> host   token, address, level-0 control or nothing
+    host -> task   whether it needs the program
+    task -> host   the program if needed; then its rows as an Arrow stream, and END
+    host -> task   the slot's output as an Arrow stream, and END
+
+An Arrow stream that breaks off looks like one that ends, so END follows it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from firesteel.task.messages import SlotAddress, SlotControl
+from firesteel.task.rows import ARROW_SCHEMA
+
+_LENGTH = struct.Struct("!Q")
+_END = b"FIRESTEEL-END"
+_BUFFER_SIZE = 1 << 18
+
+
+class BrokenHostError(ConnectionError):
+    """The other side went away in the middle of an epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    address: SlotAddress
+    control: SlotControl | None
+    has_input: bool
+
+
+class Peer:
+    """One end of the conversation."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._reader = connection.makefile("rb", buffering=_BUFFER_SIZE)
+        self._writer = connection.makefile("wb", buffering=_BUFFER_SIZE)
+
+    def send_bytes(self, payload: bytes) -> None:
+        self._writer.write(_LENGTH.pack(len(payload)))
+        self._writer.write(payload)
+        self._writer.flush()
+
+    def receive_bytes(self) -> bytes:
+        (length,) = _LENGTH.unpack(self._read_exactly(_LENGTH.size))
+        return self._read_exactly(length)
+
+    def send(self, message: object) -> None:
+        self.send_bytes(pickle.dumps(message, protocol=5))
+
+    def receive(self) -> Any:
+        return pickle.loads(self.receive_bytes())
+
+    def send_batches(self, batches: Iterable[pa.RecordBatch]) -> None:
+        with pa.ipc.new_stream(pa.PythonFile(self._writer, "w"), ARROW_SCHEMA) as stream:
+            for batch in batches:
+                stream.write_batch(batch)
+                self._writer.flush()
+        self._writer.write(_END)
+        self._writer.flush()
+
+    def receive_batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            with pa.ipc.open_stream(pa.PythonFile(self._reader, "r")) as stream:
+                yield from stream
+        except pa.ArrowInvalid as error:
+            raise BrokenHostError("the connection broke off within an Arrow stream") from error
+        if self._read_exactly(len(_END)) != _END:
+            raise BrokenHostError("the end mark is missing after an Arrow stream")
+
+    def _read_exactly(self, length: int) -> bytes:
+        payload = self._reader.read(length)
+        if len(payload) != length:
+            raise BrokenHostError("the connection broke off")
+        return bytes(payload)
+
+    def close(self) -> None:
+        for resource in (self._writer, self._reader, self._connection):
+            try:
+                resource.close()
+            except OSError:
+                # The peer is gone; nothing is left to flush to.
+                continue

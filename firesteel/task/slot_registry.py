@@ -1,0 +1,58 @@
+"""The slots that live in this process: a slot host's, or a Spark worker's own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from firesteel.task.messages import SlotAddress
+from firesteel.task.program import JobProgram, PackedProgram
+from firesteel.task.slot import Slot
+
+
+@dataclass(slots=True)
+class SlotEntry:
+    """A slot and the lock that keeps a second attempt of its task out while the first still runs."""
+
+    slot: Slot
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class SlotRegistry:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._programs: dict[tuple[str, int], JobProgram] = {}
+        self._slots: dict[tuple[str, int, int, int], SlotEntry] = {}
+
+    def has_program(self, job_id: str, attempt: int) -> bool:
+        with self._lock:
+            return (job_id, attempt) in self._programs
+
+    def entry(self, address: SlotAddress, load: Callable[[], PackedProgram]) -> SlotEntry:
+        """The slot at an address, built if it is not here yet."""
+        key = (address.job_id, address.attempt, address.level, address.slot)
+        with self._lock:
+            entry = self._slots.get(key)
+            if entry is None:
+                program = self._program(address, load)
+                entry = self._slots[key] = SlotEntry(Slot(program, address.level, address.slot))
+            return entry
+
+    def _program(self, address: SlotAddress, load: Callable[[], PackedProgram]) -> JobProgram:
+        key = (address.job_id, address.attempt)
+        program = self._programs.get(key)
+        if program is None:
+            program = self._programs[key] = load().unpack()
+        return program
+
+    def forget(self, address: SlotAddress) -> None:
+        """The slot has been closed. With the job's last slot its program goes too."""
+        with self._lock:
+            self._slots.pop((address.job_id, address.attempt, address.level, address.slot), None)
+            if not any(key[:2] == (address.job_id, address.attempt) for key in self._slots):
+                self._programs.pop((address.job_id, address.attempt), None)
+
+    def is_empty(self) -> bool:
+        with self._lock:
+            return not self._slots

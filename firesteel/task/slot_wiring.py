@@ -1,0 +1,91 @@
+"""Builds the subtasks of a slot and connects them to each other and to the exchanges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from firesteel.graph.stream_graph import StreamEdge
+from firesteel.task.program import JobProgram
+from firesteel.task.record_writers import RecordWriter, channels_of, create_record_writer
+from firesteel.task.rows import BufferRow
+from firesteel.task.runtime_context import SubtaskInfo
+from firesteel.task.subtask import Subtask
+
+Send = Callable[[BufferRow], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SlotWiring:
+    """``subtasks`` by vertex, in topological order; who takes the rows of an edge or a node."""
+
+    subtasks: dict[int, Subtask]
+    by_edge: dict[int, Subtask]
+    by_node: dict[int, Subtask]
+    level_of_edge: dict[int, int]
+    level_of_node: dict[int, int]
+
+
+def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWiring:
+    levels = program.levels
+    graph = levels.job_graph
+    vertex_of = {node: vertex.id for vertex in graph.vertices for node in vertex.operators}
+    wiring = SlotWiring(
+        subtasks={},
+        by_edge={},
+        by_node={},
+        level_of_edge={e.id: levels.level_of[vertex_of[e.target]] for e in graph.edges},
+        level_of_node={node: levels.level_of[vertex] for node, vertex in vertex_of.items()},
+    )
+    for vertex in graph.vertices:
+        index = slot - levels.slot_offset[vertex.slot_sharing_group]
+        if levels.level_of[vertex.id] == level and 0 <= index < vertex.parallelism:
+            info = SubtaskInfo(program.job_id, index, program.attempt, program.job_parameters)
+            subtask = Subtask(vertex, graph.nodes, info, _to_driver(send, slot, index))
+            wiring.subtasks[vertex.id] = subtask
+            wiring.by_node.update(dict.fromkeys(vertex.operators, subtask))
+    for edge in graph.edges:
+        receiver = wiring.subtasks.get(vertex_of[edge.target])
+        if receiver is not None:
+            wiring.by_edge[edge.id] = receiver
+            _add_channels(program, edge, receiver)
+    for subtask in wiring.subtasks.values():
+        outgoing = [edge for edge in graph.edges if edge.source in subtask.operators]
+        subtask.connect(
+            chained=[edge for edge in graph.chained_edges if edge.source in subtask.operators],
+            writers=[
+                _create_writer(program, edge, subtask, send)
+                for edge in outgoing
+                if edge.id not in levels.local_edges
+            ],
+            local=[
+                (edge, wiring.subtasks[vertex_of[edge.target]].gate)
+                for edge in outgoing
+                if edge.id in levels.local_edges
+            ],
+        )
+    return wiring
+
+
+def _to_driver(send: Send, slot: int, subtask: int) -> Callable[[int, int, bytes], None]:
+    """Rows for the driver say which node and subtask they come from."""
+    return lambda node, kind, payload: send(BufferRow(slot, node, subtask, 0, kind, payload))
+
+
+def _add_channels(program: JobProgram, edge: StreamEdge, subtask: Subtask) -> None:
+    nodes = program.levels.job_graph.nodes
+    source, target = nodes[edge.source], nodes[edge.target]
+    head = subtask.operators[edge.target]
+    receive = head.receive if edge.input_index == 0 else head.receive_second
+    for upstream in channels_of(edge, source.parallelism, target.parallelism, subtask.index):
+        subtask.gate.add_channel(edge.id, upstream, receive)
+
+
+def _create_writer(
+    program: JobProgram, edge: StreamEdge, subtask: Subtask, send: Send
+) -> RecordWriter:
+    levels = program.levels
+    nodes = levels.job_graph.nodes
+    target = nodes[edge.target]
+    first_slot = levels.slot_offset[target.slot_sharing_group]
+    return create_record_writer(edge, nodes[edge.source], target, subtask.index, first_slot, send)

@@ -1,0 +1,313 @@
+"""A subtask: one parallel instance of a vertex, its operators wired into a chain."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from firesteel.errors import TypeMismatchError
+from firesteel.graph.job_graph import JobVertex
+from firesteel.graph.stream_graph import StreamEdge, StreamNode
+from firesteel.metrics import MetricRegistry
+from firesteel.state.changelog import SegmentStore
+from firesteel.task.input_gate import InputGate
+from firesteel.task.messages import (
+    OperatorHandle,
+    ReadBudget,
+    SlotControl,
+    SubtaskAck,
+    SubtaskHandle,
+    VertexMetrics,
+)
+from firesteel.task.operators.base import Emit, Operator, OperatorContext, SubtaskClock
+from firesteel.task.operators.dataframe_source import DataFrameSourceOperator
+from firesteel.task.operators.factory import create_operator
+from firesteel.task.operators.source import SourceOperator
+from firesteel.task.record_writers import RecordWriter
+from firesteel.task.rows import BufferRow
+from firesteel.task.runtime_context import SubtaskInfo
+from firesteel.task.watermarks import MAX_WATERMARK
+
+
+class Subtask:
+    """The slot builds it with ``wire``, then drives it epoch by epoch."""
+
+    def __init__(
+        self,
+        vertex: JobVertex,
+        nodes: dict[int, StreamNode],
+        info: SubtaskInfo,
+        to_driver: Callable[[int, int, bytes], None],
+    ) -> None:
+        self.vertex = vertex
+        self.index = info.index
+        self.clock = SubtaskClock()
+        self.metrics = MetricRegistry()
+        self.operators: dict[int, Operator] = {
+            node_id: create_operator(
+                OperatorContext(
+                    node=nodes[node_id],
+                    subtask=info,
+                    clock=self.clock,
+                    metrics=self.metrics,
+                    to_driver=_bind_node(to_driver, node_id),
+                )
+            )
+            for node_id in vertex.operators
+        }
+        self.head = self.operators[vertex.operators[0]]
+        self.gate = InputGate(
+            f"{vertex.name} ({info.index + 1}/{vertex.parallelism})", self._watermark
+        )
+        self.finished = False
+        self.busy_seconds = 0.0
+        self._writers: list[RecordWriter] = []
+        self._local_ends: list[Callable[[bool], None]] = []
+
+    # Wiring
+
+    def connect(
+        self,
+        chained: Sequence[StreamEdge],
+        writers: Sequence[RecordWriter],
+        local: Sequence[tuple[StreamEdge, InputGate]],
+    ) -> None:
+        """Say where every operator's results go: down the chain, to other slots, to neighbors."""
+        self._writers = list(writers)
+        consumers: dict[tuple[int, str | None], list[Emit]] = {}
+        watermarks: dict[int, list[Callable[[int], None]]] = {}
+
+        def consume(edge: StreamEdge, emit: Emit, watermark: Callable[[int], None]) -> None:
+            consumers.setdefault((edge.source, edge.side_output), []).append(emit)
+            watermarks.setdefault(edge.source, []).append(watermark)
+
+        for edge in chained:
+            target = self.operators[edge.target]
+            consume(edge, target.process, target.process_watermark)
+        for writer in writers:
+            consume(writer.edge, writer.emit, writer.watermark)
+        for edge, gate in local:
+            emit, watermark = gate.accept_local(edge.id, self.index)
+            consume(edge, emit, watermark)
+            self._local_ends.append(_end_local(gate, edge.id, self.index))
+        for node_id, operator in self.operators.items():
+            output = operator.output
+            main = consumers.pop((node_id, None), [])
+            if main:
+                output.emit = _checked(_to_all(main), operator)
+            elif _has_declared_type(operator):
+                output.emit = _checked(output.emit, operator)
+            output.watermark = _to_all_watermarks(watermarks.get(node_id, []))
+        for (node_id, tag_id), emits in consumers.items():
+            assert tag_id is not None
+            self.operators[node_id].output.side_outputs[tag_id] = _to_all(emits)
+
+    # Life
+
+    def restore(self, handle: SubtaskHandle, store: SegmentStore) -> None:
+        self.finished = False
+        self.gate.restore(handle.gate)
+        for node_id, operator in self.operators.items():
+            state = handle.operators.get(node_id, OperatorHandle())
+            operator.context.keyed_state.restore(state.segments, store)
+            operator.restore(state.whole)
+
+    def open(self) -> None:
+        """From the end of the chain to its head, as in Flink: a head may emit at once."""
+        for operator in reversed(self.operators.values()):
+            operator.open()
+        for writer in self._writers:
+            context = self.operators[writer.edge.source].context.runtime_context()
+            for function in writer.edge.partitioning.functions:
+                function.open(context)
+
+    def confirm(self) -> None:
+        for operator in self.operators.values():
+            operator.context.keyed_state.confirm()
+
+    def close(self) -> list[Exception]:
+        """Close all functions, whatever some of them raise."""
+        errors: list[Exception] = []
+        for operator in self.operators.values():
+            try:
+                operator.close()
+            except Exception as error:  # noqa: BLE001 - the others must be closed too
+                errors.append(error)
+        for writer in self._writers:
+            for function in writer.edge.partitioning.functions:
+                function.close()
+        return errors
+
+    # An epoch
+
+    def begin_epoch(self) -> None:
+        self.gate.begin_epoch()
+        self.busy_seconds = 0.0
+        for writer in self._writers:
+            writer.records_out = 0
+            writer.bytes_out = 0
+        if isinstance(self.head, SourceOperator):
+            self.head.records_read = 0
+
+    def apply(self, control: SlotControl) -> None:
+        """New splits for a source, committables for sinks."""
+        for node_id, operator in self.operators.items():
+            if isinstance(operator, SourceOperator):
+                operator.add_splits(
+                    control.new_splits.get(node_id, ()),
+                    complete=node_id in control.complete_sources,
+                )
+            committables = control.committables.get(node_id)
+            if committables:
+                operator.commit(committables)
+
+    def read_epoch(self, budget: ReadBudget) -> Iterator[None]:
+        """Let a source read; other vertices have nothing to do here."""
+        if not isinstance(self.head, SourceOperator):
+            return
+        reading = self.head.read_epoch(budget)
+        while True:
+            started = time.perf_counter()
+            try:
+                next(reading)
+            except StopIteration:
+                break
+            finally:
+                self.busy_seconds += time.perf_counter() - started
+            yield
+        if self.head.finished and not self.finished:
+            self.head.output.watermark(MAX_WATERMARK)
+            self._finish()
+
+    def accept(self, row: BufferRow) -> None:
+        started = time.perf_counter()
+        self.gate.accept(row)
+        self.busy_seconds += time.perf_counter() - started
+
+    def accept_external(self, payload: bytes) -> None:
+        assert isinstance(self.head, DataFrameSourceOperator)
+        self.gate.records_in += self.head.receive_external(payload)
+
+    def end_epoch(self, *, last: bool = False) -> None:
+        """``last``: no epoch will follow, so sources that Spark reads have ended too."""
+        if isinstance(self.head, DataFrameSourceOperator):
+            if last and not self.finished:
+                self.head.output.watermark(MAX_WATERMARK)
+                self._finish()
+        elif not isinstance(self.head, SourceOperator):
+            self.gate.check_complete()
+            if self.gate.finished and not self.finished:
+                self._finish()
+        for operator in self.operators.values():
+            operator.end_epoch(finished=self.finished)
+        for writer in self._writers:
+            writer.end_epoch(finished=self.finished)
+        for end in self._local_ends:
+            end(self.finished)
+
+    def abort_epoch(self) -> None:
+        """Tell everyone downstream that this epoch is void."""
+        for writer in self._writers:
+            writer.abort_epoch()
+
+    def ack(self, epoch: int, store: SegmentStore) -> SubtaskAck:
+        segments, whole, committables = {}, {}, {}
+        sources = {}
+        for node_id, operator in self.operators.items():
+            segment = operator.context.keyed_state.seal(epoch, store)
+            if segment is not None:
+                segments[node_id] = segment
+            # What becomes a committable is no longer part of the writer's state.
+            prepared = operator.prepare_commit(finished=self.finished)
+            if prepared:
+                committables[node_id] = tuple(prepared)
+            state = operator.snapshot()
+            if state is not None:
+                whole[node_id] = state
+            if isinstance(operator, SourceOperator) and operator.status is not None:
+                sources[node_id] = operator.status
+        return SubtaskAck(
+            vertex=self.vertex.id,
+            subtask=self.index,
+            segments=segments,
+            whole=whole,
+            gate=self.gate.snapshot(),
+            sources=sources,
+            committables=committables,
+            finished=self.finished,
+            watermark=self.clock.watermark,
+            metrics=self._vertex_metrics(),
+            user_metrics=self.metrics.snapshot() or None,
+        )
+
+    def _vertex_metrics(self) -> VertexMetrics:
+        read = self.head.records_read if isinstance(self.head, SourceOperator) else 0
+        return VertexMetrics(
+            records_in=self.gate.records_in + read,
+            records_out=sum(writer.records_out for writer in self._writers),
+            bytes_in=self.gate.bytes_in,
+            bytes_out=sum(writer.bytes_out for writer in self._writers),
+            busy_seconds=self.busy_seconds,
+        )
+
+    def _watermark(self, watermark: int) -> None:
+        self.clock.watermark = watermark
+        self.head.process_watermark(watermark)
+
+    def _finish(self) -> None:
+        self.finished = True
+        for operator in self.operators.values():
+            operator.finish()
+
+
+def _bind_node(
+    to_driver: Callable[[int, int, bytes], None], node_id: int
+) -> Callable[[int, bytes], None]:
+    return lambda kind, payload: to_driver(node_id, kind, payload)
+
+
+def _end_local(gate: InputGate, edge: int, upstream: int) -> Callable[[bool], None]:
+    return lambda finished: gate.end_local(edge, upstream, finished=finished)
+
+
+def _to_all(emits: list[Emit]) -> Emit:
+    if len(emits) == 1:
+        return emits[0]
+
+    def emit(values: list[Any], timestamps: list[int] | None) -> None:
+        for consumer in emits:
+            consumer(values, timestamps)
+
+    return emit
+
+
+def _to_all_watermarks(receivers: list[Callable[[int], None]]) -> Callable[[int], None]:
+    def forward(watermark: int) -> None:
+        for receiver in receivers:
+            receiver(watermark)
+
+    return forward
+
+
+def _has_declared_type(operator: Operator) -> bool:
+    output_type = operator.context.node.output_type
+    return output_type is not None and not output_type.is_pickled
+
+
+def _checked(emit: Emit, operator: Operator) -> Emit:
+    """Check and convert results to the declared type, if there is one."""
+    if not _has_declared_type(operator):
+        return emit
+    convert = operator.context.node.output_type.convert_batch
+    name = operator.name
+
+    def emit_converted(values: list[Any], timestamps: list[int] | None) -> None:
+        try:
+            converted = convert(values)
+        except TypeMismatchError as error:
+            error.operator = name
+            raise
+        emit(converted, timestamps)
+
+    return emit_converted

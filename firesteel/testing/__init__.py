@@ -1,0 +1,1 @@
+"""Test harness for functions, operators, time and failures, without Spark."""

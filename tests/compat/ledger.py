@@ -1,0 +1,285 @@
+"""The compatibility ledger: one entry for each public name of PyFlink 2.3 and each class member.
+
+A name is *not yet* or *never* where ``firesteel.gaps`` or a rule below says so; the reason is the
+one the user reads in the error. Everything else is claimed to work. test_ledger.py holds each
+claim against the package.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from firesteel.errors import NeverSupportedError, NotYetSupportedError
+from firesteel.gaps import GapStatus, find_gap
+from tests.compat.signatures import parse
+
+API_FILE = Path(__file__).with_name("pyflink-2.3-api.json")
+
+
+class Status(Enum):
+    WORKS = "works"
+    NOT_YET = "not yet"
+    NEVER = "never"
+
+
+class Evidence(Enum):
+    """How the status shows."""
+
+    USE = "the name is there and takes PyFlink's parameters"
+    REFUSED = "an error, as in PyFlink"
+    IMPORT = "importing it explains"
+    CALL = "calling it explains"
+    GATE = "it is there, and the only way to use it explains"
+    ABSENT = "not there"
+    WRAPPER = "a constructor around a Java object"
+    IDLE = "plain data that nothing takes yet"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What holds for the members that match ``pattern`` (module.Class.member, below pyflink.)."""
+
+    pattern: str
+    status: Status
+    evidence: Evidence
+    reason: str = ""
+    # For GATE: the member whose call explains.
+    gate: str = ""
+
+
+def _not_yet(pattern: str) -> Rule:
+    return Rule(pattern, Status.NOT_YET, Evidence.CALL)
+
+
+def _never(pattern: str) -> Rule:
+    return Rule(pattern, Status.NEVER, Evidence.CALL)
+
+
+def _gated(pattern: str, gate: str) -> Rule:
+    return Rule(pattern, Status.NOT_YET, Evidence.GATE, gate=gate)
+
+
+def _refused(pattern: str) -> Rule:
+    return Rule(pattern, Status.WORKS, Evidence.REFUSED)
+
+
+def _jvm(pattern: str) -> Rule:
+    reason = "it hands out an object of Flink's JVM, and Firesteel has none"
+    return Rule(pattern, Status.NEVER, Evidence.ABSENT, reason)
+
+
+def _idle(pattern: str, reason: str) -> Rule:
+    return Rule(pattern, Status.NOT_YET, Evidence.IDLE, reason)
+
+
+_CONTEXT = "datastream.functions.RuntimeContext"
+_TIMERS = "datastream.timerservice.TimerService"
+_KEYED = "datastream.data_stream.KeyedStream"
+_STREAM = "datastream.data_stream.DataStream"
+_ENVIRONMENT = "datastream.stream_execution_environment.StreamExecutionEnvironment"
+
+# PyFlink inherits these into KeyedStream and raises in each of them (or in Java).
+_REFUSED_ON_KEYED_STREAM = """
+    broadcast disable_chaining force_non_parallel forward get_name get_side_output name
+    partition_custom rebalance rescale set_buffer_timeout set_description set_max_parallelism
+    set_parallelism set_uid_hash shuffle slot_sharing_group start_new_chain uid
+"""
+
+# The first rule that matches counts.
+RULES: tuple[Rule, ...] = (
+    _jvm("*.get_java_*"),
+    # State of the user's own: the classes are there, the runtime is not.
+    _not_yet(f"{_CONTEXT}.get_*state"),
+    _gated("datastream.state.ValueState*", f"{_CONTEXT}.get_state"),
+    _gated("datastream.state.ListState*", f"{_CONTEXT}.get_list_state"),
+    _gated("datastream.state.MapState*", f"{_CONTEXT}.get_map_state"),
+    _gated("datastream.state.ReducingState*", f"{_CONTEXT}.get_reducing_state"),
+    _gated("datastream.state.AggregatingState*", f"{_CONTEXT}.get_aggregating_state"),
+    _gated("datastream.state.StateTtlConfig*", f"{_CONTEXT}.get_state"),
+    _gated("datastream.functions.AggregateFunction*", f"{_CONTEXT}.get_aggregating_state"),
+    # Timers.
+    _not_yet("datastream.*TimerService.register_*"),
+    _not_yet("datastream.*TimerService.delete_*"),
+    _gated("datastream.functions.Keyed*ProcessFunction.on_timer", f"{_TIMERS}.register_event_time_timer"),
+    _gated("datastream.functions.Keyed*ProcessFunction.OnTimerContext", f"{_TIMERS}.register_event_time_timer"),
+    _gated("datastream.time_domain.TimeDomain*", f"{_TIMERS}.register_event_time_timer"),
+    # Event time.
+    _not_yet("datastream.data_stream.*.assign_timestamps_and_watermarks"),
+    _gated("common.watermark_strategy.TimestampAssigner*", f"{_STREAM}.assign_timestamps_and_watermarks"),
+    _gated("common.watermark_strategy.WatermarkStrategy.for_*", f"{_STREAM}.assign_timestamps_and_watermarks"),
+    _gated("common.watermark_strategy.WatermarkStrategy.with_*", f"{_STREAM}.assign_timestamps_and_watermarks"),
+    _idle("common.execution_config.*auto_watermark_interval", "watermarks come in a later version"),
+    # Windows.
+    _not_yet("datastream.data_stream.*.window"),
+    _not_yet("datastream.data_stream.*.window_all"),
+    _not_yet("datastream.data_stream.*.count_window"),
+    # Checkpoints and restarts.
+    _not_yet(f"{_ENVIRONMENT}.enable_checkpointing"),
+    _not_yet(f"{_ENVIRONMENT}.get_checkpoint_config"),
+    _not_yet(f"{_ENVIRONMENT}.get_checkpointing_*mode"),
+    _not_yet(f"{_ENVIRONMENT}.enable_changelog_state_backend"),
+    _not_yet(f"{_ENVIRONMENT}.set_default_savepoint_directory"),
+    _not_yet("common.job_client.JobClient.*savepoint"),
+    _idle("common.restart_strategy.*", "restarts come with checkpoints, in a later version"),
+    _idle("common.execution_config.*snapshot_compression", "snapshots come in a later version"),
+    # Settings that no part of the runtime reads.
+    _idle("common.execution_config.*latency_tracking_interval", "latency is not tracked in this version"),
+    _idle("common.execution_config.*task_cancellation_*", "cancelling has one fixed way in this version"),
+    Rule("common.input_dependency_constraint.*", Status.NEVER, Evidence.IDLE, "nothing takes it, in PyFlink neither"),
+    # Schemas for message queues.
+    _idle("common.serialization.*Schema*", "schemas come with the connectors, in a later version"),
+    _idle("common.serializer.TypeSerializer*", "serializers of your own come with windows"),
+    # Results kept for the next job.
+    _refused(f"{_KEYED}.cache"),
+    _not_yet(f"{_STREAM}.cache"),
+    # What makes no sense on a keyed stream.
+    *(_refused(f"{_KEYED}.{name}") for name in _REFUSED_ON_KEYED_STREAM.split()),
+    Rule(f"{_KEYED}.AccumulateType", Status.NEVER, Evidence.ABSENT, "an inner helper of PyFlink"),
+    # Files.
+    _not_yet("datastream.connectors.file_system.FileSink.for_bulk_format"),
+    _not_yet("datastream.connectors.file_system.FileSource.for_bulk_file_format"),
+    Rule("datastream.connectors.file_system.FileSink.BaseBuilder", Status.NEVER, Evidence.ABSENT, "the common base of PyFlink's two builders"),
+    Rule("datastream.connectors.file_system.FileSink.BulkFormatBuilder", Status.NOT_YET, Evidence.ABSENT, "FileSink.for_bulk_format, which makes it, is not there yet"),
+    Rule("datastream.connectors.file_system.FileSink.get_transformer", Status.NEVER, Evidence.ABSENT, "it serves PyFlink's Java sinks"),
+    # Java classes, jars and serializers.
+    _never(f"{_ENVIRONMENT}.add_jars"),
+    _never(f"{_ENVIRONMENT}.add_classpaths"),
+    _never(f"{_ENVIRONMENT}.add_source"),
+    _never(f"{_ENVIRONMENT}.create_input"),
+    _never("common.execution_config.ExecutionConfig.enable_force_*"),
+    _never("common.execution_config.ExecutionConfig.disable_generic_types"),
+    _never("datastream.functions.SinkFunction.__init__"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name of PyFlink. ``member`` is empty for the name itself."""
+
+    module: str
+    name: str
+    member: str
+    # What the JSON says about it: "class", "attribute", or a signature.
+    form: str
+    status: Status
+    evidence: Evidence
+    gate: str = ""
+    stated_reason: str = ""
+
+    @property
+    def path(self) -> str:
+        return ".".join(part for part in (self.module, self.name, self.member) if part)
+
+    @property
+    def our_module(self) -> str:
+        return self.module.replace("pyflink", "firesteel", 1)
+
+    def reason(self) -> str:
+        """Return what the user is told. Empty for what works."""
+        if self.status is Status.WORKS:
+            return self.evidence.value if self.evidence is Evidence.REFUSED else ""
+        if self.stated_reason:
+            return self.stated_reason
+        if self.evidence is Evidence.IMPORT:
+            gap = find_gap(self.our_module, self.name)
+            return gap.reason if gap is not None else ""
+        target = find(f"pyflink.{self.gate}") if self.gate else self
+        error = call_blank(target)
+        return getattr(error, "reason", "")
+
+
+_WRAPPER_REASON = "PyFlink's constructor takes a Java object; programs use the factory methods"
+
+
+def _rule_for(path: str) -> Rule | None:
+    below = path.removeprefix("pyflink.")
+    return next((rule for rule in RULES if fnmatchcase(below, rule.pattern)), None)
+
+
+def _entry(module: str, name: str, member: str, form: str, defined_in: str) -> Entry:
+    gap = find_gap(defined_in.replace("pyflink", "firesteel", 1), name)
+    if gap is not None:
+        status = Status.NOT_YET if gap.status is GapStatus.NOT_YET else Status.NEVER
+        return Entry(module, name, member, form, status, Evidence.IMPORT)
+    # A name that a package passes on shares the fate of the original.
+    path = ".".join(part for part in (defined_in, name, member) if part)
+    rule = _rule_for(path)
+    if rule is None and _wraps_a_java_object(member, form):
+        return Entry(
+            module, name, member, form, Status.NEVER, Evidence.WRAPPER, "", _WRAPPER_REASON
+        )
+    if rule is None:
+        return Entry(module, name, member, form, Status.WORKS, Evidence.USE)
+    return Entry(module, name, member, form, rule.status, rule.evidence, rule.gate, rule.reason)
+
+
+def _wraps_a_java_object(member: str, form: str) -> bool:
+    if member != "__init__" or not form.startswith("("):
+        return False
+    return any(p.jvm_only and not p.optional for p in parse(form))
+
+
+@cache
+def entries() -> tuple[Entry, ...]:
+    return tuple(_entries(json.loads(API_FILE.read_text())))
+
+
+def _entries(api: dict[str, dict[str, dict[str, Any]]]) -> Iterator[Entry]:
+    for module, names in api.items():
+        for name, facts in names.items():
+            defined_in = facts["defined_in"]
+            form = facts.get("signature") or facts["kind"]
+            yield _entry(module, name, "", form, defined_in)
+            if defined_in != module:
+                continue  # members are counted once, where the class is defined
+            for member, member_form in facts.get("members", {}).items():
+                yield _entry(module, name, member, member_form, defined_in)
+
+
+def find(path: str) -> Entry:
+    return next(entry for entry in entries() if entry.path == path)
+
+
+def owner(entry: Entry) -> Any:
+    """Return our class or function of that name."""
+    return getattr(importlib.import_module(entry.our_module), entry.name)
+
+
+def blank(cls: type[Any]) -> Any:
+    """Return an instance that nobody initialized: enough for a method that only raises."""
+    if inspect.isabstract(cls):
+        cls = type(cls.__name__, (cls,), {})
+        cls.__abstractmethods__ = frozenset()
+    return object.__new__(cls)
+
+
+def call_blank(entry: Entry) -> Exception | None:
+    """Call the member with None for each required parameter; return what it raises."""
+    cls = owner(entry)
+    try:
+        if entry.member == "__init__":
+            cls(*_nones(cls.__init__, skip_self=True))
+        else:
+            method = getattr(blank(cls), entry.member)
+            method(*_nones(method, skip_self=False))
+    except Exception as error:
+        return error
+    return None
+
+
+def _nones(function: Callable[..., Any], *, skip_self: bool) -> list[None]:
+    parameters = list(inspect.signature(function).parameters.values())[skip_self:]
+    ordinary = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return [None for p in parameters if p.kind is ordinary and p.default is p.empty]
+
+
+PROMISED_ERROR = {Status.NOT_YET: NotYetSupportedError, Status.NEVER: NeverSupportedError}

@@ -1,0 +1,56 @@
+"""The errors for names that are not there."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+from firesteel.errors import NeverSupportedError, NotYetSupportedError
+from firesteel.gaps import find_gap, gap_importer
+
+
+def _error(module: str, name: str) -> Any:
+    with pytest.raises(ImportError) as caught:
+        gap_importer(module)(name)
+    return caught.value
+
+
+def test_the_error_names_what_is_missing_why_and_what_to_do() -> None:
+    error = _error("firesteel.datastream.window", "TumblingEventTimeWindows")
+    assert isinstance(error, NotYetSupportedError)
+    assert str(error).startswith(
+        "firesteel.datastream.window.TumblingEventTimeWindows is not yet supported by Firesteel: "
+        "windows come with event time"
+    )
+
+
+def test_never_is_another_error() -> None:
+    error = _error("firesteel.datastream.functions", "SourceFunction")
+    assert isinstance(error, NeverSupportedError)
+    assert not isinstance(error, NotYetSupportedError)
+    assert "firesteel.datastream.connectors.base.Source" in str(error)
+
+
+@pytest.mark.parametrize("name", ["SourceFunction", "WindowFunction"])
+def test_the_error_pickles(name: str) -> None:
+    error = _error("firesteel.datastream.functions", name)
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert str(copy) == str(error)
+    assert copy.name == error.name
+
+
+def test_a_package_answers_for_the_modules_in_it() -> None:
+    here = find_gap("firesteel.datastream.window", "TimeWindow")
+    assert here is not None
+    assert find_gap("firesteel.datastream", "TimeWindow") is here
+    assert find_gap("firesteel", "TimeWindow") is None
+    assert find_gap("firesteel.datastream.connectors", "KafkaSource") is not None
+    assert find_gap("firesteel.datastream", "KafkaSource") is None
+
+
+def test_a_real_import_statement_shows_the_reason() -> None:
+    with pytest.raises(ImportError, match="comes in a later version"):
+        from firesteel.datastream.functions import AsyncFunction  # type: ignore[attr-defined]  # noqa: F401

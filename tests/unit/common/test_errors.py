@@ -1,0 +1,103 @@
+"""Errors keep their facts when they travel, and say what happened in the right order."""
+
+import pickle
+
+import pytest
+
+from firesteel import errors
+
+USER_ERROR = errors.UserFunctionError(
+    job="wordcount",
+    operator="Map",
+    function="program.parse",
+    file="program.py",
+    line=12,
+    record="'x'",
+    traceback_text="Traceback (most recent call last):\nValueError: bad\n",
+)
+
+EXAMPLES = [
+    errors.ConfigurationError("bad", key="a.b", suggestion="a.c"),
+    errors.InvalidProgramError("no sink"),
+    errors.NotYetSupportedError("iterate", "use a queue."),
+    errors.NeverSupportedError("add_jars"),
+    errors.TypeMismatchError("x", "Long", "expected int, got str.", operator="Map"),
+    USER_ERROR,
+    errors.InsufficientSlotsError(required=8, available=2),
+    errors.JobExecutionError("failed", job_id="a" * 32, job_name="job"),
+    errors.JobCancelledError("a" * 32),
+    errors.UnstableKeyError(object, "its hash differs between processes.", operator="KeyBy"),
+    errors.ChannelSequenceError("1->2", expected=3, actual=5),
+]
+
+
+@pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
+def test_an_error_pickles_with_all_its_fields(error):
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert copy.__dict__ == error.__dict__
+    assert str(copy) == str(error)
+    assert copy.args == error.args
+
+
+@pytest.mark.parametrize(
+    ("cls", "builtin"),
+    [
+        (errors.ConfigurationError, ValueError),
+        (errors.InvalidProgramError, ValueError),
+        (errors.NotYetSupportedError, NotImplementedError),
+        (errors.NeverSupportedError, NotImplementedError),
+        (errors.TypeMismatchError, TypeError),
+        (errors.UserFunctionError, RuntimeError),
+        (errors.InsufficientSlotsError, RuntimeError),
+        (errors.JobExecutionError, RuntimeError),
+        (errors.UnstableKeyError, TypeError),
+        (errors.ChannelSequenceError, RuntimeError),
+    ],
+)
+def test_an_error_derives_from_the_builtin_one_expects(cls, builtin):
+    assert issubclass(cls, errors.FiresteelError)
+    assert issubclass(cls, builtin)
+
+
+def test_the_users_traceback_comes_first():
+    text = str(USER_ERROR)
+    assert text.startswith("Traceback (most recent call last):\nValueError: bad\n")
+    for fact in ("wordcount", "Map", "program.parse (program.py:12)", "record 'x'"):
+        assert fact in text
+
+
+def test_a_type_mismatch_names_the_operator_once_it_is_known():
+    error = errors.TypeMismatchError("abc", "Long", "expected int, got str.")
+    assert str(error) == "the value 'abc' does not fit the type Long: expected int, got str."
+    error.operator = "Parse"
+    assert str(error).startswith("Operator 'Parse': the value 'abc'")
+
+
+def test_a_type_mismatch_of_an_unpicklable_value_pickles():
+    error = errors.TypeMismatchError(lambda: 0, "Long", "expected int.")
+    assert "lambda" in pickle.loads(pickle.dumps(error)).value
+
+
+def test_too_few_slots_says_how_many_are_needed():
+    assert "needs 8 task slots, but Spark offers 2" in str(errors.InsufficientSlotsError(8, 2))
+
+
+def test_shorten_keeps_short_values_whole():
+    assert errors.shorten(("a", 1)) == "('a', 1)"
+
+
+@pytest.mark.parametrize(
+    "value", ["x" * 10_000, list(range(10_000)), dict.fromkeys(range(99), "y" * 99)]
+)
+def test_shorten_bounds_the_length(value):
+    assert len(errors.shorten(value)) <= 200
+    assert len(errors.shorten(value, limit=50)) <= 50
+
+
+def test_shorten_survives_a_repr_that_raises():
+    class Broken:
+        def __repr__(self):
+            raise ValueError
+
+    assert "Broken" in errors.shorten(Broken())

@@ -1,0 +1,114 @@
+"""The function classes: their life, what they refuse, and that they travel."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import cloudpickle
+import pytest
+
+from firesteel.datastream import functions
+from firesteel.datastream.functions import (
+    Function,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    MapFunction,
+    RuntimeContext,
+    SinkFunction,
+    TimerService,
+)
+from firesteel.errors import NeverSupportedError, NotYetSupportedError
+
+_FUNCTION_CLASSES = [
+    value
+    for value in vars(functions).values()
+    if inspect.isclass(value) and issubclass(value, Function) and value is not Function
+]
+
+
+@pytest.mark.parametrize("cls", _FUNCTION_CLASSES, ids=lambda cls: cls.__name__)
+def test_every_kind_must_be_implemented(cls: type[Function]) -> None:
+    assert inspect.isabstract(cls)
+    with pytest.raises((TypeError, NeverSupportedError)):
+        cls()
+
+
+@pytest.mark.parametrize("cls", _FUNCTION_CLASSES, ids=lambda cls: cls.__name__)
+def test_every_kind_travels_when_defined_in_a_test(cls: type[Function]) -> None:
+    implemented = type(
+        "Implemented", (cls,), {name: lambda *_: None for name in cls.__abstractmethods__}
+    )
+    function = implemented()
+    function.note = "kept"
+    assert cloudpickle.loads(cloudpickle.dumps(function)).note == "kept"
+
+
+def test_open_and_close_are_optional() -> None:
+    class Double(MapFunction):
+        def map(self, value: Any) -> Any:
+            return value * 2
+
+    function = Double()
+    function.open(None)  # type: ignore[arg-type]
+    function.close()
+
+
+@pytest.mark.parametrize("cls", [KeyedProcessFunction, KeyedCoProcessFunction])
+def test_on_timer_is_optional(cls: Any) -> None:
+    assert cls.on_timer(None, 0, None) is None
+
+
+def test_a_sink_function_wraps_no_java_object() -> None:
+    sink_function: Any = SinkFunction
+    with pytest.raises(NeverSupportedError, match="derive a class from SinkFunction"):
+        sink_function("org.apache.flink.SomeSink")
+
+
+def test_a_derived_sink_function_takes_what_it_likes() -> None:
+    class Keep(SinkFunction):
+        def __init__(self, where: list[Any], *, limit: int) -> None:
+            self.where = where
+            self.limit = limit
+
+        def invoke(self, value: Any, context: SinkFunction.Context) -> None:
+            self.where.append(value)
+
+    keep = Keep([], limit=3)
+    keep.invoke(1, None)  # type: ignore[arg-type]
+    assert keep.where == [1]
+
+
+def _implement(cls: Any) -> Any:
+    return type("Concrete", (cls,), {name: lambda *_: None for name in cls.__abstractmethods__})()
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "get_state",
+        "get_list_state",
+        "get_map_state",
+        "get_reducing_state",
+        "get_aggregating_state",
+    ],
+)
+def test_state_is_promised_for_later(method: str) -> None:
+    context = _implement(RuntimeContext)
+    with pytest.raises(NotYetSupportedError, match=rf"RuntimeContext\.{method} .*checkpoints"):
+        getattr(context, method)(None)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "register_processing_time_timer",
+        "register_event_time_timer",
+        "delete_processing_time_timer",
+        "delete_event_time_timer",
+    ],
+)
+def test_timers_are_promised_for_later(method: str) -> None:
+    service = _implement(TimerService)
+    with pytest.raises(NotYetSupportedError, match=rf"TimerService\.{method} "):
+        getattr(service, method)(0)
