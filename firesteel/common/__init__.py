@@ -1,5 +1,7 @@
 """What all of Firesteel's APIs share, under PyFlink's names."""
 
+from typing import TYPE_CHECKING
+
 from firesteel.common.completable_future import CompletableFuture
 from firesteel.common.config_options import ConfigOption, ConfigOptions
 from firesteel.common.configuration import Configuration
@@ -22,6 +24,7 @@ from firesteel.common.time import Duration, Instant, Time
 from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.common.types import Row, RowKind
 from firesteel.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
+from firesteel.gaps import gap_importer
 
 __all__ = [
     "ByteArraySchema",
@@ -52,3 +55,6 @@ __all__ = [
     "Types",
     "WatermarkStrategy",
 ]
+
+if not TYPE_CHECKING:  # type checkers see only what exists
+    __getattr__ = gap_importer(__name__)

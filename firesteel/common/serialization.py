@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import codecs
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from firesteel.common.typeinfo import TypeInformation, Types
+from firesteel.gaps import gap_importer
 
 __all__ = [
     "ByteArraySchema",
@@ -139,3 +140,7 @@ def _python_codec(charset: str) -> str:
         return codecs.lookup(charset).name
     except LookupError:
         raise ValueError(f"Unknown character set {charset!r}.") from None
+
+
+if not TYPE_CHECKING:  # type checkers see only what exists
+    __getattr__ = gap_importer(__name__)

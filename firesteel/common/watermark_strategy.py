@@ -8,9 +8,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from firesteel.common.time import Duration
+from firesteel.gaps import gap_importer
 
 __all__ = [
     "BoundedOutOfOrderness",
@@ -172,3 +173,7 @@ class FunctionTimestampAssigner(TimestampAssigner):
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
         return self._function(value, record_timestamp)
+
+
+if not TYPE_CHECKING:  # type checkers see only what exists
+    __getattr__ = gap_importer(__name__)

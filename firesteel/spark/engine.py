@@ -56,6 +56,7 @@ class SparkEngine:
             job_parameters=configuration.get(options.GLOBAL_JOB_PARAMETERS),
             segment_directory=str(self._files.segments) if shared_disk else None,
             inline_threshold=configuration.get(options.STATE_INLINE_THRESHOLD),
+            batch=batch,
         )
         program_file = self._files.write_program(program)
         if not shared_disk:

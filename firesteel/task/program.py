@@ -25,6 +25,7 @@ class JobProgram:
     job_parameters: dict[str, str] = field(default_factory=dict)
     segment_directory: str | None = None
     inline_threshold: int = 64 * 1024
+    batch: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ class SubtaskInfo:
     index: int
     attempt: int = 0
     job_parameters: Mapping[str, str] = field(default_factory=dict)
+    # A batch job: one epoch with everything in it.
+    batch: bool = False
 
 
 class TaskRuntimeContext(RuntimeContext):

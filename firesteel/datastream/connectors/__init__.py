@@ -1,5 +1,11 @@
 """Sources and sinks, and the contracts for writing one's own."""
 
+from typing import TYPE_CHECKING
+
 from firesteel.datastream.connectors.base import DeliveryGuarantee, Sink, Source
+from firesteel.gaps import gap_importer
 
 __all__ = ["DeliveryGuarantee", "Sink", "Source"]
+
+if not TYPE_CHECKING:  # type checkers see only what exists
+    __getattr__ = gap_importer(__name__)

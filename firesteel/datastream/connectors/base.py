@@ -6,7 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from firesteel.gaps import gap_importer
 
 __all__ = [
     "Boundedness",
@@ -228,3 +230,7 @@ class Sink(ABC):
     def with_input_type(self, type_info: Any) -> Sink:
         """The sink for a stream of this type; called when the sink is attached to a stream."""
         return self
+
+
+if not TYPE_CHECKING:  # type checkers see only what exists
+    __getattr__ = gap_importer(__name__)

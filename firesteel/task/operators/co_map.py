@@ -1,8 +1,9 @@
-"""CoMap: one function for two inputs, one result per record."""
+"""CoMap: one function for two inputs, one result per record; None is no result, as in PyFlink."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import compress
 from typing import Any
 
 from firesteel.graph.operator_specs import CoMapSpec
@@ -31,4 +32,9 @@ class CoMapOperator(FunctionOperator):
             results = list(map(function, iterator))
         except Exception as error:
             raise self.failure(error, function, values, iterator) from error
-        self.output.emit(results, timestamps)
+        present = [result is not None for result in results]
+        if not all(present):
+            results = list(compress(results, present))
+            timestamps = None if timestamps is None else list(compress(timestamps, present))
+        if results:
+            self.output.emit(results, timestamps)

@@ -1,4 +1,7 @@
-"""fold: a rolling aggregate per key that starts from a given value."""
+"""fold: an aggregate per key that starts from a given value.
+
+In a stream it rolls, with a result for every record; a batch gives each key's last result only.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from firesteel import pickling
 from firesteel.graph.operator_specs import FoldSpec
 from firesteel.state.hashmap.table import MISSING
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
+from firesteel.task.operators.reduce import emit_last_results
 
 _IMMUTABLE = (int, float, str, bytes, bool, type(None))
 
@@ -18,6 +22,7 @@ class FoldOperator(FunctionOperator):
         super().__init__(context, spec.function)
         self._fold = self.method("fold")
         self._table = context.keyed_state.table("fold")
+        self._rolls = not context.subtask.batch
         initial = spec.initial_value
         self._initial: Callable[[], Any] = lambda: initial
         if not isinstance(initial, _IMMUTABLE):
@@ -47,4 +52,9 @@ class FoldOperator(FunctionOperator):
                 append(folded)
         except Exception as error:
             raise self.failure(error, fold, values, iterator) from error
-        self.output.emit(results, timestamps)
+        if self._rolls:
+            self.output.emit(results, timestamps)
+
+    def finish(self) -> None:
+        if not self._rolls:
+            emit_last_results(self._table, self.output)

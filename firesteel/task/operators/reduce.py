@@ -1,12 +1,15 @@
-"""reduce: a rolling reduction per key, with a result for every record."""
+"""reduce: a reduction per key.
+
+In a stream it rolls, with a result for every record; a batch gives each key's last result only.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from firesteel.graph.operator_specs import ReduceSpec
-from firesteel.state.hashmap.table import MISSING
-from firesteel.task.operators.base import FunctionOperator, OperatorContext
+from firesteel.state.hashmap.table import MISSING, StateTable
+from firesteel.task.operators.base import FunctionOperator, OperatorContext, Output
 
 
 class ReduceOperator(FunctionOperator):
@@ -14,6 +17,7 @@ class ReduceOperator(FunctionOperator):
         super().__init__(context, spec.function)
         self._reduce = self.method("reduce")
         self._table = context.keyed_state.table("reduce")
+        self._rolls = not context.subtask.batch
 
     def receive(
         self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
@@ -38,4 +42,15 @@ class ReduceOperator(FunctionOperator):
                 append(value)
         except Exception as error:
             raise self.failure(error, reduce, values, iterator) from error
-        self.output.emit(results, timestamps)
+        if self._rolls:
+            self.output.emit(results, timestamps)
+
+    def finish(self) -> None:
+        if not self._rolls:
+            emit_last_results(self._table, self.output)
+
+
+def emit_last_results(table: StateTable, output: Output) -> None:
+    results = [value for _, value in table.items()]
+    if results:
+        output.emit(results, None)

@@ -1,5 +1,7 @@
 """Files: FileSource reads lines of text, FileSink writes part files."""
 
+from typing import TYPE_CHECKING
+
 from firesteel.datastream.connectors.file_system.bucket_assigner import BucketAssigner
 from firesteel.datastream.connectors.file_system.file_sink import FileSink
 from firesteel.datastream.connectors.file_system.file_source import (
@@ -16,6 +18,7 @@ from firesteel.datastream.connectors.file_system.rolling_policy import (
     RollingPolicy,
 )
 from firesteel.datastream.connectors.file_system.stream_format import StreamFormat
+from firesteel.gaps import gap_importer
 
 __all__ = [
     "BucketAssigner",
@@ -31,3 +34,6 @@ __all__ = [
     "RollingPolicy",
     "StreamFormat",
 ]
+
+if not TYPE_CHECKING:  # type checkers see only what exists
+    __getattr__ = gap_importer(__name__)
