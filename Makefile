@@ -21,6 +21,8 @@ comma := ,
 # Arguments for the tools: make test PYTEST_ARGS='-k window -x', make bench BENCH_ARGS=--quick
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+# The references that need packages of their own (PyFlink alone fetches about 1 GB).
+PEERS := pyflink spark bytewax
 # No test may hang: this many seconds, then its stack is shown and it fails.
 TEST_TIMEOUT ?= 300
 
@@ -79,25 +81,20 @@ bench: $(STAMP) ## measure Firesteel and the references, print the ratios
 	@$(PY) -m benchmarks $(BENCH_ARGS)
 
 .PHONY: bench-peers
-bench-peers: .bench/pyflink/.installed .bench/bytewax/.installed ## install PyFlink and bytewax, each in its own environment under .bench
+bench-peers: $(PEERS:%=.bench/%/.installed) ## install the references of the benchmark, each in its own environment under .bench
 
-# PyFlink's own requirements pull in apache-beam, which imports pkg_resources: setuptools before 81.
-.bench/pyflink/.installed: benchmarks/peers/requirements-pyflink.txt
-	$(call say,installing PyFlink into .bench/pyflink; this fetches about 1 GB)
-	@test -x .bench/pyflink/bin/pip || $(PYTHON) -m venv .bench/pyflink
-	@.bench/pyflink/bin/python -m pip install --quiet --disable-pip-version-check -r $<
-	@touch $@
-
-.bench/bytewax/.installed: benchmarks/peers/requirements-bytewax.txt
-	$(call say,installing bytewax into .bench/bytewax)
-	@test -x .bench/bytewax/bin/pip || $(PYTHON) -m venv .bench/bytewax
-	@.bench/bytewax/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+.bench/%/.installed: benchmarks/peers/requirements-%.txt
+	$(call say,installing the reference '$*' into .bench/$*)
+	@test -x .bench/$*/bin/pip || $(PYTHON) -m venv .bench/$*
+	@.bench/$*/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
 .PHONY: docs
 docs: $(STAMP) ## write the generated pages of the manual again
-	$(call say,python -m firesteel.config.reference > docs/configuration.md)
-	@$(PY) -m firesteel.config.reference > docs/configuration.md
+	$(call say,docs/configuration.md)
+	@$(PY) -c 'from pathlib import Path; from firesteel.config.document import render_configuration_page as page; Path("docs/configuration.md").write_text(page())'
+	$(call say,docs/compatibility.md)
+	@$(PY) -m tests.compat.report
 
 .PHONY: clean
 clean: ## remove caches and what tools and Spark left in the tree

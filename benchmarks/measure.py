@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 
 from benchmarks.cases import BY_NAME, CASES, Case, Outcome, expected
 
@@ -97,6 +98,10 @@ def report(**figures: object) -> None:
     print(json.dumps(figures), flush=True)
 
 
+def report_versions(*packages: str, **known: str) -> None:
+    report(versions=known | {package: version(package) for package in packages})
+
+
 def report_case(measurement: Measurement) -> None:
     report(**asdict(measurement), rate=measurement.rate)
 
@@ -121,7 +126,10 @@ def run_cases(
             check(case, run_checked(case, CHECKED_RECORDS))
             report_case(
                 steady_rate(
-                    case, run, records=arguments.records_of(case, sizes[case.name]), repeats=arguments.repeats
+                    case,
+                    run,
+                    records=arguments.records_of(case, sizes[case.name]),
+                    repeats=arguments.repeats,
                 )
             )
         except Exception as error:  # noqa: BLE001 - one case that fails must not hide the others

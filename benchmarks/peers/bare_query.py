@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.query import StreamingQuery
 
-from benchmarks.measure import parse_arguments, report
+from benchmarks.measure import parse_arguments, report, report_versions
 from benchmarks.peers.handwritten import BUFFERS_DDL, Batches, buffer_row, received
 from benchmarks.peers.spark_session import map_in_arrow, start_session
 
@@ -110,6 +110,7 @@ def bare_epoch(session: SparkSession, *, parallelism: int, exchanges: int) -> fl
 
 def main() -> None:
     arguments = parse_arguments("the epoch of a bare Structured Streaming query")
+    report_versions("pyspark", "pyarrow")
     session = start_session(arguments.parallelism)
     for exchanges in EXCHANGES:
         milliseconds = bare_epoch(session, parallelism=arguments.parallelism, exchanges=exchanges)

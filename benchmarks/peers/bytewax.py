@@ -26,7 +26,7 @@ from benchmarks.cases import (
     Sum,
     Union,
 )
-from benchmarks.measure import parse_arguments, run_cases
+from benchmarks.measure import parse_arguments, report_versions, run_cases
 
 BATCH_RECORDS = 10_000
 RECORDS = {
@@ -189,6 +189,7 @@ class Bytewax:
 
 def main() -> None:
     arguments = parse_arguments("bytewax")
+    report_versions("bytewax")
     peer = Bytewax(arguments.parallelism)
     run_cases(arguments, peer.run, peer.run_checked, records=RECORDS)
 

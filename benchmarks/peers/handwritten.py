@@ -28,7 +28,7 @@ from benchmarks.cases import (
     Sum,
     Union,
 )
-from benchmarks.measure import parse_arguments, run_cases
+from benchmarks.measure import parse_arguments, report_versions, run_cases
 from benchmarks.peers.spark_session import map_in_arrow, start_session
 
 BUFFER_RECORDS = 16_384
@@ -229,6 +229,7 @@ class Handwritten:
 
 def main() -> None:
     arguments = parse_arguments("the cases written by hand in PySpark")
+    report_versions("pyspark", "pyarrow")
     session = start_session(arguments.parallelism)
     handwritten = Handwritten(session, arguments.parallelism)
     run_cases(arguments, handwritten.run, handwritten.run_checked)

@@ -17,7 +17,7 @@ from pyflink.datastream.connectors.number_seq import NumberSequenceSource
 from pyflink.java_gateway import get_gateway
 
 from benchmarks.cases import Case, FanOut, KeyedMap, MapFilter, Outcome, Reduce, Sum, Union
-from benchmarks.measure import parse_arguments, run_cases
+from benchmarks.measure import parse_arguments, report_versions, run_cases
 
 # A few seconds' worth each. With the default bundle of 1,000 records, state is written back after every bundle.
 RECORDS = {
@@ -128,12 +128,11 @@ class PyFlink:
 
 def main() -> None:
     arguments = parse_arguments("PyFlink in process mode")
-    os.environ["_python_worker_execution_mode"] = "process"
+    report_versions("apache-flink", "apache-beam")
+    os.environ["_python_worker_execution_mode"] = "process"  # noqa: SIM112 - PyFlink's name
     tuned = "tuned" in arguments.options
     peer = PyFlink(arguments.parallelism, TUNED if tuned else {})
-    run_cases(
-        arguments, peer.run, peer.run_checked, records=RECORDS_TUNED if tuned else RECORDS
-    )
+    run_cases(arguments, peer.run, peer.run_checked, records=RECORDS_TUNED if tuned else RECORDS)
 
 
 if __name__ == "__main__":

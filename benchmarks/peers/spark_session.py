@@ -6,13 +6,10 @@ Settings that decide about speed are the same for all of them: fixed partitions,
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.functions import (  # type: ignore[attr-defined] # missing in its stub
-    vectorized_udf,
-)
+from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
 Level = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -39,6 +36,6 @@ def start_session(parallelism: int, **settings: str) -> SparkSession:
 
 def map_in_arrow(frame: DataFrame, level: Level, schema: str) -> DataFrame:
     """`DataFrame.mapInArrow`, which asks for pandas although it never uses it."""
-    function: Any = vectorized_udf(level, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    function = UserDefinedFunction(level, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     column = function(*[frame[name] for name in frame.columns])
     return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)

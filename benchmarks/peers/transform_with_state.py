@@ -16,14 +16,15 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from benchmarks.cases import BY_NAME, Case, Outcome, Reduce
-from benchmarks.measure import parse_arguments, run_cases
+from benchmarks.cases import Case, Outcome, Reduce
+from benchmarks.measure import Arguments, parse_arguments, report_versions, run_cases
 from benchmarks.peers.spark_session import start_session
 
 KEYS = {"reduce_1k": 1_000, "reduce_1m": 1_000_000}
 RECORDS = {"reduce_1k": 4_000_000, "reduce_1m": 80_000}
-# A small run takes one micro-batch, a large one four.
+# The large run takes four micro-batches, and the small one, a quarter of its size, takes one.
 BATCHES = 4
+IN_FRAMES = {"reduce_1k"}
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -46,7 +47,10 @@ class ReduceProcessor(StatefulProcessor):
 
 class ReduceRows(ReduceProcessor):
     def handleInputRows(  # noqa: N802 - PySpark's name
-        self, key: Any, rows: Iterator[Any], timerValues: Any = None  # noqa: N803
+        self,
+        key: Any,
+        rows: Iterator[Any],
+        timerValues: Any = None,  # noqa: N803
     ) -> Iterator[Row]:
         reduced = self.current()
         for row in rows:
@@ -57,7 +61,10 @@ class ReduceRows(ReduceProcessor):
 
 class ReduceFrames(ReduceProcessor):
     def handleInputRows(  # noqa: N802 - PySpark's name
-        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any = None  # noqa: N803
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: Any = None,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         reduced = self.current()
         for frame in rows:
@@ -72,9 +79,9 @@ class ReduceFrames(ReduceProcessor):
 class TransformWithState:
     """Runs the keyed reductions as streaming queries of one session."""
 
-    def __init__(self, session: SparkSession, parallelism: int) -> None:
+    def __init__(self, session: SparkSession, arguments: Arguments) -> None:
         self.session = session
-        self.parallelism = parallelism
+        self.arguments = arguments
 
     def results(self, case: Case, batch_records: int) -> DataFrame:
         if not isinstance(case, Reduce):
@@ -82,49 +89,47 @@ class TransformWithState:
         numbers = (
             self.session.readStream.format("rate-micro-batch")
             .option("rowsPerBatch", batch_records)
-            .option("numPartitions", self.parallelism)
+            .option("numPartitions", self.arguments.parallelism)
             .load()
             .select("value", (F.col("value") % KEYS[case.name]).alias("key"))
         )
         keyed = numbers.groupBy("key")
-        if KEYS[case.name] <= batch_records // 100:
-            processor: StatefulProcessor = ReduceFrames(case.combine)
-            return keyed.transformWithStateInPandas(processor, "value long", "Append", "None")
-        processor = ReduceRows(case.combine)
-        return keyed.transformWithState(processor, "value long", "Append", "None")
+        if case.name in IN_FRAMES:
+            return keyed.transformWithStateInPandas(
+                ReduceFrames(case.combine), "value long", "Append", "None"
+            )
+        return keyed.transformWithState(ReduceRows(case.combine), "value long", "Append", "None")
 
     def query(
         self, case: Case, batch_records: int, batches: int, collect: Callable[[DataFrame], None]
-    ) -> list[float]:
-        """Runs so many micro-batches; returns the times at which they ended, the start first."""
-        times: list[float] = []
+    ) -> float:
+        """Runs so many micro-batches, and returns the seconds until the last of them was through."""
+        ends: list[float] = []
 
         def end_batch(batch: DataFrame, epoch: int) -> None:
             if epoch < batches:
                 collect(batch)
-                times.append(time.perf_counter())
+                ends.append(time.perf_counter())
 
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
-            times.append(time.perf_counter())
+            begin = time.perf_counter()
             query: StreamingQuery = (
                 self.results(case, batch_records)
                 .writeStream.foreachBatch(end_batch)
                 .option("checkpointLocation", directory)
                 .start()
             )
-            while len(times) <= batches and query.isActive:
+            while len(ends) < batches and query.isActive:
                 time.sleep(0.02)
             failure = query.exception()
             query.stop()
         if failure is not None:
             raise RuntimeError(str(failure))
-        return times
+        return ends[-1] - begin
 
     def run(self, case: Case, records: int) -> float:
-        large = records >= self.large_records
-        batches = BATCHES if large else 1
-        times = self.query(case, records // batches, batches, discard)
-        return times[-1] - times[0]
+        batch_records = self.arguments.records_of(case, RECORDS[case.name]) // BATCHES
+        return self.query(case, batch_records, records // batch_records, discard)
 
     def run_checked(self, case: Case, records: int) -> Outcome:
         outcome = Outcome()
@@ -135,3 +140,21 @@ class TransformWithState:
 
         self.query(case, records, 1, collect)
         return outcome
+
+
+def discard(batch: DataFrame) -> None:
+    batch.write.format("noop").mode("append").save()
+
+
+def main() -> None:
+    arguments = parse_arguments("PySpark's transformWithState")
+    report_versions("pyspark", "pyarrow", "pandas")
+    settings = {"spark.sql.streaming.stateStore.providerClass": ROCKSDB}
+    session = start_session(arguments.parallelism, **settings)
+    peer = TransformWithState(session, arguments)
+    run_cases(arguments, peer.run, peer.run_checked, records=RECORDS)
+    session.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -184,8 +184,11 @@ LATENCY_INTERVAL: Option[timedelta] = Option(
     "How often latency marks are sent; 0 ms means never.",
     is_used=False,
 )
-TASK_SLOTS: Option[int] = Option(
-    "taskmanager.numberOfTaskSlots", INT, 1, "Slots of a task manager.", is_used=False
+TASK_SLOTS: Option[int | None] = Option(
+    "taskmanager.numberOfTaskSlots",
+    INT,
+    None,
+    "Slots of the embedded Spark. Unset: one for each core, and more if a job needs more.",
 )
 HEARTBEAT_TIMEOUT: Option[timedelta] = Option(
     "heartbeat.timeout", DURATION, timedelta(seconds=50), "When a worker is lost.", is_used=False

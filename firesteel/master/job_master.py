@@ -68,6 +68,8 @@ class JobMaster:
             for subtask in range(vertex.parallelism)
         }
         self._epoch = 0
+        # Whether the epoch that runs is the one that closes the slots.
+        self._closing = False
         self._planned_at: float | None = None
         self._last_ended_at = 0.0
         self.status = JobStatus.CREATED
@@ -99,7 +101,7 @@ class JobMaster:
         self._epoch += 1
         if self.status is JobStatus.CREATED:
             self._change(JobStatus.RUNNING)
-        closing = self._is_ending()
+        closing = self._closing = self._is_ending()
         splits: dict[tuple[int, int], tuple[Any, ...]] = {}
         if not closing:
             for source in self._sources.values():
@@ -185,10 +187,9 @@ class JobMaster:
     def epoch_ended(self, acks: list[SlotAck], failures: list[SlotFailure], now: float) -> None:
         """All rows of an epoch have arrived."""
         self._last_ended_at = now
-        closing = self._is_ending()
         if failures:
             self.fail(_worst(failures))
-        if closing:
+        if self._closing:
             self._end()
             return
         if failures:

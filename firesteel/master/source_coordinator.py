@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from firesteel.datastream.connectors.base import Source, SourceSplit, SplitEnumerator
+from firesteel.datastream.connectors.base import (
+    Boundedness,
+    Source,
+    SourceSplit,
+    SplitEnumerator,
+)
 from firesteel.task.messages import SourceStatus
 
-# A reader gets further splits when it has fewer than this, so that no reader sits on a long list
-# while others are done.
+# A reader of a bounded source gets further splits when it has fewer than this, so that no reader
+# sits on a long list while others are done. Splits of unbounded sources may never end, so they
+# are all handed out at once.
 _SPLITS_AHEAD = 4
 
 
@@ -18,6 +24,7 @@ class SourceCoordinator:
         self.node_id = node_id
         self.parallelism = parallelism
         self._enumerator: SplitEnumerator = source.create_enumerator(parallelism)
+        self._holds_back = source.get_boundedness() is Boundedness.BOUNDED
         self._discovered_at: float | None = None
         self._unassigned: deque[SourceSplit] = deque()
         self._statuses: list[SourceStatus | None] = [None] * parallelism
@@ -44,7 +51,7 @@ class SourceCoordinator:
         """Splits for the next epoch by subtask: to the reader with the fewest first."""
         assignment: dict[int, list[SourceSplit]] = {}
         limit = len(self._unassigned) + max(self._assigned, default=0)
-        if not everything:
+        if self._holds_back and not everything:
             limit = _SPLITS_AHEAD
         while self._unassigned:
             subtask = min(range(self.parallelism), key=lambda index: self._assigned[index])
@@ -66,7 +73,9 @@ class SourceCoordinator:
         """Seconds until the next epoch is worth it; 0 at once, None if nothing is known to come."""
         if self.finished:
             return None
-        if self._unassigned or any(status is None or status.available for status in self._statuses):
+        if any(status is None or status.available for status in self._statuses):
+            return 0.0
+        if self._unassigned and (not self._holds_back or min(self._assigned) < _SPLITS_AHEAD):
             return 0.0
         if self.is_complete() and any(
             status is not None and not status.splits and not status.finished

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from firesteel.state.stable_hash import mix, stable_hash
+from firesteel.state.stable_hash import fold_int, mix, stable_hash
 
 # A router remembers the targets of this many keys, then forgets them all and starts over.
 _CACHE_LIMIT = 1 << 17
@@ -78,13 +78,17 @@ class KeyRouter:
         """The subtask of each key. An unhashable key raises TypeError."""
         if set(map(type, keys)) == {int}:
             table = self._int_targets
-            if min(keys) >= 0:
-                largest = max(keys)
-                # For small keys the higher terms of fold_int are zero.
-                if largest < 0x1_0000:
-                    return [table[key] for key in keys]
-                if largest < 0x1_0000_0000:
-                    return [table[(key ^ (key >> 16)) & 0xFFFF] for key in keys]
-            return [table[(key ^ (key >> 16) ^ (key >> 32) ^ (key >> 48)) & 0xFFFF] for key in keys]
+            try:
+                # fold_int is made so that small keys are indexes of the table.
+                return [table[key] for key in keys]
+            except IndexError:
+                return self._targets_of_large(keys)
         cache = self._cache
         return [cache[key] for key in keys]
+
+    def _targets_of_large(self, keys: list[int]) -> list[int]:
+        table = self._int_targets
+        if min(keys) >= 0 and max(keys) < 0x1_0000_0000:
+            # The higher terms of fold_int are zero, and for small keys so is the shifted one.
+            return [table[(key ^ (key >> 16)) & 0xFFFF] for key in keys]
+        return [table[fold_int(key)] for key in keys]

@@ -30,7 +30,12 @@ def mix(value: int) -> int:
 
 
 def fold_int(value: int) -> int:
-    """The low 16 bits that stand for an integer key; cheap enough to be inlined in loops."""
+    """The 16 bits that stand for an integer key; cheap enough to be inlined in loops.
+
+    A small key stands for itself, and a small negative one counts from the end, as an index does.
+    """
+    if -0x1_0000 <= value < 0x1_0000:
+        return value & 0xFFFF
     return (value ^ (value >> 16) ^ (value >> 32) ^ (value >> 48)) & 0xFFFF
 
 

@@ -16,10 +16,10 @@ from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
 
 Receive = Callable[[list[Any], list[Any] | None, list[int] | None], None]
 
-# What an END_OF_EPOCH row says about its channel.
 # In an error: the channel ended without the row that was due.
 _NOTHING = -1
 
+# What an END_OF_EPOCH row says about its channel.
 OPEN, FINISHED, ABORTED = b"\x00", b"\x01", b"\x02"
 
 
@@ -43,7 +43,7 @@ class InputGate:
         self._name = name
         self._on_watermark = on_watermark
         self._channels: dict[tuple[int, int], Channel] = {}
-        self._watermark = MIN_WATERMARK
+        self.watermark = MIN_WATERMARK
         self.aborted = False
         self.records_in = 0
         self.bytes_in = 0
@@ -116,8 +116,8 @@ class InputGate:
             return
         channel.watermark = watermark
         lowest = min(MAX_WATERMARK if c.finished else c.watermark for c in self._channels.values())
-        if lowest > self._watermark:
-            self._watermark = lowest
+        if lowest > self.watermark:
+            self.watermark = lowest
             self._on_watermark(lowest)
 
     def snapshot(self) -> Any:
@@ -126,4 +126,4 @@ class InputGate:
     def restore(self, state: Any) -> None:
         for key, channel in self._channels.items():
             channel.watermark, channel.finished = (state or {}).get(key, (MIN_WATERMARK, False))
-        self._watermark = min((c.watermark for c in self._channels.values()), default=MIN_WATERMARK)
+        self.watermark = min((c.watermark for c in self._channels.values()), default=MIN_WATERMARK)

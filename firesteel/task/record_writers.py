@@ -9,10 +9,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from itertools import compress
+from operator import not_
 from typing import Any
 
 from firesteel import pickling
 from firesteel.errors import FiresteelError, shorten
+from firesteel.graph.channels import target_subtasks
 from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.state.key_groups import KeyRouter
@@ -46,9 +48,11 @@ class RecordWriter:
         self._source = source
         self._subtask = subtask
         self._send = send
-        self._targets = targets_of(edge, source.parallelism, target.parallelism, subtask)
-        self._slots = [first_slot + index for index in self._targets]
-        count = len(self._targets)
+        targets = target_subtasks(
+            edge.partitioning.strategy, subtask, source.parallelism, target.parallelism
+        )
+        self._slots = [first_slot + index for index in targets]
+        count = len(targets)
         self._count = count
         self._values: list[list[Any]] = [[] for _ in range(count)]
         self._keys: list[list[Any]] = [[] for _ in range(count)]
@@ -57,6 +61,14 @@ class RecordWriter:
         # Buffer timeout 0 sends every record at once.
         self._unbuffered = source.buffer_timeout == 0
         self._limit = 1 if self._unbuffered else _FIRST_BUFFER_RECORDS
+        self.records_out = 0
+        self.bytes_out = 0
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Start afresh: an attempt that broke off may have left something behind."""
+        for index in range(self._count):
+            self._values[index], self._keys[index], self._timestamps[index] = [], [], []
+        self._seq = [0] * self._count
         self.records_out = 0
         self.bytes_out = 0
 
@@ -71,6 +83,10 @@ class RecordWriter:
         timestamps: list[int] | None,
     ) -> None:
         pending = self._values[index]
+        if pending and (timestamps is None) == bool(self._timestamps[index]):
+            # A buffer holds records with timestamps or without, never both.
+            self._flush(index)
+            pending = self._values[index]
         pending += values
         if keys is not None:
             self._keys[index] += keys
@@ -160,9 +176,13 @@ class _RoundRobinWriter(RecordWriter):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        # Flink starts at a random target so that small batches spread; a fixed start per
-        # subtask spreads as well and is the same when a task runs again.
-        self._next = self._subtask % self._count
+        self._next = 0
+
+    def begin_epoch(self, epoch: int) -> None:
+        super().begin_epoch(epoch)
+        # Flink starts at a random target so that small batches spread; this spreads as well and
+        # is the same when a task runs again.
+        self._next = (self._subtask + epoch) % self._count
 
     def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
         count = self._count
@@ -228,11 +248,16 @@ class _ShuffleWriter(_SelectingWriter):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._choices = random.Random(self._subtask).choices
+        self._random = random.Random()
         self._indexes = range(self._count)
 
+    def begin_epoch(self, epoch: int) -> None:
+        super().begin_epoch(epoch)
+        # The same when a task runs again.
+        self._random.seed(f"{self.edge.id}/{self._subtask}/{epoch}")
+
     def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
-        targets = self._choices(self._indexes, k=len(values))
+        targets = self._random.choices(self._indexes, k=len(values))
         self._scatter(values, None, timestamps, targets)
 
 
@@ -279,7 +304,7 @@ class _HashWriter(_SelectingWriter):
         targets: list[int],
     ) -> None:
         # The targets 0 and 1 are selectors as they stand.
-        others = [1 - target for target in targets]
+        others = list(map(not_, targets))
         for index, chosen in ((0, others), (1, targets)):
             self._append(
                 index,
@@ -357,25 +382,3 @@ def key_function(edge: StreamEdge) -> Callable[[Any], Any]:
     selector = edge.partitioning.key_selector
     assert selector is not None
     return selector
-
-
-def targets_of(edge: StreamEdge, sources: int, targets: int, subtask: int) -> list[int]:
-    """The subtasks of the target that subtask ``subtask`` of the source has a channel to."""
-    match edge.partitioning.strategy:
-        case ShipStrategy.FORWARD:
-            return [subtask]
-        case ShipStrategy.GLOBAL:
-            return list(range(targets))
-        case ShipStrategy.RESCALE if sources <= targets:
-            return [t for t in range(targets) if t * sources // targets == subtask]
-        case ShipStrategy.RESCALE:
-            return [subtask * targets // sources]
-        case _:
-            return list(range(targets))
-
-
-def channels_of(edge: StreamEdge, sources: int, targets: int, subtask: int) -> list[int]:
-    """The subtasks of the source that have a channel to subtask ``subtask`` of the target."""
-    return [
-        source for source in range(sources) if subtask in targets_of(edge, sources, targets, source)
-    ]

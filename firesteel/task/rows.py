@@ -55,14 +55,14 @@ class RowBatcher:
 
     rows: list[BufferRow] = field(default_factory=list)
     payload_bytes: int = 0
-    total_bytes: int = 0
+    limit: int = _BATCH_BYTES
 
     def add(self, row: BufferRow) -> None:
         self.rows.append(row)
         self.payload_bytes += len(row.payload)
 
     def is_full(self) -> bool:
-        return self.payload_bytes >= _BATCH_BYTES
+        return self.payload_bytes >= self.limit
 
     def clear(self) -> None:
         """Forget what an attempt that broke off left behind."""
@@ -71,7 +71,6 @@ class RowBatcher:
 
     def take(self) -> pa.RecordBatch:
         batch = to_record_batch(self.rows)
-        self.total_bytes += self.payload_bytes
         self.rows = []
         self.payload_bytes = 0
         return batch

@@ -11,6 +11,7 @@ import socket
 import time
 import traceback
 from collections.abc import Generator, Iterable, Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -144,8 +145,11 @@ class Slot:
         return control
 
     def _read_sources(self, control: SlotControl) -> Batches:
+        sources = sum(subtask.reads for subtask in self._subtasks.values())
+        # All sources together may take so long; each gets its share, so that none starves.
+        budget = replace(control.budget, seconds=control.budget.seconds / max(sources, 1))
         for subtask in self._subtasks.values():
-            for _ in subtask.read_epoch(control.budget):
+            for _ in subtask.read_epoch(budget):
                 if self._batcher.is_full():
                     yield self._batcher.take()
 
@@ -162,11 +166,12 @@ class Slot:
         else:
             assert control is not None
             self._restore(control)
+        # If this attempt breaks off, what it changed must not be taken for an epoch's state.
+        self._epoch = _NO_STATE
         for subtask in self._subtasks.values():
-            subtask.begin_epoch()
+            subtask.begin_epoch(address.epoch)
 
     def _restore(self, control: SlotControl) -> None:
-        self._epoch = _NO_STATE
         for vertex_id, subtask in self._subtasks.items():
             subtask.restore(control.handles.get(vertex_id, SubtaskHandle()), self._store)
         if not self._opened:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from firesteel.graph.channels import source_subtasks
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.task.program import JobProgram
-from firesteel.task.record_writers import RecordWriter, channels_of, create_record_writer
+from firesteel.task.record_writers import RecordWriter, create_record_writer
 from firesteel.task.rows import BufferRow
 from firesteel.task.runtime_context import SubtaskInfo
 from firesteel.task.subtask import Subtask
@@ -79,7 +80,10 @@ def _add_channels(program: JobProgram, edge: StreamEdge, subtask: Subtask) -> No
     source, target = nodes[edge.source], nodes[edge.target]
     head = subtask.operators[edge.target]
     receive = head.receive if edge.input_index == 0 else head.receive_second
-    for upstream in channels_of(edge, source.parallelism, target.parallelism, subtask.index):
+    strategy = edge.partitioning.strategy
+    for upstream in source_subtasks(
+        strategy, subtask.index, source.parallelism, target.parallelism
+    ):
         subtask.gate.add_channel(edge.id, upstream, receive)
 
 

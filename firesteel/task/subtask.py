@@ -65,6 +65,11 @@ class Subtask:
         self._writers: list[RecordWriter] = []
         self._local_ends: list[Callable[[bool], None]] = []
 
+    @property
+    def reads(self) -> bool:
+        """Whether a source is at the head."""
+        return isinstance(self.head, SourceOperator)
+
     # Wiring
 
     def connect(
@@ -106,12 +111,14 @@ class Subtask:
     # Life
 
     def restore(self, handle: SubtaskHandle, store: SegmentStore) -> None:
-        self.finished = False
         self.gate.restore(handle.gate)
+        self.clock.watermark = self.gate.watermark
         for node_id, operator in self.operators.items():
             state = handle.operators.get(node_id, OperatorHandle())
             operator.context.keyed_state.restore(state.segments, store)
             operator.restore(state.whole)
+        head = self.head
+        self.finished = head.finished if isinstance(head, SourceOperator) else self.gate.finished
 
     def open(self) -> None:
         """From the end of the chain to its head, as in Flink: a head may emit at once."""
@@ -136,17 +143,19 @@ class Subtask:
                 errors.append(error)
         for writer in self._writers:
             for function in writer.edge.partitioning.functions:
-                function.close()
+                try:
+                    function.close()
+                except Exception as error:  # noqa: BLE001 - the others must be closed too
+                    errors.append(error)
         return errors
 
     # An epoch
 
-    def begin_epoch(self) -> None:
+    def begin_epoch(self, epoch: int) -> None:
         self.gate.begin_epoch()
         self.busy_seconds = 0.0
         for writer in self._writers:
-            writer.records_out = 0
-            writer.bytes_out = 0
+            writer.begin_epoch(epoch)
         if isinstance(self.head, SourceOperator):
             self.head.records_read = 0
 
@@ -177,7 +186,7 @@ class Subtask:
                 self.busy_seconds += time.perf_counter() - started
             yield
         if self.head.finished and not self.finished:
-            self.head.output.watermark(MAX_WATERMARK)
+            self._watermark(MAX_WATERMARK)
             self._finish()
 
     def accept(self, row: BufferRow) -> None:
@@ -193,7 +202,7 @@ class Subtask:
         """``last``: no epoch will follow, so sources that Spark reads have ended too."""
         if isinstance(self.head, DataFrameSourceOperator):
             if last and not self.finished:
-                self.head.output.watermark(MAX_WATERMARK)
+                self._watermark(MAX_WATERMARK)
                 self._finish()
         elif not isinstance(self.head, SourceOperator):
             self.gate.check_complete()

@@ -1,1 +1,31 @@
 """Test harness for functions, operators, time and failures, without Spark."""
+
+from firesteel.testing.job_harness import Fault, JobHarness
+from firesteel.testing.list_sink import ListSink
+from firesteel.testing.manual_clock import ManualClock
+from firesteel.testing.operator_harness import OperatorHarness, WrongSubtaskError
+from firesteel.testing.operator_snapshot import OperatorSnapshot
+from firesteel.testing.scripted_source import (
+    Crash,
+    KillProcess,
+    Pause,
+    ScriptedCrashError,
+    ScriptedSource,
+    Timed,
+)
+
+__all__ = [
+    "Crash",
+    "Fault",
+    "JobHarness",
+    "KillProcess",
+    "ListSink",
+    "ManualClock",
+    "OperatorHarness",
+    "OperatorSnapshot",
+    "Pause",
+    "ScriptedCrashError",
+    "ScriptedSource",
+    "Timed",
+    "WrongSubtaskError",
+]

@@ -1,0 +1,112 @@
+"""`python -m benchmarks`: every case, for Firesteel and for each reference, in one run."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from benchmarks import history, table
+from benchmarks.cases import BY_NAME, CASES, Case
+from benchmarks.machine import is_busy, machine_facts
+from benchmarks.peers.catalog import BARE_QUERY, FIRESTEEL, PEERS, Peer
+from benchmarks.runner import PeerResult, Progress, run_peer
+
+SECTIONS = ("hop", "timeout", "epoch")
+QUICK_SCALE = 0.25
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    names = [peer.name for peer in PEERS]
+    parser.add_argument("--cases", nargs="+", choices=list(BY_NAME), default=list(BY_NAME))
+    parser.add_argument("--peers", nargs="+", choices=names, default=names)
+    parser.add_argument("--sections", nargs="*", choices=SECTIONS, default=None)
+    parser.add_argument(
+        "--records", type=int, help="records of the large run; slow peers take their share of it"
+    )
+    parser.add_argument("--repeats", type=int, default=3, help="runs of each size, the best counts")
+    parser.add_argument("--parallelism", type=int, default=2)
+    parser.add_argument(
+        "--quick", action="store_true", help="a quarter of the records, once, no extra sections"
+    )
+    parser.add_argument("--no-history", action="store_true", help="do not keep the figures")
+    options = parser.parse_args()
+    if options.quick:
+        options.repeats = 1
+    if options.sections is None:
+        options.sections = [] if options.quick else list(SECTIONS)
+    return options
+
+
+def peer_arguments(peer: Peer, options: argparse.Namespace) -> list[str]:
+    arguments = ["--cases", *options.cases]
+    arguments += ["--repeats", str(1 if peer.slow else options.repeats)]
+    arguments += ["--parallelism", str(options.parallelism)]
+    if options.quick:
+        arguments += ["--scale", str(QUICK_SCALE)]
+    if options.records is not None:
+        arguments += ["--records", str(options.records)]
+    if peer == FIRESTEEL and options.sections:
+        arguments += ["--options", *options.sections]
+    return arguments
+
+
+def measure(options: argparse.Namespace) -> tuple[list[PeerResult], PeerResult | None]:
+    progress = Progress()
+    results = []
+    for peer in PEERS:
+        if peer.name in options.peers:
+            results.append(run_peer(peer, peer_arguments(peer, options), progress))
+            progress.clear()
+            tell_problem(results[-1])
+    bare = None
+    if "epoch" in options.sections and FIRESTEEL.name in options.peers:
+        bare = run_peer(BARE_QUERY, ["--parallelism", str(options.parallelism)], progress)
+        progress.clear()
+        tell_problem(bare)
+    return results, bare
+
+
+def tell_problem(result: PeerResult) -> None:
+    if result.problem is not None:
+        print(f"{result.peer.title}: {result.problem}", file=sys.stderr)
+
+
+def show(cases: Sequence[Case], results: list[PeerResult], bare: PeerResult | None) -> None:
+    measured = [result for result in results if result.cases]
+    print(table.rates_table(cases, measured))
+    ratios = table.ratios_table(cases, measured)
+    if ratios is not None:
+        print(f"\n{ratios}")
+        print("! below the goal; * asked of the keyed reductions only")
+    own = next((result for result in results if result.peer == FIRESTEEL), None)
+    for section in table.sections_text(own, bare):
+        print(f"\n{section}")
+
+
+def main() -> int:
+    options = parse()
+    facts = machine_facts()
+    print(
+        f"{facts['processor']}, {facts['cores']} cores, {facts['memory_gib']} GiB, "
+        f"Python {facts['python']}; {options.parallelism} slots; "
+        f"a plain loop takes {facts['loop_nanoseconds']} ns a pass"
+    )
+    if is_busy(facts):
+        print(
+            f"This machine is busy (load {facts['load']}): expect figures that are too low.",
+            file=sys.stderr,
+        )
+    results, bare = measure(options)
+    show([case for case in CASES if case.name in options.cases], results, bare)
+    if not options.no_history:
+        settings = {
+            name: getattr(options, name) for name in ("records", "repeats", "parallelism", "quick")
+        }
+        everything = [*results, bare] if bare is not None else results
+        history.append(history.entry(everything, facts, settings))
+        print(f"\nkept in {history.HISTORY.relative_to(history.HISTORY.parents[1])}")
+    return 0 if all(result.problem is None or not result.cases for result in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""Every run is kept: one line of JSON in history.jsonl."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.machine import Facts, revision
+from benchmarks.runner import PeerResult
+
+HISTORY = Path(__file__).parent / "history.jsonl"
+
+
+def entry(results: Sequence[PeerResult], facts: Facts, settings: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "revision": revision(),
+        "machine": facts,
+        "settings": settings,
+        "peers": {
+            result.peer.name: {
+                "versions": result.versions,
+                "cases": result.cases,
+                "sections": result.sections,
+            }
+            for result in results
+            if result.cases or result.sections
+        },
+    }
+
+
+def append(line: dict[str, Any]) -> None:
+    with HISTORY.open("a") as history:
+        history.write(json.dumps(rounded(line)) + "\n")
+
+
+def rounded(value: Any) -> Any:
+    """Four digits are more than a measurement is worth."""
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    if isinstance(value, dict):
+        return {name: rounded(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [rounded(inner) for inner in value]
+    return value

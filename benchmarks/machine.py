@@ -1,0 +1,65 @@
+"""The facts without which a figure means nothing: the machine, how busy it is, and what was measured."""
+
+import os
+import platform
+import subprocess
+import time
+from pathlib import Path
+
+from benchmarks.peers.catalog import ROOT
+
+Facts = dict[str, str | int | float]
+
+
+def machine_facts() -> Facts:
+    return {
+        "system": f"{platform.system()} {platform.release()}",
+        "processor": processor(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
+        "python": platform.python_version(),
+        "load": round(os.getloadavg()[0], 2),
+        "loop_nanoseconds": round(loop_nanoseconds(), 1),
+    }
+
+
+def processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def loop_nanoseconds() -> float:
+    """What a pass through a plain Python loop costs: a yardstick between machines and days."""
+    passes = 1_000_000
+    best = float("inf")
+    for _ in range(5):
+        begin = time.perf_counter()
+        total = 0
+        for number in range(passes):
+            total += number
+        best = min(best, time.perf_counter() - begin)
+    return best / passes * 1e9
+
+
+def is_busy(facts: Facts) -> bool:
+    return float(facts["load"]) > 0.5 * float(facts["cores"])
+
+
+def revision() -> str:
+    """The commit that was measured, with a plus sign if the tree differs from it."""
+    try:
+        commit = git("rev-parse", "--short", "HEAD")
+        return commit + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def git(*arguments: str) -> str:
+    answer = subprocess.run(
+        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return answer.stdout.strip()

@@ -1,0 +1,66 @@
+"""Who is measured: Firesteel and its references."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """One column of the table. `environment` names a directory below .bench; None: Firesteel's own."""
+
+    name: str
+    title: str
+    module: str
+    environment: str | None = None
+    options: tuple[str, ...] = ()
+    # Runs that take long are long enough to be steady, and run once.
+    slow: bool = False
+    # What Firesteel is to reach: at least so many times this peer's rate, in these cases (none: in all).
+    goal: float | None = None
+    goal_cases: tuple[str, ...] = ()
+
+    def goal_for(self, case: str) -> float | None:
+        return self.goal if not self.goal_cases or case in self.goal_cases else None
+
+    def python(self, own: str) -> str | None:
+        """The interpreter to run it with; None where `make bench-peers` has not been run."""
+        if self.environment is None:
+            return own
+        python = ROOT / ".bench" / self.environment / "bin" / "python"
+        return str(python) if python.exists() else None
+
+
+FIRESTEEL = Peer("firesteel", "Firesteel", "benchmarks.peers.firesteel")
+BARE_QUERY = Peer("bare_query", "bare Structured Streaming", "benchmarks.peers.bare_query")
+
+REFERENCES = (
+    Peer("handwritten", "hand-written", "benchmarks.peers.handwritten", goal=0.7),
+    Peer(
+        "pyflink",
+        "PyFlink",
+        "benchmarks.peers.pyflink",
+        environment="pyflink",
+        slow=True,
+        goal=100.0,
+        goal_cases=("reduce_1k", "reduce_1m"),
+    ),
+    Peer(
+        "pyflink_tuned",
+        "PyFlink tuned",
+        "benchmarks.peers.pyflink",
+        environment="pyflink",
+        options=("tuned",),
+        slow=True,
+    ),
+    Peer(
+        "transform_with_state",
+        "transformWithState",
+        "benchmarks.peers.transform_with_state",
+        environment="spark",
+        goal=5.0,
+    ),
+    Peer("bytewax", "bytewax", "benchmarks.peers.bytewax", environment="bytewax", goal=1.0),
+)
+PEERS = (FIRESTEEL, *REFERENCES)

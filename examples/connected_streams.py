@@ -1,0 +1,58 @@
+"""Two streams of different types that one function reads: prices, and orders that need them.
+
+Both are keyed by product, so the price and the orders of a product meet in one subtask. Which of
+the two comes first is open, therefore an order that has no price yet waits.
+
+Output, in any order:
+    2 x tea = 7.0
+    1 x tea = 3.5
+    3 x cake = 12.0
+"""
+
+from collections import defaultdict
+
+from firesteel.common import Types
+from firesteel.datastream import CoFlatMapFunction, StreamExecutionEnvironment
+
+
+class Bill(CoFlatMapFunction):
+    def open(self, runtime_context):
+        self.prices = {}
+        self.waiting = defaultdict(list)
+
+    def flat_map1(self, value):
+        product, price = value
+        self.prices[product] = price
+        for amount in self.waiting.pop(product, ()):
+            yield bill(product, amount, price)
+
+    def flat_map2(self, value):
+        product, amount = value
+        if product in self.prices:
+            yield bill(product, amount, self.prices[product])
+        else:
+            self.waiting[product].append(amount)
+
+
+def bill(product, amount, price):
+    return f"{amount} x {product} = {amount * price}"
+
+
+def main():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(2)
+
+    prices = env.from_collection([("tea", 3.5), ("cake", 4.0)])
+    orders = env.from_collection([("tea", 2), ("cake", 3), ("tea", 1)])
+    bills = (
+        prices.connect(orders)
+        .key_by(lambda price: price[0], lambda order: order[0])
+        .flat_map(Bill(), Types.STRING())
+    )
+    with bills.execute_and_collect("connected streams") as results:
+        for line in results:
+            print(line)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,476 @@
+"""One operator of a program under test: the real one, fed and watched by hand."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self
+
+from firesteel import pickling
+from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.datastream.execution_mode import RuntimeExecutionMode
+from firesteel.datastream.output_tag import OutputTag
+from firesteel.errors import FiresteelError, InvalidProgramError, UserFunctionError, shorten
+from firesteel.graph.channels import source_subtasks
+from firesteel.graph.partitioning import FORWARD, ShipStrategy
+from firesteel.graph.stream_graph import StreamEdge, StreamNode
+from firesteel.state.changelog import SegmentStore
+from firesteel.state.key_groups import KeyGroupRange, KeyRouter, key_group_of
+from firesteel.task.errors import user_function_error
+from firesteel.task.messages import SubtaskHandle
+from firesteel.task.operators.base import Operator
+from firesteel.task.program import JobProgram
+from firesteel.task.record_writers import RecordWriter
+from firesteel.task.rows import OUTPUT, BufferRow
+from firesteel.task.slot_wiring import wire_slot
+from firesteel.task.watermarks import MAX_WATERMARK
+from firesteel.testing.manual_clock import ManualClock
+from firesteel.testing.operator_snapshot import OperatorSnapshot
+from firesteel.testing.scripted_source import ScriptedSource
+
+_NAME = "operator harness"
+
+
+class WrongSubtaskError(FiresteelError, ValueError):
+    """A record's key belongs to another subtask than the one under test."""
+
+
+class OperatorHarness:
+    """Runs subtask ``subtask`` of the one operator that ``program`` adds to its input streams.
+
+    ``program`` takes one stream, or two for an operator with two inputs, and says in the usual API
+    what happens to them. Everything runs at once, in this thread, without Spark.
+
+    >>> with OperatorHarness.of(lambda words: words.key_by(len).reduce(max)) as harness:
+    ...     harness.process_elements(["ox", "cat", "ant", "zoo"])
+    ...     harness.output
+    ['ox', 'cat', 'cat', 'zoo']
+    >>> harness.keyed_state()
+    {'reduce': {2: 'ox', 3: 'zoo'}}
+    """
+
+    def __init__(
+        self,
+        program: Callable[..., Any],
+        *,
+        parallelism: int = 1,
+        subtask: int = 0,
+        max_parallelism: int = 128,
+        input_types: Sequence[Any] = (),
+        batch: bool = False,
+    ) -> None:
+        if not 0 <= subtask < parallelism:
+            raise InvalidProgramError(f"there is no subtask {subtask} of {parallelism}")
+        job, inputs = _compile(program, parallelism, max_parallelism, input_types, batch)
+        graph = job.levels.job_graph
+        self._node = _the_operator(list(graph.nodes.values()), inputs)
+        self._edges = [[edge for edge in graph.edges if edge.source == source] for source in inputs]
+        job_program = JobProgram(_NAME, _NAME, 0, job.levels, batch=batch)
+        level = job.levels.level_of[self._node.id]
+        slot = job.levels.slot_offset[self._node.slot_sharing_group] + subtask
+        self._subtask = wire_slot(job_program, level, slot, self._sent).by_node[self._node.id]
+        self._parallelism = parallelism
+        self._router = KeyRouter(self._node.parallelism, self._node.max_parallelism)
+        self._store = SegmentStore(None, 0)
+        self._epoch = 0
+        self._opened = False
+        self._ended = False
+        self.clock = ManualClock()
+        self._recorder = _Recorder(self._node.id)
+        self._committables: list[Any] = []
+        self._rows: list[BufferRow] = []
+        self._watch()
+
+    @staticmethod
+    def of(
+        program: Callable[..., Any],
+        parallelism: int = 1,
+        subtask: int = 0,
+        max_parallelism: int = 128,
+        input_types: Sequence[Any] = (),
+        batch: bool = False,
+    ) -> OperatorHarness:
+        """``input_types`` are those of the input streams; ``batch`` runs it as a batch job does."""
+        return OperatorHarness(
+            program,
+            parallelism=parallelism,
+            subtask=subtask,
+            max_parallelism=max_parallelism,
+            input_types=input_types,
+            batch=batch,
+        )
+
+    @staticmethod
+    def restored(
+        program: Callable[..., Any],
+        snapshots: OperatorSnapshot | Sequence[OperatorSnapshot],
+        parallelism: int = 1,
+        subtask: int = 0,
+        input_types: Sequence[Any] = (),
+    ) -> OperatorHarness:
+        """A harness that goes on from the snapshots of all subtasks, with any parallelism.
+
+        Of the keyed state it takes the keys that belong to its subtask.
+        """
+        given = [snapshots] if isinstance(snapshots, OperatorSnapshot) else list(snapshots)
+        if sorted(s.subtask for s in given) != list(range(given[0].parallelism)):
+            raise InvalidProgramError(
+                f"the snapshots of all {given[0].parallelism} subtasks are needed, one of each"
+            )
+        harness = OperatorHarness(
+            program,
+            parallelism=parallelism,
+            subtask=subtask,
+            max_parallelism=given[0].max_parallelism,
+            input_types=input_types,
+        )
+        harness._restore(given)
+        return harness
+
+    # Life
+
+    def open(self) -> Self:
+        """Open the operator; the first record does it too."""
+        if not self._opened:
+            self._begin(SubtaskHandle())
+        return self
+
+    def close(self) -> None:
+        """Close the operator; an error of the user's function comes through."""
+        if self._opened:
+            self._opened = False
+            errors = self._subtask.close()
+            for edge in self._all_edges():
+                for function in edge.partitioning.functions:
+                    function.close()
+            if errors:
+                raise errors[0]
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Input
+
+    def process_element(self, value: Any, timestamp: int | None = None) -> None:
+        """One record into the first or only input."""
+        self._process(0, [value], None if timestamp is None else [timestamp])
+
+    process_element1 = process_element
+
+    def process_element2(self, value: Any, timestamp: int | None = None) -> None:
+        """One record into the second input."""
+        self._process(1, [value], None if timestamp is None else [timestamp])
+
+    def process_elements(
+        self, values: Iterable[Any], timestamps: Iterable[int] | None = None
+    ) -> None:
+        """Many records, as one batch."""
+        batch = list(values)
+        if batch:
+            self._process(0, batch, None if timestamps is None else list(timestamps))
+
+    def process_watermark(self, timestamp: int) -> None:
+        """A watermark on all channels of all inputs."""
+        for index in range(len(self._edges)):
+            self._process_watermark(index, timestamp)
+
+    def process_watermark1(self, timestamp: int) -> None:
+        self._process_watermark(0, timestamp)
+
+    def process_watermark2(self, timestamp: int) -> None:
+        self._process_watermark(1, timestamp)
+
+    def set_processing_time(self, now_millis: int) -> None:
+        self.clock.set(now_millis)
+
+    def advance_processing_time(self, millis: int) -> None:
+        self.clock.advance(millis)
+
+    def finish(self) -> None:
+        """The end of all inputs."""
+        self.open()
+        if not self._ended:
+            self.process_watermark(MAX_WATERMARK)
+            self._ended = True
+            self._end_epoch()
+
+    # What came out
+
+    @property
+    def output(self) -> list[Any]:
+        """The values of the main output so far."""
+        return list(self._recorder.values)
+
+    @property
+    def output_with_timestamps(self) -> list[tuple[Any, int | None]]:
+        return list(zip(self._recorder.values, self._recorder.timestamps, strict=True))
+
+    def extract_output(self) -> list[Any]:
+        """The values of the main output since the last call."""
+        values = self.output
+        self._recorder.values.clear()
+        self._recorder.timestamps.clear()
+        return values
+
+    def side_output(self, tag: OutputTag | str) -> list[Any]:
+        """The values of a side output so far."""
+        tag_id = tag.tag_id if isinstance(tag, OutputTag) else tag
+        return list(self._recorder.sides.get(tag_id, ()))
+
+    @property
+    def watermarks(self) -> list[int]:
+        """The watermarks that the operator passed on."""
+        return list(self._recorder.watermarks)
+
+    @property
+    def printed(self) -> list[Any]:
+        """What print() would write, line by line; for execute_and_collect, the records."""
+        outputs = (row.payload for row in self._rows if row.kind == OUTPUT)
+        return [line for payload in outputs for line in pickling.loads(payload)]
+
+    def keyed_state(self) -> dict[str, dict[Any, Any]]:
+        """The keyed state as it is now: table name -> key -> value."""
+        return self._operator.context.keyed_state.snapshot()
+
+    def metrics(self) -> dict[str, Any]:
+        """The metrics that the user's function has registered."""
+        return self._subtask.metrics.snapshot()
+
+    # Checkpoints
+
+    def snapshot(self) -> OperatorSnapshot:
+        """What a checkpoint would keep; the operator goes on."""
+        self.open()
+        whole, committables = self._end_epoch()
+        return OperatorSnapshot(
+            operator=self._node.name,
+            subtask=self._subtask.index,
+            parallelism=self._node.parallelism,
+            max_parallelism=self._node.max_parallelism,
+            tables=pickling.dumps(self.keyed_state()),
+            whole=whole,
+            committables=committables,
+        )
+
+    @property
+    def committables(self) -> list[Any]:
+        """What a sink has prepared and not committed."""
+        return list(self._committables)
+
+    def commit(self) -> None:
+        """Let a sink commit what it has prepared, as a completed checkpoint does."""
+        self._operator.commit(self._committables)
+        self._committables.clear()
+
+    # Helpers
+
+    @property
+    def _operator(self) -> Operator:
+        return self._subtask.operators[self._node.id]
+
+    def _watch(self) -> None:
+        self._subtask.clock.now_millis = self.clock
+        self._subtask.connect(chained=[], writers=[self._recorder], local=[])
+        self._operator.output.side_outputs = _EveryTag(self._recorder)
+
+    def _sent(self, row: BufferRow) -> None:
+        self._rows.append(row)
+
+    def _begin(self, handle: SubtaskHandle) -> None:
+        self._subtask.restore(handle, self._store)
+        self._start()
+
+    def _start(self) -> None:
+        self._opened = True
+        self._subtask.open()
+        for edge in self._all_edges():
+            for function in edge.partitioning.functions:
+                function.open(self._operator.context.runtime_context())
+        self._begin_epoch()
+
+    def _begin_epoch(self) -> None:
+        self._epoch += 1
+        self._subtask.begin_epoch(self._epoch)
+
+    def _end_epoch(self) -> tuple[Any, tuple[Any, ...]]:
+        """As at the end of every epoch: flush, seal, acknowledge; then the next one begins."""
+        for edge in self._all_edges():
+            for upstream in self._upstream(edge):
+                self._subtask.gate.end_local(edge.id, upstream, finished=self._ended)
+        self._explaining(self._subtask.end_epoch)
+        ack = self._subtask.ack(self._epoch, self._store)
+        committables = ack.committables.get(self._node.id, ())
+        self._committables.extend(committables)
+        self._subtask.confirm()
+        self._begin_epoch()
+        return ack.whole.get(self._node.id), committables
+
+    def _restore(self, snapshots: list[OperatorSnapshot]) -> None:
+        node, index = self._node, self._subtask.index
+        self._subtask.restore(SubtaskHandle(), self._store)
+        mine = KeyGroupRange.of_subtask(index, node.parallelism, node.max_parallelism)
+        for snapshot in snapshots:
+            self._operator.context.keyed_state.load(
+                {
+                    name: {
+                        key: value
+                        for key, value in entries.items()
+                        if key_group_of(key, node.max_parallelism) in mine
+                    }
+                    for name, entries in pickling.loads(snapshot.tables).items()
+                }
+            )
+        wholes = {s.subtask: s.whole for s in snapshots if s.whole is not None}
+        if wholes and len(snapshots) != node.parallelism:
+            raise InvalidProgramError(
+                f"'{node.name}' has state that is not keyed: it can only be restored with the "
+                f"parallelism it was written with, {len(snapshots)}"
+            )
+        if index in wholes:
+            self._operator.restore(wholes[index])
+        self._start()
+
+    def _all_edges(self) -> list[StreamEdge]:
+        return [edge for edges in self._edges for edge in edges]
+
+    def _upstream(self, edge: StreamEdge) -> range:
+        return source_subtasks(
+            edge.partitioning.strategy,
+            self._subtask.index,
+            self._parallelism,
+            self._node.parallelism,
+        )
+
+    def _process(self, index: int, values: list[Any], timestamps: list[int] | None) -> None:
+        if index >= len(self._edges):
+            raise InvalidProgramError(f"'{self._node.name}' has one input only")
+        self.open()
+        for edge in self._edges[index]:
+            keys = self._keys(edge, values)
+            receive = (
+                self._operator.receive if edge.input_index == 0 else self._operator.receive_second
+            )
+            self._explaining(lambda r=receive, k=keys: r(values, k, timestamps))
+
+    def _explaining(self, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except UserFunctionError as error:
+            error.job = _NAME
+            raise
+
+    def _keys(self, edge: StreamEdge, values: list[Any]) -> list[Any] | None:
+        if edge.partitioning.strategy is not ShipStrategy.HASH:
+            return None
+        select = edge.partitioning.key_selector
+        assert select is not None
+        iterator = iter(values)
+        try:
+            keys = list(map(select, iterator))
+        except Exception as error:
+            explained = user_function_error(error, "key_by", select, values, iterator)
+            raise explained from error
+        for key, target in zip(keys, self._router.targets(keys), strict=True):
+            if target != self._subtask.index:
+                raise WrongSubtaskError(
+                    f"the key {shorten(key)} belongs to subtask {target} of "
+                    f"{self._node.parallelism}, but subtask {self._subtask.index} is under test"
+                )
+        return keys
+
+    def _process_watermark(self, index: int, timestamp: int) -> None:
+        self.open()
+        for edge in self._edges[index]:
+            for upstream in self._upstream(edge):
+                _, advance = self._subtask.gate.accept_local(edge.id, upstream)
+                advance(timestamp)
+
+
+class _Recorder(RecordWriter):
+    """Stands where a record writer stands, and keeps what comes."""
+
+    def __init__(self, node_id: int) -> None:
+        self.edge = StreamEdge(id=-1, source=node_id, target=-1, partitioning=FORWARD)
+        self.values: list[Any] = []
+        self.timestamps: list[int | None] = []
+        self.sides: dict[str, list[Any]] = {}
+        self.watermarks: list[int] = []
+        self.records_out = 0
+        self.bytes_out = 0
+
+    def begin_epoch(self, epoch: int) -> None:
+        self.records_out = 0
+
+    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
+        self.values += values
+        self.timestamps += timestamps if timestamps is not None else [None] * len(values)
+        self.records_out += len(values)
+
+    def watermark(self, watermark: int) -> None:
+        self.watermarks.append(watermark)
+
+    def end_epoch(self, *, finished: bool) -> None:
+        """Nothing is buffered here."""
+
+
+class _EveryTag(dict[str, Any]):
+    """Whatever side output is asked for, somebody reads it."""
+
+    def __init__(self, recorder: _Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+
+    def get(self, key: str, default: Any = None) -> Any:
+        values = self._recorder.sides.setdefault(key, [])
+        return lambda results, timestamps: values.extend(results)
+
+
+def _compile(
+    program: Callable[..., Any],
+    parallelism: int,
+    max_parallelism: int,
+    input_types: Sequence[Any],
+    batch: bool,
+) -> tuple[Any, list[int]]:
+    """The job around the operator, and the nodes of its inputs."""
+    environment = StreamExecutionEnvironment()
+    environment.set_parallelism(parallelism).set_max_parallelism(max_parallelism)
+    environment.disable_operator_chaining()
+    if batch:
+        environment.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    count = len(inspect.signature(program).parameters)
+    if count not in (1, 2):
+        raise InvalidProgramError(
+            f"the program of an OperatorHarness takes one or two streams, not {count}"
+        )
+    types = [*input_types, *[None] * (count - len(input_types))]
+    streams = [
+        environment.from_source(ScriptedSource([]), None, f"input {number}", types[number - 1])
+        for number in range(1, count + 1)
+    ]
+    program(*streams)
+    if not environment._transformations:
+        raise InvalidProgramError("the program adds no operator to its streams")
+    job = environment._compile(_NAME)
+    nodes = job.stream_graph.nodes.values()
+    inputs = [
+        node.id
+        for number in range(1, count + 1)
+        for node in nodes
+        if node.name == f"Source: input {number}"
+    ]
+    return job, inputs
+
+
+def _the_operator(nodes: list[StreamNode], inputs: list[int]) -> StreamNode:
+    operators = [node for node in nodes if node.id not in inputs]
+    if len(operators) != 1:
+        names = ", ".join(f"'{node.name}'" for node in operators)
+        raise InvalidProgramError(
+            f"an OperatorHarness tests one operator, but the program has {len(operators)}: {names}. "
+            f"Use a JobHarness for whole programs."
+        )
+    return operators[0]

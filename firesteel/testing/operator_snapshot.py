@@ -1,0 +1,23 @@
+"""What a harness keeps of an operator subtask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSnapshot:
+    """The state of one operator subtask; it can be pickled.
+
+    ``tables`` is the keyed state, serialized; ``whole`` is what is not keyed; ``committables`` are
+    what a sink prepared with this snapshot.
+    """
+
+    operator: str
+    subtask: int
+    parallelism: int
+    max_parallelism: int
+    tables: bytes
+    whole: Any = None
+    committables: tuple[Any, ...] = ()

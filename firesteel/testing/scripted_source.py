@@ -1,0 +1,218 @@
+"""A source that plays a script: records, and marks at which something happens."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+import weakref
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from firesteel.datastream.connectors.base import (
+    Boundedness,
+    ReaderContext,
+    Source,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+)
+from firesteel.errors import FiresteelError
+
+
+class ScriptedCrashError(FiresteelError, RuntimeError):
+    """What a Crash mark raises."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The read returns nothing: the epoch goes on without more data, for at least ``seconds``."""
+
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """Raises, the first time it is reached."""
+
+    message: str = "scripted crash"
+
+
+@dataclass(frozen=True, slots=True)
+class KillProcess:
+    """Ends the process that reads it with SIGKILL, the first time it is reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A record with an event timestamp. Either all records of a script are timed, or none."""
+
+    value: Any
+    timestamp: int
+
+
+class ScriptedSource(Source):
+    """Plays ``script`` in order, in one subtask; positions are indexes into the script.
+
+    Crash and KillProcess happen once: a file in ``directory`` remembers them, across attempts and
+    processes, until ``reset``. Without a directory the source makes one, which goes with it.
+
+    >>> source = ScriptedSource(["a", Pause(), "b"])
+    >>> reader = source.create_reader(ReaderContext(subtask_index=0, parallelism=1))
+    >>> reader.add_splits(source.create_enumerator(parallelism=1).discover_splits())
+    >>> reader.read(10), reader.read(10), reader.read(10)
+    (['a'], [], ['b'])
+    """
+
+    def __init__(
+        self,
+        script: Iterable[Any],
+        *,
+        type_info: Any = None,
+        bounded: bool = True,
+        directory: str | Path | None = None,
+    ) -> None:
+        self._script = tuple(script)
+        self._type_info = type_info
+        self._bounded = bounded
+        _check_timestamps(self._script)
+        if directory is None:
+            self._directory = tempfile.mkdtemp(prefix="firesteel-script-")
+            weakref.finalize(self, _remove, self._directory, os.getpid())
+        else:
+            self._directory = str(directory)
+
+    def records(self) -> list[Any]:
+        """What the script holds besides marks."""
+        return [_value(item) for item in self._script if not _is_mark(item)]
+
+    def reset(self) -> None:
+        """Let crashes and kills happen again."""
+        for mark in Path(self._directory).glob("mark-*"):
+            mark.unlink()
+
+    def get_boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED if self._bounded else Boundedness.CONTINUOUS_UNBOUNDED
+
+    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
+        return _OneSplit(self._script, discovered=bool(state))
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        return _ScriptReader(self._script, Path(self._directory), ends=self._bounded)
+
+    def get_produced_type(self) -> Any:
+        return self._type_info
+
+    def __repr__(self) -> str:
+        return f"ScriptedSource({len(self._script)} steps)"
+
+
+class _OneSplit(SplitEnumerator):
+    def __init__(self, script: Sequence[Any], *, discovered: bool) -> None:
+        self._length = len(script)
+        self._discovered = discovered
+
+    def discover_splits(self) -> Sequence[SourceSplit]:
+        if self._discovered:
+            return []
+        self._discovered = True
+        return [SourceSplit("script", position=0)]
+
+    def is_complete(self) -> bool:
+        return self._discovered
+
+    def snapshot_state(self) -> Any:
+        return self._discovered
+
+
+class _ScriptReader(SourceReader):
+    def __init__(self, script: Sequence[Any], directory: Path, *, ends: bool) -> None:
+        self._script = script
+        self._directory = directory
+        self._ends = ends
+        self._split: SourceSplit | None = None
+        self._next = 0
+        self._delay = 0.0
+        self._timestamps: list[int] | None = None
+
+    def add_splits(self, splits: Sequence[SourceSplit]) -> None:
+        (self._split,) = splits
+        self._next = self._split.position
+
+    def read(self, limit: int) -> list[Any]:
+        self._timestamps = None
+        if self._split is None:
+            return []
+        if self._pass_marks():
+            return []
+        stop = self._next
+        while stop < len(self._script) and not _is_mark(self._script[stop]):
+            if stop - self._next == limit:
+                break
+            stop += 1
+        items = self._script[self._next : stop]
+        self._next = stop
+        if items and isinstance(items[0], Timed):
+            self._timestamps = [item.timestamp for item in items]
+        return [_value(item) for item in items]
+
+    def _pass_marks(self) -> bool:
+        """Do what the marks at hand say; whether one of them is a pause."""
+        while self._next < len(self._script):
+            mark = self._script[self._next]
+            if isinstance(mark, Pause):
+                self._next += 1
+                self._delay = mark.seconds
+                return True
+            if isinstance(mark, Crash):
+                if self._is_first(self._next):
+                    raise ScriptedCrashError(mark.message)
+            elif isinstance(mark, KillProcess):
+                if self._is_first(self._next):
+                    os.kill(os.getpid(), signal.SIGKILL)
+            else:
+                return False
+            self._next += 1
+        self._delay = 0.1
+        return False
+
+    def _is_first(self, index: int) -> bool:
+        """Whether nobody, in any process, has been at this mark before."""
+        try:
+            (self._directory / f"mark-{index}").open("x").close()
+        except FileExistsError:
+            return False
+        return True
+
+    def snapshot_splits(self) -> list[SourceSplit]:
+        if self._split is None or (self._ends and self._next >= len(self._script)):
+            return []
+        return [self._split.at(self._next)]
+
+    def next_read_delay(self) -> float:
+        return self._delay
+
+    def timestamps(self) -> list[int] | None:
+        return self._timestamps
+
+
+def _is_mark(item: Any) -> bool:
+    return isinstance(item, Pause | Crash | KillProcess)
+
+
+def _value(item: Any) -> Any:
+    return item.value if isinstance(item, Timed) else item
+
+
+def _check_timestamps(script: Sequence[Any]) -> None:
+    timed = [isinstance(item, Timed) for item in script if not _is_mark(item)]
+    if any(timed) and not all(timed):
+        raise ValueError("either all records of a script are Timed, or none")
+
+
+def _remove(directory: str, pid: int) -> None:
+    if os.getpid() == pid:
+        shutil.rmtree(directory, ignore_errors=True)

@@ -1,0 +1,50 @@
+"""One Spark session for all tests of this folder: it takes seconds to start."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from firesteel.common import Configuration
+from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.spark.session import stop_own_session
+
+SLOTS = 4
+
+MakeEnvironment = Callable[..., StreamExecutionEnvironment]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _stop_spark_at_the_end() -> Iterator[None]:
+    yield
+    stop_own_session()
+
+
+@pytest.fixture
+def make_env() -> MakeEnvironment:
+    """Environments with settings by key; all share the session."""
+
+    def make(parallelism: int = 2, **settings: str) -> StreamExecutionEnvironment:
+        configuration = Configuration()
+        configuration.set_string("taskmanager.numberOfTaskSlots", str(SLOTS))
+        for key, value in settings.items():
+            configuration.set_string(key.replace("__", "-").replace("_", "."), value)
+        env = StreamExecutionEnvironment.get_execution_environment(configuration)
+        env.set_parallelism(parallelism)
+        return env
+
+    return make
+
+
+@pytest.fixture
+def env(make_env: MakeEnvironment) -> StreamExecutionEnvironment:
+    return make_env()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = os.path.dirname(__file__)
+    for item in items:
+        if str(item.fspath).startswith(here):
+            item.add_marker(pytest.mark.spark)
