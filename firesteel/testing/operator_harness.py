@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Self
 
 from firesteel import pickling
@@ -353,7 +354,7 @@ class OperatorHarness:
             receive = (
                 self._operator.receive if edge.input_index == 0 else self._operator.receive_second
             )
-            self._explaining(lambda r=receive, k=keys: r(values, k, timestamps))
+            self._explaining(partial(receive, values, keys, timestamps))
 
     def _explaining(self, call: Callable[[], None]) -> None:
         try:
