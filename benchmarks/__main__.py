@@ -1,6 +1,7 @@
 """`python -m benchmarks`: every case, for Firesteel and for each reference, in one run."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -83,8 +84,14 @@ def show(cases: Sequence[Case], results: list[PeerResult], bare: PeerResult | No
         print(f"\n{section}")
 
 
+def give_up(*_: object) -> None:
+    """Ending by an exception lets the runner end the peer's processes."""
+    raise KeyboardInterrupt
+
+
 def main() -> int:
     options = parse()
+    signal.signal(signal.SIGTERM, give_up)
     facts = machine_facts()
     print(
         f"{facts['processor']}, {facts['cores']} cores, {facts['memory_gib']} GiB, "
@@ -109,4 +116,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

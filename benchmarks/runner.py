@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from benchmarks.peers.catalog import ROOT, Peer
-from firesteel.spark.java import java_environment
 
 Figures = dict[str, Any]
 
@@ -83,16 +82,15 @@ def run_peer(peer: Peer, arguments: list[str], progress: Progress) -> PeerResult
 @contextmanager
 def started(command: list[str], log: IO[bytes]) -> Iterator[subprocess.Popen[str]]:
     """In a session of its own, so that nothing of it is left when it ends or the user gives up."""
-    with java_environment():
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-            start_new_session=True,
-        )
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=log,
+        text=True,
+        start_new_session=True,
+    )
     try:
         yield process
     finally:

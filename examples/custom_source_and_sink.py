@@ -159,7 +159,7 @@ def main():
 
         files = sorted(Path(directory).glob("squares-*"))
         print("files:", [file.name for file in files])
-        print("squares:", sorted(sum((json.loads(file.read_text()) for file in files), [])))
+        print("squares:", sorted(n for file in files for n in json.loads(file.read_text())))
         tallies = [int(file.read_text()) for file in Path(directory).glob("tally-*")]
         print("sink functions:", len(tallies))
         print("they saw", sum(tallies), "records")

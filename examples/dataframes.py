@@ -4,13 +4,9 @@ The program works on Spark's session, if there is one: so a DataFrame can be mad
 through DataStream operators, and come back as a DataFrame that Spark writes wherever it can.
 
 Output:
-    +-----+-----+
-    |word |count|
-    +-----+-----+
-    |be   |2    |
-    |or   |1    |
-    |to   |2    |
-    +-----+-----+
+    be 2
+    or 1
+    to 2
 """
 
 import os
@@ -46,8 +42,14 @@ def main():
         .key_by(lambda row: row.word)
         .reduce(lambda a, b: Row(word=a.word, count=a.count + b.count))
     )
-    counts.to_dataframe(lambda frame, epoch: frame.orderBy("word").show(truncate=False))
+    counts.to_dataframe(show)
     env.execute("dataframes")
+
+
+def show(frame, epoch):
+    """Called in the driver; a batch has one epoch. Here `frame.write...` would save it."""
+    for row in frame.orderBy("word").collect():
+        print(row["word"], row["count"])
 
 
 if __name__ == "__main__":

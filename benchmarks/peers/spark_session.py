@@ -12,6 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
+from firesteel.spark.java import java_environment
+
 Level = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -29,7 +31,8 @@ def start_session(parallelism: int, **settings: str) -> SparkSession:
     )
     for name, value in settings.items():
         builder = builder.config(name, value)
-    session: SparkSession = builder.getOrCreate()
+    with java_environment():
+        session: SparkSession = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 

@@ -32,6 +32,8 @@ class JobControl(Protocol):
 
     def metrics(self) -> dict[str, Any]: ...
 
+    def overview(self) -> dict[str, Any]: ...
+
 
 class JobClient:
     """Watch and steer one job."""
@@ -60,6 +62,10 @@ class JobClient:
     def get_metrics(self) -> dict[str, Any]:
         """The metrics of the user's functions as of now (beyond PyFlink)."""
         return self._control.metrics()
+
+    def get_overview(self) -> dict[str, Any]:
+        """Epochs so far, and records, bytes and busy time of every subtask (beyond PyFlink)."""
+        return self._control.overview()
 
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None

@@ -23,20 +23,6 @@ class RecordCollector(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class CachedFile:
-    path: str
-    executable: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PythonArchive:
-    """``target_directory`` None: the archive's own name."""
-
-    path: str
-    target_directory: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class PythonRequirements:
     """A requirements.txt, and a directory with the packages for machines without a network."""
 
@@ -57,7 +43,5 @@ class JobSettings:
     bounded: bool
     buffer_timeout: int = DEFAULT_BUFFER_TIMEOUT
     python_files: tuple[str, ...] = ()
-    archives: tuple[PythonArchive, ...] = ()
     requirements: PythonRequirements | None = None
     python_executable: str | None = None
-    cached_files: tuple[tuple[str, CachedFile], ...] = ()

@@ -6,7 +6,7 @@ carry its plans out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from firesteel.common.job_status import JobStatus
@@ -292,6 +292,29 @@ class JobMaster:
             for node, committables in by_node.items():
                 prepared.setdefault(node, []).extend(committables)
         return prepared
+
+    def overview(self) -> dict[str, Any]:
+        """JSON: what every subtask has done so far, and where it lives."""
+        return {
+            "status": self.status.name,
+            "epochs": self.metrics.epochs,
+            "vertices": [
+                {
+                    "id": vertex.id,
+                    "name": vertex.name,
+                    "subtasks": [
+                        {
+                            "host": self.metrics.hosts.get((vertex.id, subtask)),
+                            **asdict(
+                                self.metrics.vertices.get((vertex.id, subtask), VertexMetrics())
+                            ),
+                        }
+                        for subtask in range(vertex.parallelism)
+                    ],
+                }
+                for vertex in self._graph.vertices
+            ],
+        }
 
     def user_metrics(self) -> dict[str, Any]:
         return merge_snapshots(list(self.metrics.user.values()))

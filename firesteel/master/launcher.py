@@ -95,3 +95,6 @@ class RunningJob:
 
     def metrics(self) -> dict[str, Any]:
         return self._master.user_metrics()
+
+    def overview(self) -> dict[str, Any]:
+        return self._master.overview()

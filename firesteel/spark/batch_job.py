@@ -52,7 +52,7 @@ class BatchJob:
         self._session.sparkContext.cancelJobGroup(self._group)
 
     def run(self) -> None:
-        server = EpochServer(self._files.root, self)
+        server = EpochServer(self._program.job_id, self)
         context = self._session.sparkContext
         context.setJobGroup(self._group, self._program.job_name, interruptOnCancel=True)
         try:

@@ -6,7 +6,7 @@ from firesteel.config import options
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.graph.job_settings import JobSettings
 from firesteel.graph.levels import Levels
-from firesteel.graph.operator_specs import SourceSpec
+from firesteel.graph.operator_specs import DataFrameSourceSpec, SourceSpec
 from firesteel.graph.stream_graph import StreamGraph
 from firesteel.master.job_master import JobMaster
 from firesteel.master.rate_control import RateControl, target_duration
@@ -14,6 +14,7 @@ from firesteel.master.source_coordinator import SourceCoordinator
 from firesteel.spark.batch_job import BatchJob
 from firesteel.spark.job_files import JobFiles
 from firesteel.spark.session import acquire_session, host_settings, is_local, release_session
+from firesteel.spark.shipping import ship
 from firesteel.spark.slot_task import SlotTask
 from firesteel.spark.streaming_job import StreamingJob
 from firesteel.task.program import JobProgram
@@ -29,7 +30,9 @@ class SparkEngine:
         self, job_id: str, graph: StreamGraph, levels: Levels, settings: JobSettings
     ) -> None:
         configuration = settings.configuration
-        self._session = acquire_session(levels.required_slots, configuration)
+        self._session = acquire_session(
+            levels.required_slots, configuration, may_restart=not _has_frames(graph)
+        )
         try:
             self._files = JobFiles(job_id, configuration)
         except BaseException:
@@ -58,6 +61,8 @@ class SparkEngine:
             inline_threshold=configuration.get(options.STATE_INLINE_THRESHOLD),
             batch=batch,
         )
+        # Before the program is packed: it takes the module search path along.
+        ship(context, settings, self._files.root, local=shared_disk)
         program_file = self._files.write_program(program)
         if not shared_disk:
             context.addFile(program_file)
@@ -99,3 +104,8 @@ class SparkEngine:
             source.close()
         self._files.remove()
         release_session()
+
+
+def _has_frames(graph: StreamGraph) -> bool:
+    """DataFrames belong to a session: one that has made some must not be started over."""
+    return any(isinstance(node.spec, DataFrameSourceSpec) for node in graph.nodes.values())

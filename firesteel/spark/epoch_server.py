@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import shutil
 import threading
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, Listener
-from pathlib import Path
 from typing import Protocol
 
 from firesteel.master.job_master import EpochPlan
 from firesteel.task.messages import encode
+from firesteel.task.private_directory import make_private, socket_directory
 
 
 class EpochProvider(Protocol):
@@ -22,10 +23,11 @@ class EpochProvider(Protocol):
 
 
 class EpochServer:
-    """Listens on a socket in the job's private directory and asks for a token."""
+    """Listens on a socket in a private directory and asks for a token."""
 
-    def __init__(self, directory: Path, provider: EpochProvider) -> None:
-        self.address = str(directory / "clock.sock")
+    def __init__(self, job_id: str, provider: EpochProvider) -> None:
+        self._directory = make_private(socket_directory(f"firesteel-clock-{job_id[:12]}"))
+        self.address = str(self._directory / "clock.sock")
         self.token = secrets.token_hex(16)
         self._provider = provider
         self._listener = Listener(self.address, family="AF_UNIX", authkey=self.token.encode())
@@ -53,6 +55,7 @@ class EpochServer:
     def close(self) -> None:
         self._closed = True
         self._listener.close()
+        shutil.rmtree(self._directory, ignore_errors=True)
 
 
 def partition_payloads(plan: EpochPlan) -> list[bytes]:

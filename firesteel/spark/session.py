@@ -64,10 +64,15 @@ _own = _OwnSession()
 _hosts: dict[str, HostSettings] = {}
 
 
-def acquire_session(required_slots: int, configuration: Configuration) -> SparkSession:
-    """A session for one job, with its own SQL settings. Give it back with ``release_session``."""
+def acquire_session(
+    required_slots: int, configuration: Configuration, *, may_restart: bool = True
+) -> SparkSession:
+    """A session for one job, with its own SQL settings. Give it back with ``release_session``.
+
+    A session of our own that has too few slots is started over if nothing else needs it.
+    """
     with _own.lock:
-        session = _base_session(required_slots, configuration)
+        session = _base_session(required_slots, configuration, may_restart=may_restart)
         _own.jobs += 1
     context = session.sparkContext
     available = context.defaultParallelism
@@ -91,13 +96,15 @@ def release_session() -> None:
         _own.jobs -= 1
 
 
-def _base_session(required_slots: int, configuration: Configuration) -> SparkSession:
+def _base_session(
+    required_slots: int, configuration: Configuration, *, may_restart: bool
+) -> SparkSession:
     active = SparkSession.getActiveSession()
     if active is None and SparkContext._active_spark_context is not None:
         active = SparkSession.builder.getOrCreate()
     if active is not None and active.sparkContext._jsc is None:
         active = None
-    if active is not None and _is_ours(active) and _own.jobs == 0:
+    if active is not None and may_restart and _is_ours(active) and _own.jobs == 0:
         too_small = active.sparkContext.defaultParallelism < required_slots
         if too_small and configuration.get_optional(options.TASK_SLOTS) is None:
             # Nothing runs: start over with as many slots as the job needs.
@@ -114,6 +121,9 @@ def _is_ours(session: SparkSession) -> bool:
 
 def _start(required_slots: int, configuration: Configuration) -> SparkSession:
     # Workers and hosts run the Python that runs the driver.
+    executable = configuration.get_optional(options.PYTHON_EXECUTABLE)
+    if executable is not None:
+        os.environ["PYSPARK_PYTHON"] = executable
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     master = configuration.get_optional(options.SPARK_MASTER)
     local = master is None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -37,7 +38,8 @@ class SlotTask:
             path = Path(SparkFiles.get(path.name))
         packed = pickling.loads(path.read_bytes())
         assert isinstance(packed, PackedProgram)
-        return packed
+        # What Spark has shipped to this worker since its host was started.
+        return replace(packed, search_path=(*packed.search_path, *sys.path))
 
     def run(
         self,

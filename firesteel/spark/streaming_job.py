@@ -26,8 +26,7 @@ from firesteel.task.program import JobProgram
 
 _log = logging.getLogger("firesteel")
 
-# While the query is being stopped Spark may ask for further epochs; it gets none, but not at once.
-_STOPPING_PAUSE = 0.02
+_STOP_SECONDS = 10.0
 
 
 class StreamingJob:
@@ -52,13 +51,14 @@ class StreamingJob:
         self._plan: EpochPlan | None = None
         self._plan_open = False
         self._stopping = False
+        self._stopped = False
         self._frame_sinks = [
             node for node in graph.nodes.values() if isinstance(node.spec, DataFrameSinkSpec)
         ]
 
     def run(self) -> None:
         """Run until the job master says that the job is over."""
-        server = EpochServer(self._files.root, self)
+        server = EpochServer(self._program.job_id, self)
         try:
             query = self._start(server)
             try:
@@ -115,6 +115,9 @@ class StreamingJob:
             query.stop()
         except PySparkException as error:
             _log.warning("stopping the Spark query of %s: %s", self._program.job_name, error)
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
 
     # The clock's questions
 
@@ -136,7 +139,9 @@ class StreamingJob:
                     self._plan = self._master.plan_epoch(time.monotonic())
                     self._plan_open = True
                     return self._plan.epoch
-        time.sleep(_STOPPING_PAUSE)
+            # While the query is being stopped Spark may ask on. No answer keeps it waiting, so that
+            # it does not begin a batch of whatever a DataFrame source has; stopping breaks the wait.
+            self._changed.wait_for(lambda: self._stopped, timeout=_STOP_SECONDS)
         return after
 
     def _next_delay(self) -> float | None:
@@ -170,7 +175,7 @@ class StreamingJob:
         try:
             if not rows.failures:
                 rows.deliver(self._graph)
-                for node in self._frame_sinks:
+                for node in self._frame_sinks if not self._is_closing() else ():
                     write = self._graph.driver_objects[node.id]
                     spec: Any = node.spec
                     assert self._plan is not None
@@ -187,6 +192,9 @@ class StreamingJob:
                 self._fail(error)
             self._plan_open = False
             self._changed.notify_all()
+
+    def _is_closing(self) -> bool:
+        return self._plan is not None and self._plan.closing
 
     def _fail(self, error: Exception) -> None:
         if not isinstance(error, FiresteelError):

@@ -7,6 +7,7 @@ group depends on the parallelism, so rescaling moves whole groups.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from firesteel.state.stable_hash import fold_int, mix, stable_hash
@@ -58,6 +59,15 @@ class _TargetCache(dict[Any, int]):
         return target
 
 
+@lru_cache(maxsize=8)
+def _int_targets(parallelism: int, max_parallelism: int) -> list[int]:
+    """The subtask of every folded int. It takes long to make, and every writer needs it."""
+    return [
+        subtask_of(mix(folded) % max_parallelism, parallelism, max_parallelism)
+        for folded in range(_FOLDED_INTS)
+    ]
+
+
 class KeyRouter:
     """Finds the subtasks of a whole batch of keys.
 
@@ -69,10 +79,7 @@ class KeyRouter:
 
     def __init__(self, parallelism: int, max_parallelism: int) -> None:
         self._cache = _TargetCache(parallelism, max_parallelism)
-        self._int_targets = [
-            subtask_of(mix(folded) % max_parallelism, parallelism, max_parallelism)
-            for folded in range(_FOLDED_INTS)
-        ]
+        self._int_targets = _int_targets(parallelism, max_parallelism)
 
     def targets(self, keys: list[Any]) -> list[int]:
         """The subtask of each key. An unhashable key raises TypeError."""

@@ -6,10 +6,8 @@ import contextlib
 import fcntl
 import os
 import socket
-import stat
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +18,7 @@ import pyarrow as pa
 
 from firesteel.errors import FiresteelError
 from firesteel.task.messages import SlotAddress, SlotControl
+from firesteel.task.private_directory import make_private, socket_directory
 from firesteel.task.program import PackedProgram
 from firesteel.task.slot_host import TOKEN_VARIABLE
 from firesteel.task.slot_protocol import Opening, Peer
@@ -41,7 +40,7 @@ class HostSettings:
 
     @property
     def directory(self) -> Path:
-        return Path(tempfile.gettempdir()) / f"firesteel-{self.application}"
+        return socket_directory(f"firesteel-{self.application}")
 
 
 def run_in_host(
@@ -87,9 +86,7 @@ class _Feeder:
 
 
 def _connect(settings: HostSettings, slot: int) -> socket.socket:
-    directory = settings.directory
-    _make_private(directory)
-    path = directory / f"slot-{slot}.sock"
+    path = make_private(settings.directory) / f"slot-{slot}.sock"
     connection = _try_connect(path)
     if connection is not None:
         return connection
@@ -144,13 +141,3 @@ def _start(settings: HostSettings, path: Path) -> subprocess.Popen[bytes]:
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr.fileno(),
     )
-
-
-def _make_private(directory: Path) -> None:
-    with contextlib.suppress(FileExistsError):
-        directory.mkdir(mode=0o700)
-    status = directory.stat()
-    if status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
-        raise SlotHostError(
-            f"{directory} belongs to somebody else or is open to others; remove it and try again"
-        )

@@ -56,7 +56,7 @@ def snippets() -> Iterator[Program]:
         for match in _SNIPPET.finditer(text):
             line = text[: match.start()].count("\n") + 2
             output = match["output"]
-            ordered = "in any order" not in (match["introduction"] or "")
+            ordered = "in any order" not in (match["introduction"] or "").lower()
             yield Program(
                 f"{page.relative_to(REPOSITORY)}:{line}",
                 match["code"],

@@ -26,10 +26,7 @@ def test_a_dataframe_is_a_source_of_a_batch_job(env: StreamExecutionEnvironment)
     frame = session(env).range(100).selectExpr("id", "concat('n', id % 3) as name")
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     counts = (
-        env.from_dataframe(frame)
-        .map(lambda row: (row.name, 1))
-        .key_by(lambda pair: pair[0])
-        .sum(1)
+        env.from_dataframe(frame).map(lambda row: (row.name, 1)).key_by(lambda pair: pair[0]).sum(1)
     )
     with counts.execute_and_collect() as results:
         assert dict(results) == {"n0": 34, "n1": 33, "n2": 33}
@@ -69,7 +66,10 @@ def test_a_streaming_dataframe_goes_through_a_job_into_a_dataframe_sink(
     def arrived() -> list[Any]:
         if not target.exists():
             return []
-        return [row["count"] for row in spark.read.schema("word string, count long").parquet(str(target)).collect()]
+        return [
+            row["count"]
+            for row in spark.read.schema("word string, count long").parquet(str(target)).collect()
+        ]
 
     import time
 

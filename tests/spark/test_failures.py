@@ -54,7 +54,7 @@ def test_a_value_that_does_not_fit_the_output_type_is_an_error_with_operator_val
     env: StreamExecutionEnvironment,
 ) -> None:
     env.from_collection([1, 2]).map(str, output_type=Types.INT()).name("to text").print()
-    with pytest.raises(TypeMismatchError, match="to text.*'[12]'.*(?i:int)"):
+    with pytest.raises(TypeMismatchError, match=r"to text.*'[12]'.*(?i:int)"):
         env.execute("types")
 
 

@@ -16,7 +16,6 @@ from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.functions import MapFunction, RuntimeContext, SinkFunction
-
 from tests.spark.conftest import MakeEnvironment
 
 

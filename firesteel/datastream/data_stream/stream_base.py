@@ -158,7 +158,7 @@ class StreamBase(ABC):
     def sink_to(self, sink: Sink) -> DataStreamSink:
         """Write each record through a sink with writer and committer."""
         require_function("sink_to", sink, Sink, hint="For a SinkFunction, use add_sink().")
-        return self._sink("Sink", SinkSpec(sink))
+        return self._sink("Sink", SinkSpec(sink.with_input_type(self._type)))
 
     def to_dataframe(self, write: Callable[[Any, int], None]) -> DataStreamSink:
         """Hand the records to Spark: ``write(data_frame, epoch)`` is called in the driver.

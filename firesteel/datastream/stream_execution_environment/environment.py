@@ -35,6 +35,8 @@ from firesteel.datastream.stream_execution_environment import (
     python_dependencies,
     typed_elements,
 )
+from firesteel.datastream.stream_execution_environment.explanation import draw
+from firesteel.datastream.stream_execution_environment.interaction import is_interactive
 from firesteel.datastream.stream_execution_environment.job_compiler import (
     CHAIN_DIFFERENT_MAX_PARALLELISM,
     NO_BUFFER_TIMEOUT,
@@ -43,13 +45,11 @@ from firesteel.datastream.stream_execution_environment.job_compiler import (
     compile_job,
 )
 from firesteel.errors import (
-    InvalidProgramError,
     NeverSupportedError,
     NotYetSupportedError,
     shorten,
 )
 from firesteel.graph.graph_settings import check_buffer_timeout
-from firesteel.graph.job_settings import CachedFile
 from firesteel.graph.operator_specs import DataFrameSourceSpec, OperatorSpec, SourceSpec
 from firesteel.graph.parallelism import check_max_parallelism, check_parallelism
 from firesteel.graph.plan_json import plan_json
@@ -58,6 +58,7 @@ from firesteel.graph.transformations import Origin, Transformation
 __all__ = ["StreamExecutionEnvironment"]
 
 _CHECKPOINTS = "checkpoints come in a later version"
+_INTERRUPTED = 130
 _JVM = "there is no JVM that could load it"
 
 
@@ -73,7 +74,6 @@ class StreamExecutionEnvironment:
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._configuration = Configuration(configuration)
         self._transformations: list[Transformation] = []
-        self._cached_files: dict[str, CachedFile] = {}
 
     @staticmethod
     def get_execution_environment(
@@ -167,8 +167,11 @@ class StreamExecutionEnvironment:
         python_dependencies.add_file(self._configuration, file_path)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """Unpack an archive where the tasks run, into ``target_dir``."""
-        python_dependencies.add_archive(self._configuration, archive_path, target_dir)
+        raise NotYetSupportedError(
+            "StreamExecutionEnvironment.add_python_archive",
+            "archives are not unpacked for tasks; ship code with add_python_file, and data through "
+            "a path that all machines see",
+        )
 
     def set_python_requirements(
         self, requirements_file_path: str, requirements_cache_dir: str | None = None
@@ -183,10 +186,10 @@ class StreamExecutionEnvironment:
         self._configuration.set(options.PYTHON_EXECUTABLE, python_exec)
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
-        """Bring a file to all tasks, under a name."""
-        if name in self._cached_files:
-            raise InvalidProgramError(f"A cached file with the name '{name}' is there already.")
-        self._cached_files[name] = CachedFile(file_path, executable)
+        raise NotYetSupportedError(
+            "StreamExecutionEnvironment.register_cached_file",
+            "there is no distributed cache; use a path that all machines see",
+        )
 
     # -- sources -------------------------------------------------------------------------------
 
@@ -277,7 +280,10 @@ class StreamExecutionEnvironment:
             return client.get_job_execution_result().result()
         except KeyboardInterrupt:
             client.cancel().result()
-            raise
+            if is_interactive():
+                raise
+            # A script ends as the shell expects, without a traceback of ours.
+            raise SystemExit(_INTERRUPTED) from None
 
     def execute_async(self, job_name: str = "Flink Streaming Job") -> JobClient:
         """Run what was added since the last job, and return at once."""
@@ -286,6 +292,13 @@ class StreamExecutionEnvironment:
     def get_execution_plan(self) -> str:
         """The plan as JSON, in the form that Flink prints. Nothing runs."""
         return plan_json(self._compile().stream_graph)
+
+    def explain(self, graph: str = "job", style: str = "text") -> str:
+        """Draw what was added so far: the "stream", "job" or "execution" graph.
+
+        ``style`` is "text", "mermaid" or "dot". Not in PyFlink. Nothing runs.
+        """
+        return draw(self._compile(), graph, style)
 
     def close(self) -> None:
         """Forget what was added and has not run."""
@@ -300,7 +313,6 @@ class StreamExecutionEnvironment:
             self._configuration,
             self.get_parallelism(),
             job_name,
-            self._cached_files,
         )
 
     def _launch(self, job: CompiledJob) -> JobClient:

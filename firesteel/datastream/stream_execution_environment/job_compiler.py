@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -15,7 +15,7 @@ from firesteel.errors import InvalidProgramError
 from firesteel.graph import job_graph_generator, level_assignment, stream_graph_generator
 from firesteel.graph.graph_settings import DEFAULT_JOB_NAME, GraphSettings
 from firesteel.graph.job_graph import JobGraph
-from firesteel.graph.job_settings import CachedFile, JobSettings
+from firesteel.graph.job_settings import JobSettings
 from firesteel.graph.levels import Levels
 from firesteel.graph.operator_specs import DataFrameSourceSpec, OperatorSpec, SourceSpec
 from firesteel.graph.stream_graph import StreamGraph
@@ -40,23 +40,22 @@ def compile_job(
     configuration: Configuration,
     parallelism: int,
     job_name: str | None = None,
-    cached_files: Mapping[str, CachedFile] | None = None,
 ) -> CompiledJob:
     graph_settings = settings_of_graph(configuration, parallelism, job_name)
     stream_graph = stream_graph_generator.generate(transformations, graph_settings)
     job_graph = job_graph_generator.generate(stream_graph, graph_settings)
     unbounded = unbounded_sources(stream_graph)
+    runtime_mode = resolve_runtime_mode(configuration, unbounded)
+    check_frames(stream_graph, runtime_mode)
     settings = JobSettings(
         job_name=graph_settings.job_name,
         configuration=Configuration(configuration),
-        runtime_mode=resolve_runtime_mode(configuration, unbounded),
+        runtime_mode=runtime_mode,
         bounded=not unbounded,
         buffer_timeout=graph_settings.buffer_timeout,
         python_files=python_dependencies.files(configuration),
-        archives=python_dependencies.archives(configuration),
         requirements=python_dependencies.requirements(configuration),
         python_executable=configuration.get_optional(options.PYTHON_EXECUTABLE),
-        cached_files=tuple((cached_files or {}).items()),
     )
     return CompiledJob(stream_graph, job_graph, level_assignment.assign(job_graph), settings)
 
@@ -110,3 +109,16 @@ def resolve_runtime_mode(
             f"{', '.join(unbounded)}. Set it to STREAMING or AUTOMATIC, or bound the source."
         )
     return mode
+
+
+def check_frames(stream_graph: StreamGraph, mode: RuntimeExecutionMode) -> None:
+    """A streaming query cannot read a DataFrame that is not a stream."""
+    if mode is RuntimeExecutionMode.BATCH:
+        return
+    for node in stream_graph.nodes.values():
+        if isinstance(node.spec, DataFrameSourceSpec) and node.spec.bounded:
+            raise InvalidProgramError(
+                f"'{node.name}' reads a batch DataFrame, but the job is a streaming one. Use "
+                "env.set_runtime_mode(RuntimeExecutionMode.AUTOMATIC), or a DataFrame of "
+                "spark.readStream."
+            )

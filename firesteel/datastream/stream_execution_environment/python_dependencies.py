@@ -1,4 +1,4 @@
-"""The user's own files, archives and requirements, kept in Flink's configuration keys.
+"""The user's own files and requirements, kept in Flink's configuration keys.
 
 Flink separates entries with a comma, and the two parts of an entry with a hash sign.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from firesteel.common.configuration import Configuration
 from firesteel.config import options
 from firesteel.config.option import Option
-from firesteel.graph.job_settings import PythonArchive, PythonRequirements
+from firesteel.graph.job_settings import PythonRequirements
 
 _ENTRIES = ","
 _PARTS = "#"
@@ -21,20 +21,6 @@ def add_file(configuration: Configuration, file_path: str) -> None:
 
 def files(configuration: Configuration) -> tuple[str, ...]:
     return tuple(_entries(configuration, options.PYTHON_FILES))
-
-
-def add_archive(
-    configuration: Configuration, archive_path: str, target_directory: str | None
-) -> None:
-    known = _entries(configuration, options.PYTHON_ARCHIVES)
-    entry = _joined(archive_path, target_directory)
-    _set(configuration, options.PYTHON_ARCHIVES, [*known, entry])
-
-
-def archives(configuration: Configuration) -> tuple[PythonArchive, ...]:
-    return tuple(
-        PythonArchive(*_split(entry)) for entry in _entries(configuration, options.PYTHON_ARCHIVES)
-    )
 
 
 def set_requirements(configuration: Configuration, path: str, cache_directory: str | None) -> None:

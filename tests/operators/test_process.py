@@ -1,0 +1,104 @@
+import pytest
+
+from firesteel.datastream import OutputTag
+from firesteel.datastream.functions import ProcessFunction
+from firesteel.errors import InvalidProgramError, NotYetSupportedError
+from firesteel.task.watermarks import MIN_WATERMARK
+from firesteel.testing import OperatorHarness
+
+ODD = OutputTag("odd")
+
+
+class SplitByParity(ProcessFunction):
+    def process_element(self, value, ctx):
+        if value % 2:
+            yield ODD, value
+        else:
+            yield value
+
+
+class Look(ProcessFunction):
+    """Emits what the context says."""
+
+    def process_element(self, value, ctx):
+        timers = ctx.timer_service()
+        yield (ctx.timestamp(), timers.current_processing_time(), timers.current_watermark())
+
+
+def test_main_and_side_output():
+    with OperatorHarness.of(lambda s: s.process(SplitByParity())) as harness:
+        harness.process_elements(range(5))
+        assert harness.output == [0, 2, 4]
+        assert harness.side_output(ODD) == harness.side_output("odd") == [1, 3]
+        assert harness.side_output("nobody") == []
+
+
+def test_a_pair_without_a_tag_is_a_plain_result():
+    class Pairs(ProcessFunction):
+        def process_element(self, value, ctx):
+            yield "odd", value
+
+    with OperatorHarness.of(lambda s: s.process(Pairs())) as harness:
+        harness.process_element(1)
+        assert harness.output == [("odd", 1)]
+
+
+def test_none_is_no_result_and_a_list_is_all_of_its_elements():
+    class Some(ProcessFunction):
+        def process_element(self, value, ctx):
+            return [value, None] if value else None
+
+    with OperatorHarness.of(lambda s: s.process(Some())) as harness:
+        harness.process_elements([0, 1])
+        assert harness.output == [1, None]
+
+
+def test_the_context_tells_the_times():
+    with OperatorHarness.of(lambda s: s.process(Look())) as harness:
+        harness.process_element("a")
+        harness.set_processing_time(1_000)
+        harness.process_watermark(50)
+        harness.advance_processing_time(500)
+        harness.process_element("b", timestamp=60)
+        assert harness.output == [(None, 0, MIN_WATERMARK), (60, 1_500, 50)]
+
+
+def test_results_have_the_timestamp_of_the_record():
+    with OperatorHarness.of(lambda s: s.process(SplitByParity())) as harness:
+        harness.process_elements([2, 3, 4], [20, 30, 40])
+        assert harness.output_with_timestamps == [(2, 20), (4, 40)]
+
+
+def test_timers_say_that_they_are_not_there_yet():
+    class Timer(ProcessFunction):
+        def process_element(self, value, ctx):
+            with pytest.raises(NotYetSupportedError):
+                ctx.timer_service().register_event_time_timer(1)
+            return ["refused"]
+
+    with OperatorHarness.of(lambda s: s.process(Timer())) as harness:
+        harness.process_element(1)
+        assert harness.output == ["refused"]
+
+
+def test_a_failure_names_the_method_and_the_record(blames):
+    class Divide(ProcessFunction):
+        def process_element(self, value, ctx):
+            yield 1 // value
+
+    blames(
+        OperatorHarness.of(lambda s: s.process(Divide())),
+        [1, 0],
+        operator="PROCESS",
+        function=Divide.process_element,
+    )
+
+
+def test_two_operators_are_too_many():
+    with pytest.raises(InvalidProgramError, match=r"has 2: 'Map', 'Filter'.*JobHarness"):
+        OperatorHarness.of(lambda s: s.map(str).filter(bool))
+
+
+def test_no_operator_is_too_few():
+    with pytest.raises(InvalidProgramError, match="adds no operator"):
+        OperatorHarness.of(lambda s: s.rebalance())

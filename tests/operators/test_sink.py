@@ -1,0 +1,113 @@
+import pytest
+
+from firesteel.datastream.connectors.base import Sink, SinkWriter
+from firesteel.errors import InvalidProgramError, UserFunctionError
+from firesteel.testing import ListSink, OperatorHarness
+
+
+def test_records_are_visible_once_they_are_committed():
+    sink = ListSink()
+    with OperatorHarness.of(lambda s: s.sink_to(sink)) as harness:
+        harness.process_elements([1, 2])
+        snapshot = harness.snapshot()
+        assert len(snapshot.committables) == 1
+        assert sink.values() == []
+        harness.commit()
+        assert sink.values() == [1, 2]
+        assert harness.committables == []
+
+
+def test_what_comes_after_a_snapshot_belongs_to_the_next():
+    sink = ListSink()
+    with OperatorHarness.of(lambda s: s.sink_to(sink)) as harness:
+        harness.process_element(1)
+        harness.snapshot()
+        harness.process_element(2)
+        harness.commit()
+        assert sink.values() == [1]
+        harness.finish()
+        harness.commit()
+        assert sink.values() == [1, 2]
+
+
+def test_a_restored_writer_goes_on_where_the_snapshot_was():
+    sink = ListSink()
+
+    def program(stream):
+        return stream.sink_to(sink)
+
+    with OperatorHarness.of(program) as harness:
+        harness.process_element(1)
+        snapshot = harness.snapshot()
+        harness.commit()
+        harness.process_element("lost with its writer")
+    with OperatorHarness.restored(program, snapshot) as restored:
+        restored.process_element(2)
+        restored.snapshot()
+        restored.commit()
+    assert sink.values() == [1, 2]
+
+
+def test_a_writers_state_cannot_be_cut():
+    def program(stream):
+        return stream.sink_to(ListSink())
+
+    snapshots = []
+    for subtask in range(2):
+        with OperatorHarness.of(program, parallelism=2, subtask=subtask) as harness:
+            snapshots.append(harness.snapshot())
+    with pytest.raises(InvalidProgramError, match="not keyed"):
+        OperatorHarness.restored(program, snapshots, parallelism=3)
+    OperatorHarness.restored(program, snapshots, parallelism=2, subtask=1)
+
+
+class Recording(SinkWriter):
+    def __init__(self):
+        self.calls = []
+
+    def write(self, value, context):
+        if value == "bad":
+            raise ValueError("no such table")
+        self.calls.append(
+            (
+                value,
+                context.timestamp(),
+                context.current_watermark(),
+                context.current_processing_time(),
+            )
+        )
+
+    def flush(self, end_of_input):
+        self.calls.append(("flush", end_of_input))
+
+    def close(self):
+        self.calls.append("close")
+
+
+class RecordingSink(Sink):
+    def __init__(self):
+        self.writers = []
+
+    def create_writer(self, context, state=None):
+        self.writers.append(Recording())
+        return self.writers[-1]
+
+
+def test_a_writer_gets_context_flush_and_close():
+    sink = RecordingSink()
+    with OperatorHarness.of(lambda s: s.sink_to(sink)) as harness:
+        harness.set_processing_time(5)
+        harness.process_watermark(7)
+        harness.process_element("a", timestamp=9)
+        harness.snapshot()
+        harness.finish()
+    (writer,) = sink.writers
+    assert writer.calls == [("a", 9, 7, 5), ("flush", False), ("flush", True), "close"]
+
+
+def test_a_failing_writer_is_named():
+    harness = OperatorHarness.of(lambda s: s.sink_to(RecordingSink()).name("table"))
+    with pytest.raises(UserFunctionError, match="no such table") as caught:
+        harness.process_elements(["good", "bad"])
+    assert caught.value.operator == "table: Writer"
+    assert caught.value.function == "Recording.write"

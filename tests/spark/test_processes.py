@@ -1,0 +1,169 @@
+"""Whatever ends a job or its driver: no process and no temporary directory stays behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+MARK = "FIRESTEEL_TEST_MARK"
+
+ENDLESS = """
+from firesteel.common.watermark_strategy import WatermarkStrategy
+from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.set_parallelism(2)
+source = DataGeneratorSource(lambda i: i, 10**9, RateLimiterStrategy.per_second(100))
+numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+numbers.key_by(lambda x: x % 2).reduce(lambda a, b: a + b).print()
+env.execute("endless")
+"""
+
+BOUNDED = """
+from firesteel.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.set_parallelism(2)
+
+
+class Tripler:
+    def __call__(self, value):
+        return Record(value * 3)
+
+
+class Record:
+    def __init__(self, value):
+        self.value = value
+
+
+stream = env.from_collection([1, 2, 3]).map(Tripler())
+stream.rebalance().map(lambda record: record.value).print()
+env.execute("bounded")
+"""
+
+
+class Driver:
+    """A driver in a process of its own, with a temporary directory of its own."""
+
+    def __init__(self, program: str, directory: Path) -> None:
+        self.mark = uuid.uuid4().hex
+        # Short, as the names of sockets must be.
+        self.temporary = Path(tempfile.mkdtemp(prefix="fs-"))
+        script = directory / "program.py"
+        script.write_text(program)
+        environment = {**os.environ, MARK: self.mark, "TMPDIR": str(self.temporary)}
+        environment["PYTHONPATH"] = str(Path(__file__).parents[2])
+        # Java's temporary files follow another variable.
+        environment["JAVA_TOOL_OPTIONS"] = f"-Djava.io.tmpdir={self.temporary}"
+        self.process = subprocess.Popen(
+            [sys.executable, str(script)],
+            cwd=directory,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=(directory / "stderr").open("w"),
+            text=True,
+        )
+        self._errors = directory / "stderr"
+
+    def wait_for_output(self) -> str:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, self.errors()
+        return line
+
+    def errors(self) -> str:
+        lines = self._errors.read_text().splitlines()
+        return "\n".join(line for line in lines if not line.startswith("Picked up JAVA_TOOL"))
+
+    def others(self) -> list[str]:
+        """The processes that this driver has started, directly or not."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) == self.process.pid:
+                continue
+            try:
+                if f"{MARK}={self.mark}".encode() in (entry / "environ").read_bytes():
+                    found.append((entry / "cmdline").read_text().replace("\0", " "))
+            except OSError:
+                continue
+        return found
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.temporary, ignore_errors=True)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[[str], Driver]]:
+    drivers: list[Driver] = []
+
+    def start(program: str) -> Driver:
+        drivers.append(Driver(program, tmp_path))
+        return drivers[-1]
+
+    yield start
+    for driver in drivers:
+        driver.end()
+
+
+def assert_nothing_is_left(driver: Driver, *, directories: bool = True) -> None:
+    wait_until(lambda: not driver.others(), lambda: f"left: {driver.others()}")
+    if directories:
+        left = [path.name for path in driver.temporary.iterdir() if "hsperf" not in path.name]
+        assert left == []
+
+
+def wait_until(
+    condition: Callable[[], bool], explain: Callable[[], str], seconds: float = 30.0
+) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, explain()
+        time.sleep(0.1)
+
+
+def test_a_program_of_its_own_runs_prints_only_its_results_and_leaves_nothing(
+    start: Callable[[str], Driver],
+) -> None:
+    driver = start(BOUNDED)
+    output, _ = driver.process.communicate(timeout=240)
+    assert driver.process.returncode == 0, driver.errors()
+    assert sorted(line.split("> ")[1] for line in output.splitlines()) == ["3", "6", "9"]
+    assert driver.errors() == ""
+    assert_nothing_is_left(driver)
+
+
+def test_ctrl_c_ends_a_job_within_seconds_without_a_traceback(
+    start: Callable[[str], Driver],
+) -> None:
+    driver = start(ENDLESS)
+    driver.wait_for_output()
+    assert any("slot_host" in command for command in driver.others())
+    started = time.monotonic()
+    driver.process.send_signal(signal.SIGINT)
+    driver.process.communicate(timeout=60)
+    assert time.monotonic() - started < 30
+    assert driver.process.returncode == 130
+    assert driver.errors() == ""
+    assert_nothing_is_left(driver)
+
+
+def test_no_process_outlives_a_driver_that_is_killed(start: Callable[[str], Driver]) -> None:
+    driver = start(ENDLESS)
+    driver.wait_for_output()
+    driver.process.kill()
+    driver.process.wait()
+    # Its directories cannot be cleaned up by a process that was killed.
+    assert_nothing_is_left(driver, directories=False)
