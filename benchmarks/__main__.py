@@ -12,7 +12,7 @@ from benchmarks.peers.catalog import BARE_QUERY, FIRESTEEL, PEERS, Peer
 from benchmarks.runner import PeerResult, Progress, run_peer
 
 SECTIONS = ("hop", "timeout", "epoch")
-QUICK_SCALE = 0.25
+QUICK_SCALE = 0.5
 
 
 def parse() -> argparse.Namespace:
@@ -27,7 +27,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=3, help="runs of each size, the best counts")
     parser.add_argument("--parallelism", type=int, default=2)
     parser.add_argument(
-        "--quick", action="store_true", help="a quarter of the records, once, no extra sections"
+        "--quick", action="store_true", help="half the records, once, no extra sections"
     )
     parser.add_argument("--no-history", action="store_true", help="do not keep the figures")
     options = parser.parse_args()

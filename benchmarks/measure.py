@@ -28,10 +28,11 @@ class Measurement:
     large_seconds: float
 
     @property
-    def rate(self) -> float:
+    def rate(self) -> float | None:
+        """None: the runs were too short, or the machine too busy, for a difference to show."""
         seconds = self.large_seconds - self.small_seconds
         if seconds <= 0:
-            return float("nan")
+            return None
         return (self.large_records - self.small_records) / seconds
 
 

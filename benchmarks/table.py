@@ -1,6 +1,5 @@
 """The terminal's side: rates, ratios and the extra sections as text tables."""
 
-import math
 from collections.abc import Iterable, Sequence
 
 from benchmarks.cases import Case
@@ -26,13 +25,11 @@ def render(head: Cells, rows: Iterable[Cells]) -> str:
 def rate_text(rate: float | None) -> str:
     if rate is None:
         return "-"
-    if math.isnan(rate):
-        return "too short"
     return f"{rate:,.0f}" if rate < 1e6 else f"{rate / 1e6:,.2f} M"
 
 
 def ratio_text(ratio: float | None, goal: float | None) -> str:
-    if ratio is None or math.isnan(ratio):
+    if ratio is None:
         return "-"
     text = f"{ratio:,.0f}x" if ratio >= 20 else f"{ratio:.2f}x"
     return f"{text} !" if goal is not None and ratio < goal else text

@@ -9,12 +9,10 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from itertools import count
 
-from firesteel.common import JobStatus, Types
+from firesteel.common import Configuration, JobStatus, Types
 from firesteel.datastream import OutputTag, ProcessFunction, StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from firesteel.graph.rendering import as_text, picture_of_job_graph
 
 PAGES = ("home", "home", "home", "search", "search", "cart", "cart", "books", "help")
 CLICKS_PER_SECOND = 2_000
@@ -56,25 +54,24 @@ class Ranking(ProcessFunction):
 
     def open(self, runtime_context):
         self.counts = {}
-        self.shown = time.monotonic()
-        # A gauge is asked once per epoch, at its end: so this one counts them.
-        epochs = count(1)
-        runtime_context.get_metrics_group().gauge("epochs", lambda: next(epochs))
+        self.due = None
 
     def process_element(self, value, ctx):
         page, clicks = value
         self.counts[page] = clicks
-        if time.monotonic() - self.shown >= 1.0:
-            self.shown = time.monotonic()
+        now = time.monotonic()
+        if self.due is not None and now >= self.due:
             yield leaders(self.counts)
+        if self.due is None or now >= self.due:
+            self.due = now + 1.0
 
 
 def leaders(counts):
     """The first three pages: a bar for the share of each, and its number of clicks."""
-    total = sum(counts.values())
+    scale = 2 * BAR_WIDTH / sum(counts.values())
     ranked = sorted(counts.items(), key=lambda item: -item[1])[:3]
     return "   ".join(
-        f"{page:<6} {'█' * round(BAR_WIDTH * 2 * clicks / total):<{BAR_WIDTH}} {clicks:>6,}"
+        f"{page:<6} {'█' * min(BAR_WIDTH, round(scale * clicks)):<{BAR_WIDTH}} {clicks:>6,}"
         for page, clicks in ranked
     )
 
@@ -118,23 +115,25 @@ def main():
     parser.add_argument("--seconds", type=float, default=15.0, help="how long clicks come in")
     seconds = parser.parse_args().seconds
 
-    env = StreamExecutionEnvironment.get_execution_environment()
+    settings = Configuration().set_string("pipeline.name", "clicks")
+    env = StreamExecutionEnvironment.get_execution_environment(settings)
     env.set_parallelism(2)
     build(env, seconds)
-    print(as_text(picture_of_job_graph(env._compile("clicks").job_graph)), flush=True)
+    print(env.explain(), flush=True)
     print("Spark is starting; the first line follows in a few seconds.", file=sys.stderr)
 
-    client = env.execute_async("clicks")
+    client = None
     try:
+        client = env.execute_async("clicks")
         took = follow(client, int(CLICKS_PER_SECOND * seconds))
     except KeyboardInterrupt:
-        client.cancel().result()
+        if client is not None:
+            client.cancel().result()
         print("\nCanceled.", file=sys.stderr)
         return
 
-    metrics = client.get_metrics()
-    clicks = metrics["Check.clicks"]["count"]
-    epochs = metrics["Ranking.epochs"]["values"][0]
+    clicks = client.get_metrics()["Check.clicks"]["count"]
+    epochs = client.get_overview()["epochs"]
     print(
         f"{clicks:,} clicks in {epochs} epochs and {took:.1f} s: {clicks / took:,.0f} records/s. "
         f"The generator held them to {CLICKS_PER_SECOND:,} a second; "

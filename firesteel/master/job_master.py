@@ -49,6 +49,8 @@ class JobMetrics:
     user: dict[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
     hosts: dict[tuple[int, int], str] = field(default_factory=dict)
     epochs: int = 0
+    last_epoch_seconds: float = 0.0
+    longest_epoch_seconds: float = 0.0
 
 
 class JobMaster:
@@ -200,8 +202,12 @@ class JobMaster:
         for ack in acks:
             self._take(ack, records_by_slot)
         self.metrics.epochs += 1
-        if self._planned_at is not None:
-            self._rate.epoch_took(now - self._planned_at, max(records_by_slot.values(), default=0))
+        # The first epoch also starts hosts and warms Spark up: it says nothing about records.
+        if self._planned_at is not None and self.metrics.epochs > 1:
+            seconds = now - self._planned_at
+            self.metrics.last_epoch_seconds = seconds
+            self.metrics.longest_epoch_seconds = max(self.metrics.longest_epoch_seconds, seconds)
+            self._rate.epoch_took(seconds, max(records_by_slot.values(), default=0))
 
     def batch_ended(self, acks: list[SlotAck], failures: list[SlotFailure]) -> None:
         if failures:
@@ -298,6 +304,8 @@ class JobMaster:
         return {
             "status": self.status.name,
             "epochs": self.metrics.epochs,
+            "last_epoch_seconds": self.metrics.last_epoch_seconds,
+            "longest_epoch_seconds": self.metrics.longest_epoch_seconds,
             "vertices": [
                 {
                     "id": vertex.id,

@@ -37,8 +37,9 @@ class SegmentStore:
         self._directory = Path(directory) if directory is not None else None
         self.inline_threshold = inline_threshold
 
-    def write(self, payload: bytes, *, epoch: int, full: bool) -> Segment:
-        if self._directory is None or len(payload) <= self.inline_threshold:
+    def write(self, payload: bytes, *, epoch: int, full: bool, inline_bytes: int = 0) -> Segment:
+        """``inline_bytes`` is the size of the inline segments that this one goes with."""
+        if self._directory is None or inline_bytes + len(payload) <= self.inline_threshold:
             return Segment(epoch, full, len(payload), inline=payload)
         # A unique name: two attempts of one task may write at the same time.
         path = self._directory / f"segment-{epoch}-{uuid.uuid4().hex}"

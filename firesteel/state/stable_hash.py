@@ -48,7 +48,9 @@ def _of_float(value: float) -> int:
         return _of_int(int(value))
     if math.isnan(value):
         raise UnstableKeyError(value, "NaN does not equal itself")
-    return mix(hash(value))
+    # Python's hash of a float is the same everywhere; that of 0.5 or 0.25 has no low bits set.
+    bits = hash(value)
+    return mix(bits ^ (bits >> 32))
 
 
 def _of_bytes(value: bytes | bytearray) -> int:
@@ -81,7 +83,26 @@ def _of_datetime(value: dt.datetime) -> int:
     return _of_str(value.astimezone(dt.UTC).isoformat())
 
 
+def _of_time(value: dt.time) -> int:
+    offset = value.utcoffset()
+    if offset is None:
+        return _of_str(value.isoformat())
+    since_midnight = dt.timedelta(
+        hours=value.hour,
+        minutes=value.minute,
+        seconds=value.second,
+        microseconds=value.microsecond,
+    )
+    return _of_timedelta(since_midnight - offset)
+
+
+def _of_timedelta(value: dt.timedelta) -> int:
+    return _of_sequence((value.days, value.seconds, value.microseconds))
+
+
 def _of_decimal(value: decimal.Decimal) -> int:
+    if not value.is_finite():
+        return _of_float(math.nan if value.is_nan() else float(value))
     if value == value.to_integral_value():
         return _of_int(int(value))
     if value == decimal.Decimal(float(value)):
@@ -99,10 +120,11 @@ _HASHERS: dict[type, Callable[[Any], int]] = {
     Row: _of_row,
     frozenset: _of_frozenset,
     type(None): lambda _: mix(0x5EED),
-    dt.date: lambda value: _of_str(value.isoformat()),
-    dt.time: lambda value: _of_str(value.isoformat()),
+    # Before date: a datetime is a date.
     dt.datetime: _of_datetime,
-    dt.timedelta: lambda value: _of_float(value.total_seconds()),
+    dt.date: lambda value: _of_str(value.isoformat()),
+    dt.time: _of_time,
+    dt.timedelta: _of_timedelta,
     decimal.Decimal: _of_decimal,
     uuid.UUID: lambda value: _of_bytes(value.bytes),
 }
@@ -119,12 +141,12 @@ def stable_hash(key: Any) -> int:
     hasher = _HASHERS.get(type(key))
     if hasher is not None:
         return hasher(key)
-    if isinstance(key, enum.Enum):
-        return _of_str(f"{type(key).__qualname__}.{key.name}")
     for base, hasher in _HASHERS.items():
         # A named tuple is a tuple, an IntEnum an int.
         if isinstance(key, base):
             return hasher(key)
+    if isinstance(key, enum.Enum):
+        return _of_str(f"{type(key).__qualname__}.{key.name}")
     raise UnstableKeyError(
         key,
         f"the hash of a {type(key).__qualname__} is not the same in every process; use int, str, "

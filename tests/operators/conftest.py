@@ -26,19 +26,18 @@ def blames() -> Blames:
         function: Callable[..., Any],
         second: bool = False,
     ) -> UserFunctionError:
-        harness.open()
+        process = harness.process_element2 if second else harness.process_element1
+        for value in values[:-1]:
+            process(value)
+        # Records behind the bad one in the same batch do not change the blame.
+        batch = [*values, values[0]]
         with pytest.raises(UserFunctionError) as caught:
-            if second:
-                for value in values:
-                    harness.process_element2(value)
-            else:
-                harness.process_elements(values)
+            process(values[-1]) if second else harness.process_elements(batch)
         error = caught.value
         code = inspect.unwrap(function).__code__
         assert error.operator == operator
         assert error.function == function.__qualname__
         assert (error.file, error.line) == (code.co_filename, code.co_firstlineno)
-        # The records after the one that failed were never seen.
         assert error.record == repr(values[-1])
         assert "ZeroDivisionError" in error.traceback_text
         assert "firesteel/task" not in error.traceback_text

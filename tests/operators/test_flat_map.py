@@ -16,7 +16,7 @@ def test_any_number_of_results_per_record():
 
 
 def test_any_iterable_will_do():
-    with OperatorHarness.of(lambda s: s.flat_map(lambda v: range(v))) as harness:
+    with OperatorHarness.of(lambda s: s.flat_map(range)) as harness:
         harness.process_elements([2, 3])
         assert harness.output == [0, 1, 0, 1, 2]
 

@@ -15,12 +15,21 @@ def test_it_rolls_per_key_from_the_initial_value():
 
 def test_every_key_starts_from_its_own_copy():
     def append(seen, value):
-        seen.append(value)
-        return list(seen)
+        return [*seen, value]
 
     with OperatorHarness.of(lambda s: s.key_by(lambda v: v % 2).fold([], append)) as harness:
         harness.process_elements([1, 2, 3])
         assert harness.output == [[1], [2], [1, 3]]
+
+
+def test_a_mutable_initial_value_is_not_shared_between_keys():
+    def append(seen, value):
+        seen.append(value)
+        return seen
+
+    with OperatorHarness.of(lambda s: s.key_by(lambda v: v % 2).fold([], append)) as harness:
+        harness.process_elements([1, 2, 3])
+        assert harness.keyed_state() == {"fold": {1: [1, 3], 0: [2]}}
 
 
 def test_a_result_has_the_timestamp_of_the_record_that_made_it():

@@ -1,9 +1,9 @@
+import pytest
+
 from firesteel.common import Types
 from firesteel.datastream.functions import MapFunction
 from firesteel.errors import TypeMismatchError
 from firesteel.testing import OperatorHarness
-
-import pytest
 
 
 class Count(MapFunction):

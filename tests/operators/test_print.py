@@ -28,11 +28,11 @@ def test_the_prefix_has_identifier_and_subtask(identifier, parallelism, subtask,
         (1.5, None, "1.5"),
         (None, None, "None"),
         (("a", 1), Types.TUPLE([Types.STRING(), Types.INT()]), "(a,1)"),
-        (Row("a", True), Types.ROW([Types.STRING(), Types.BOOLEAN()]), "+I[a, true]"),
+        (Row("a", True), Types.ROW([Types.STRING(), Types.BOOLEAN()]), "+I[a,True]"),
         ([1, 2], Types.LIST(Types.INT()), "[1, 2]"),
     ],
 )
-def test_typed_values_print_as_in_java(value, type_info, text):
+def test_typed_values_print_as_in_pyflink(value, type_info, text):
     types = [] if type_info is None else [type_info]
     with OperatorHarness.of(lambda s: s.print(), input_types=types) as harness:
         harness.process_element(value)

@@ -21,6 +21,8 @@ class HashMapKeyedState:
         self._tables: dict[str, StateTable] = {}
         self._log_bytes = 0
         self._full_bytes = 0
+        # Of the segments that travel in every control row.
+        self._inline_bytes = 0
 
     def table(self, name: str) -> StateTable:
         table = self._tables.get(name)
@@ -38,13 +40,17 @@ class HashMapKeyedState:
             store.inline_threshold, _LOG_GROWTH * self._full_bytes
         ):
             self._log_bytes += len(payload)
-            return store.write(payload, epoch=epoch, full=False)
+            segment = store.write(payload, epoch=epoch, full=False, inline_bytes=self._inline_bytes)
+            self._inline_bytes += len(segment.inline or b"")
+            return segment
         payload = pickling.dumps(
             {name: dict(table.items()) for name, table in self._tables.items()}
         )
         self._full_bytes = len(payload)
         self._log_bytes = 0
-        return store.write(payload, epoch=epoch, full=True)
+        segment = store.write(payload, epoch=epoch, full=True)
+        self._inline_bytes = len(segment.inline or b"")
+        return segment
 
     def confirm(self) -> None:
         for table in self._tables.values():
@@ -58,6 +64,7 @@ class HashMapKeyedState:
         for table in self._tables.values():
             table.clear()
         self._log_bytes = self._full_bytes = 0
+        self._inline_bytes = sum(len(segment.inline or b"") for segment in segments)
         for segment in segments:
             payload = store.read(segment)
             if segment.full:

@@ -49,6 +49,8 @@ def reducer(kind: str, position: int | str, shape: type) -> Combine:
             f"{kind}({position!r}) on a value of type {shape.__name__}: a value without fields "
             "has only field 0, which is the value itself"
         )
+    if issubclass(shape, tuple):
+        position = _tuple_index(kind, position, shape)
     if kind == "min_by":
         return _keep_smaller(position) if has_fields else _FIELD["min"]
     if kind == "max_by":
@@ -56,7 +58,7 @@ def reducer(kind: str, position: int | str, shape: type) -> Combine:
     if not has_fields:
         return _FIELD[kind]
     if issubclass(shape, tuple):
-        return _combine_in_tuple(_FIELD[kind], kind, position, shape)
+        return _combine_in_tuple(_FIELD[kind], kind, int(position), shape)
     return _combine_in_copy(_FIELD[kind], position)
 
 
@@ -68,18 +70,23 @@ def _keep_larger(position: Any) -> Combine:
     return lambda kept, new: new if new[position] > kept[position] else kept
 
 
-def _combine_in_tuple(
-    combine: Combine, kind: str, position: int | str, shape: type[tuple[Any, ...]]
-) -> Combine:
-    if isinstance(position, str):
-        fields = getattr(shape, "_fields", ())
-        if position not in fields:
-            raise InvalidProgramError(
-                f"{kind}({position!r}): a tuple has no field names; use an index, or a Row with names"
-            )
-        position = fields.index(position)
-    index: int = position
+def _tuple_index(kind: str, position: int | str, shape: type[tuple[Any, ...]]) -> int:
+    """Only named tuples have names, and they too are indexed by numbers."""
+    if isinstance(position, int):
+        return position
+    fields: tuple[str, ...] = getattr(shape, "_fields", ())
+    if position not in fields:
+        raise InvalidProgramError(
+            f"{kind}({position!r}): a tuple has no field names; use an index, or a Row with names"
+            if not fields
+            else f"{kind}({position!r}): {shape.__name__} has the fields {', '.join(fields)}"
+        )
+    return fields.index(position)
 
+
+def _combine_in_tuple(
+    combine: Combine, kind: str, index: int, shape: type[tuple[Any, ...]]
+) -> Combine:
     if shape is not tuple:
         # A named tuple stays one.
         make = shape._make  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ from typing import Any
 
 from firesteel.datastream.connectors.base import ReaderContext, SourceReader, SourceSplit
 from firesteel.graph.operator_specs import SourceSpec
+from firesteel.task.errors import user_function_error
 from firesteel.task.messages import ReadBudget, SourceStatus
 from firesteel.task.operators.base import Operator, OperatorContext
 
@@ -65,7 +66,10 @@ class SourceOperator(Operator):
             chunk_started = time.perf_counter()
             if chunk_started - started >= budget.seconds:
                 break
-            values = reader.read(min(left, self._chunk))
+            try:
+                values = reader.read(min(left, self._chunk))
+            except Exception as error:
+                raise user_function_error(error, self.name, reader.read, None, None) from error
             if not values:
                 available = False
                 break

@@ -1,0 +1,182 @@
+"""The source operator: what an epoch may read, in which chunks, and how it ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from firesteel.datastream.connectors.base import SourceSplit
+from firesteel.graph.operator_specs import SourceSpec
+from firesteel.graph.stream_graph import StreamNode
+from firesteel.graph.transformations import ChainingStrategy
+from firesteel.metrics import MetricRegistry
+from firesteel.task.messages import ReadBudget
+from firesteel.task.operators import source as source_operator
+from firesteel.task.operators.base import OperatorContext, SubtaskClock
+from firesteel.task.operators.factory import create_operator
+from firesteel.task.operators.source import SourceOperator
+from firesteel.task.runtime_context import SubtaskInfo
+from firesteel.testing import Crash, Pause, ScriptedSource, Timed
+
+_SPLIT = SourceSplit("script", position=0)
+_LONG = ReadBudget(records=1_000_000, seconds=1_000.0)
+
+
+class Source:
+    """A source operator and the batches that it emitted."""
+
+    def __init__(self, script: Any, buffer_timeout: int = 100, whole: Any = None) -> None:
+        node = StreamNode(
+            id=1,
+            operator_id="source",
+            name="Source: script",
+            description="",
+            spec=SourceSpec(ScriptedSource(script)),
+            parallelism=1,
+            max_parallelism=1,
+            slot_sharing_group="default",
+            chaining=ChainingStrategy.ALWAYS,
+            buffer_timeout=buffer_timeout,
+        )
+        context = OperatorContext(
+            node, SubtaskInfo("job", 0), SubtaskClock(), MetricRegistry(), lambda *_: None
+        )
+        operator = create_operator(context)
+        assert isinstance(operator, SourceOperator)
+        self.operator = operator
+        self.batches: list[list[Any]] = []
+        self.timestamps: list[list[int] | None] = []
+        operator.output.emit = self._take
+        operator.restore(whole)
+        if whole is None:
+            operator.add_splits([_SPLIT], complete=True)
+        else:
+            operator.add_splits([], complete=True)
+
+    def _take(self, values: list[Any], timestamps: list[int] | None) -> None:
+        self.batches.append(values)
+        self.timestamps.append(timestamps)
+
+    def read(self, budget: ReadBudget = _LONG) -> list[Any]:
+        """The records of an epoch."""
+        before = len(self.batches)
+        for _ in self.operator.read_epoch(budget):
+            pass
+        return [value for batch in self.batches[before:] for value in batch]
+
+
+class StepClock:
+    """Stands for the time module; every look at the clock costs what the test says."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.step = 0.0
+
+    def perf_counter(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> StepClock:
+    clock = StepClock()
+    monkeypatch.setattr(source_operator, "time", clock)
+    return clock
+
+
+def test_an_epoch_reads_as_many_records_as_its_budget():
+    source = Source(range(10))
+    assert source.read(ReadBudget(4, 1_000.0)) == [0, 1, 2, 3]
+    assert source.operator.status.available
+    assert not source.operator.status.finished
+    assert source.operator.status.splits == (_SPLIT.at(4),)
+    assert source.read(ReadBudget(4, 1_000.0)) == [4, 5, 6, 7]
+    assert source.read(ReadBudget(4, 1_000.0)) == [8, 9]
+    assert source.operator.finished
+
+
+def test_no_budget_reads_nothing():
+    source = Source(range(10))
+    assert source.read(ReadBudget(0, 0.0)) == []
+    assert source.operator.status.available
+
+
+def test_an_epoch_ends_when_its_time_is_up(clock):
+    clock.step = 0.3
+    source = Source(range(100_000))
+    first = source.read(ReadBudget(100_000, 1.0))
+    assert 0 < len(first) < 100_000
+    assert source.operator.status.available
+
+
+def test_a_pause_ends_the_epoch():
+    source = Source([1, 2, Pause(0.5), 3])
+    assert source.read() == [1, 2]
+    assert not source.operator.status.available
+    assert source.operator.status.delay == 0.5
+    assert source.read() == [3]
+    assert source.operator.finished
+
+
+def test_chunks_grow_while_they_are_fast(clock):
+    source = Source(range(1_000))
+    source.read()
+    assert [len(batch) for batch in source.batches] == [64, 128, 256, 512, 40]
+
+
+def test_chunks_shrink_when_they_are_slow(clock):
+    source = Source(range(200))
+    take = source._take
+
+    def slow(values, timestamps):
+        take(values, timestamps)
+        clock.now += 0.01 * len(values)
+
+    source.operator.output.emit = slow
+    source.read()
+    sizes = [len(batch) for batch in source.batches]
+    assert sizes[0] == 64
+    # 10 ms a record: a chunk of two takes the 20 ms that a chunk shall take.
+    assert set(sizes[1:-1]) == {2}
+
+
+def test_buffer_timeout_0_reads_record_by_record():
+    source = Source(range(5), buffer_timeout=0)
+    source.read()
+    assert source.batches == [[0], [1], [2], [3], [4]]
+
+
+def test_timestamps_of_the_source_go_with_its_records():
+    source = Source([Timed("a", 10), Timed("b", 20)])
+    source.read()
+    assert source.timestamps == [[10, 20]]
+
+
+def test_it_goes_on_from_its_snapshot():
+    source = Source(range(10))
+    source.read(ReadBudget(4, 1_000.0))
+    restored = Source(range(10), whole=source.operator.snapshot())
+    assert restored.read() == [4, 5, 6, 7, 8, 9]
+    ended = Source(range(10), whole=restored.operator.snapshot())
+    assert ended.operator.finished
+    assert ended.read() == []
+    assert ended.operator.finished
+
+
+def test_it_has_not_ended_while_splits_may_come():
+    source = Source([1])
+    source.operator.add_splits([], complete=False)
+    assert source.read() == [1]
+    assert not source.operator.finished
+    source.operator.add_splits([], complete=True)
+    source.read()
+    assert source.operator.finished
+
+
+def test_a_crash_happens_once():
+    source = Source([1, Crash("disk full"), 2])
+    with pytest.raises(Exception, match="disk full") as caught:
+        source.read()
+    assert caught.value.operator == "Source: script"
+    assert source.read() == [2]

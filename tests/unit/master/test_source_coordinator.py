@@ -1,0 +1,231 @@
+"""Which reader gets which splits, and when a source has ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from firesteel.datastream.connectors.base import (
+    Boundedness,
+    Source,
+    SourceSplit,
+    SplitEnumerator,
+)
+from firesteel.master.source_coordinator import SourceCoordinator
+from firesteel.task.messages import SourceStatus
+
+
+class Enumerator(SplitEnumerator):
+    """Finds what the test puts into ``found``."""
+
+    def __init__(self) -> None:
+        self.found: list[SourceSplit] = []
+        self.complete = False
+        self.pending: bool | None = None
+        self.calls = 0
+        self.closed = False
+
+    def discover_splits(self) -> list[SourceSplit]:
+        self.calls += 1
+        found, self.found = self.found, []
+        return found
+
+    def is_complete(self) -> bool:
+        return self.complete
+
+    def has_pending(self, splits: Any) -> bool | None:
+        return self.pending
+
+    def next_discovery_delay(self) -> float:
+        return 2.0
+
+    def snapshot_state(self) -> Any:
+        return {"calls": self.calls}
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class FakeSource(Source):
+    def __init__(self, boundedness: Boundedness) -> None:
+        self.boundedness = boundedness
+        self.enumerator = Enumerator()
+
+    def get_boundedness(self) -> Boundedness:
+        return self.boundedness
+
+    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
+        return self.enumerator
+
+    def create_reader(self, context: Any) -> Any:
+        raise NotImplementedError
+
+
+def _splits(*names: str) -> list[SourceSplit]:
+    return [SourceSplit(name) for name in names]
+
+
+def _coordinator(
+    parallelism: int = 2, boundedness: Boundedness = Boundedness.BOUNDED
+) -> tuple[SourceCoordinator, Enumerator]:
+    source = FakeSource(boundedness)
+    return SourceCoordinator(1, source, parallelism), source.enumerator
+
+
+def _names(assignment: dict[int, tuple[SourceSplit, ...]]) -> dict[int, list[str]]:
+    return {subtask: [s.split_id for s in splits] for subtask, splits in assignment.items()}
+
+
+def _status(
+    *splits: str, available: bool = False, delay: float = 0.1, finished: bool = False
+) -> SourceStatus:
+    return SourceStatus(tuple(_splits(*splits)), available, delay, finished)
+
+
+def test_splits_go_to_the_reader_with_the_fewest():
+    coordinator, enumerator = _coordinator()
+    enumerator.found = _splits("a", "b", "c")
+    coordinator.discover(0.0)
+    assert _names(coordinator.assign()) == {0: ["a", "c"], 1: ["b"]}
+    coordinator.update(0, _status("c"))
+    coordinator.update(1, _status())
+    enumerator.found = _splits("d", "e")
+    coordinator.discover(2.0)
+    assert _names(coordinator.assign()) == {1: ["d"], 0: ["e"]}
+
+
+def test_a_bounded_source_keeps_splits_back_for_whoever_is_done_first():
+    coordinator, enumerator = _coordinator()
+    enumerator.found = _splits(*"abcdefghij")
+    coordinator.discover(0.0)
+    assert _names(coordinator.assign()) == {0: list("aceg"), 1: list("bdfh")}
+    assert coordinator.assign() == {}
+    coordinator.update(0, _status(*"aceg"))
+    coordinator.update(1, _status("h"))
+    assert _names(coordinator.assign()) == {1: ["i", "j"]}
+
+
+def test_an_unbounded_source_hands_out_everything():
+    # Its splits may never end: what is kept back would never be read.
+    coordinator, enumerator = _coordinator(1, Boundedness.CONTINUOUS_UNBOUNDED)
+    enumerator.found = _splits(*"abcdefghij")
+    coordinator.discover(0.0)
+    assert _names(coordinator.assign()) == {0: list("abcdefghij")}
+
+
+def test_a_batch_hands_out_everything():
+    coordinator, enumerator = _coordinator()
+    enumerator.found = _splits(*"abcdefghij")
+    coordinator.discover(0.0)
+    assert _names(coordinator.assign(everything=True)) == {0: list("acegi"), 1: list("bdfhj")}
+
+
+def test_discovery_goes_at_the_enumerators_pace():
+    coordinator, enumerator = _coordinator()
+    for now in (0.0, 1.0, 1.9, 2.0, 3.0):
+        coordinator.discover(now)
+    assert enumerator.calls == 2
+    enumerator.complete = True
+    coordinator.discover(100.0)
+    assert enumerator.calls == 2
+
+
+def test_readers_have_reached_the_end_once_all_splits_are_known_and_assigned():
+    coordinator, enumerator = _coordinator(1)
+    enumerator.complete = True
+    assert not coordinator.is_complete()
+    enumerator.found = _splits("a")
+    coordinator.discover(0.0)
+    assert not coordinator.is_complete()
+    coordinator.assign()
+    assert coordinator.is_complete()
+
+
+def test_a_source_has_finished_when_all_readers_have():
+    coordinator, _ = _coordinator()
+    coordinator.update(0, _status(finished=True))
+    assert not coordinator.finished
+    coordinator.update(1, _status(finished=True))
+    assert coordinator.finished
+    assert coordinator.delay() is None
+
+
+def test_the_first_epoch_is_due_at_once():
+    coordinator, _ = _coordinator()
+    assert coordinator.delay() == 0.0
+
+
+def test_more_to_read_is_due_at_once():
+    coordinator, _ = _coordinator()
+    coordinator.update(0, _status("a", available=True))
+    coordinator.update(1, _status("b", delay=5.0))
+    assert coordinator.delay() == 0.0
+
+
+def test_idle_readers_say_when_to_ask_again():
+    coordinator, _ = _coordinator()
+    coordinator.update(0, _status("a", delay=3.0))
+    coordinator.update(1, _status("b", delay=0.5))
+    assert coordinator.delay() == 0.5
+    coordinator.update(1, _status(finished=True, delay=0.0))
+    assert coordinator.delay() == 3.0
+
+
+def test_an_enumerator_that_sees_pending_data_is_heard():
+    coordinator, enumerator = _coordinator(1)
+    coordinator.update(0, _status("a", delay=3.0))
+    enumerator.pending = True
+    assert coordinator.delay() == 0.0
+
+
+def test_readers_without_splits_must_be_told_that_none_will_come():
+    coordinator, enumerator = _coordinator(1)
+    coordinator.discover(0.0)
+    coordinator.update(0, _status(delay=3.0))
+    assert coordinator.delay() == 3.0
+    enumerator.complete = True
+    assert coordinator.delay() == 0.0
+
+
+def test_unassigned_splits_do_not_spin_while_all_readers_are_full_and_idle():
+    coordinator, enumerator = _coordinator(1)
+    enumerator.found = _splits(*"abcdef")
+    coordinator.discover(0.0)
+    coordinator.assign()
+    coordinator.update(0, _status(*"abcd", delay=0.7))
+    assert coordinator.delay() == 0.7
+    coordinator.update(0, _status("d", delay=0.7))
+    assert coordinator.delay() == 0.0
+
+
+def test_a_snapshot_has_what_only_the_driver_knows():
+    coordinator, enumerator = _coordinator(1)
+    enumerator.found = _splits(*"abcdef")
+    coordinator.discover(0.0)
+    coordinator.assign()
+    assert coordinator.snapshot() == {
+        "enumerator": {"calls": 1},
+        "unassigned": _splits("e", "f"),
+    }
+
+
+def test_close_reaches_the_enumerator():
+    coordinator, enumerator = _coordinator(1)
+    coordinator.close()
+    assert enumerator.closed
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 5])
+def test_every_split_is_assigned_once(parallelism):
+    coordinator, enumerator = _coordinator(parallelism)
+    names = [f"split {number}" for number in range(23)]
+    enumerator.found = _splits(*names)
+    coordinator.discover(0.0)
+    assigned = []
+    for _ in range(23):
+        for splits in coordinator.assign().values():
+            assigned += [split.split_id for split in splits]
+        for subtask in range(parallelism):
+            coordinator.update(subtask, _status())
+    assert sorted(assigned) == sorted(names)
