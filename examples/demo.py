@@ -27,7 +27,7 @@ def click(index):
     """Click number `index`: the same one whenever it is asked for, because tasks may run again."""
     shuffled = index * 2_654_435_761 % 2**32
     page = PAGES[shuffled % len(PAGES)]
-    if index >= SALE_STARTS_AT and shuffled % 2:
+    if index >= SALE_STARTS_AT and shuffled % 7 < 3:
         page = "sale"
     if index % BROKEN_EVERY == 1_234:
         page = ""

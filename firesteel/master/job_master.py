@@ -221,9 +221,11 @@ class JobMaster:
     def _check_complete(self, acks: list[SlotAck]) -> None:
         expected = sum(self._levels.slots)
         wrong = [ack for ack in acks if ack.address.epoch != self._epoch]
-        if len(acks) != expected or wrong:
+        places = {(ack.address.level, ack.address.slot) for ack in acks}
+        if len(acks) != expected or len(places) != expected or wrong:
             raise JobExecutionError(
-                f"epoch {self._epoch} ended with {len(acks)} of {expected} acks"
+                f"epoch {self._epoch} ended with {len(acks)} acks of {len(places)} slots, but the "
+                f"job has {expected}"
                 + (f", {len(wrong)} of them of another epoch" if wrong else "")
             )
 

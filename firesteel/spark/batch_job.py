@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from firesteel.common.job_status import JobStatus
 from firesteel.errors import JobExecutionError
 from firesteel.graph.operator_specs import DataFrameSinkSpec, DataFrameSourceSpec, SinkSpec
 from firesteel.graph.stream_graph import StreamGraph
@@ -15,6 +15,7 @@ from firesteel.spark.clock import clock_options
 from firesteel.spark.dataframe_bridge import decode_dataframe, spark_schema, without_frames
 from firesteel.spark.epoch_rows import EpochRows
 from firesteel.spark.epoch_server import EpochServer
+from firesteel.spark.errors import SPARK_ERRORS, reason_of
 from firesteel.spark.job_files import JobFiles
 from firesteel.spark.plan import build_plan
 from firesteel.spark.slot_task import SlotTask
@@ -57,11 +58,11 @@ class BatchJob:
         context.setJobGroup(self._group, self._program.job_name, interruptOnCancel=True)
         try:
             self._run(server)
-        except PySparkException as error:
-            if self._master.status.name != "CANCELLING":
+        except SPARK_ERRORS as error:
+            if self._master.status is not JobStatus.CANCELLING:
                 self._master.fail(
                     JobExecutionError(
-                        f"Spark could not run the job: {_first_lines(error)}",
+                        f"Spark could not run the job: {reason_of(error)}",
                         job_name=self._program.job_name,
                     )
                 )
@@ -85,9 +86,9 @@ class BatchJob:
         if frame_sinks:
             frame = frame.persist()
         try:
-            rows = EpochRows.sort(
-                without_frames(frame).toLocalIterator() if frame_sinks else frame.toLocalIterator()
-            )
+            # One job for all partitions; an iterator would run them one after the other.
+            own = without_frames(frame) if frame_sinks else frame
+            rows = EpochRows.sort(own.collect())
             if not rows.failures:
                 rows.deliver(self._graph)
                 for node in frame_sinks:
@@ -103,8 +104,3 @@ class BatchJob:
         finally:
             if frame_sinks:
                 frame.unpersist()
-
-
-def _first_lines(error: PySparkException) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return "\n".join(line for line in lines if not line.lstrip().startswith("at "))

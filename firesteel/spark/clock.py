@@ -28,6 +28,8 @@ from firesteel.task.slot import control_row
 from firesteel.task.slot_client import HostSettings
 
 FORMAT = "firesteel-clock"
+# What the batch reader asks for: whatever epoch there is.
+ONLY_EPOCH = -1
 
 
 def clock_options(task: SlotTask, address: str, token: str) -> dict[str, str]:
@@ -117,7 +119,7 @@ class _BatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         try:
-            return [InputPartition(part) for part in self._epochs.ask("partitions", 1)]
+            return [InputPartition(part) for part in self._epochs.ask("partitions", ONLY_EPOCH)]
         finally:
             self._epochs.close()
 

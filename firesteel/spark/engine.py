@@ -13,14 +13,19 @@ from firesteel.master.rate_control import RateControl, target_duration
 from firesteel.master.source_coordinator import SourceCoordinator
 from firesteel.spark.batch_job import BatchJob
 from firesteel.spark.job_files import JobFiles
-from firesteel.spark.session import acquire_session, host_settings, is_local, release_session
+from firesteel.spark.session import (
+    acquire_session,
+    host_settings,
+    is_local,
+    release_session,
+    task_attempts,
+)
 from firesteel.spark.shipping import ship
 from firesteel.spark.slot_task import SlotTask
 from firesteel.spark.streaming_job import StreamingJob
 from firesteel.task.program import JobProgram
 
 _IN_WORKER = "in-worker"
-_BATCH_ATTEMPTS = 4
 
 
 class SparkEngine:
@@ -72,7 +77,7 @@ class SparkEngine:
             program_file,
             None if in_worker else host_settings(self._session, idle_timeout),
             batch=batch,
-            max_attempts=_BATCH_ATTEMPTS,
+            max_attempts=task_attempts(self._session),
         )
         self._sources = {
             node.id: SourceCoordinator(node.id, node.spec.source, node.parallelism)

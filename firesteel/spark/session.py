@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import secrets
 import shutil
 import sys
@@ -89,6 +90,16 @@ def acquire_session(
 def is_local(session: SparkSession) -> bool:
     """Whether driver and tasks share this machine's disk."""
     return str(session.sparkContext.master).startswith("local[")
+
+
+def task_attempts(session: SparkSession) -> int:
+    """How often Spark tries a task before it gives up: ``local[n,attempts]``, or its setting."""
+    local = re.fullmatch(
+        r"local(\[\s*[0-9*]+\s*(,\s*(\d+)\s*)?\])?", str(session.sparkContext.master)
+    )
+    if local is not None:
+        return int(local.group(3) or 1)
+    return int(session.sparkContext.getConf().get("spark.task.maxFailures", "4"))
 
 
 def release_session() -> None:

@@ -7,7 +7,6 @@ import threading
 import time
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -15,10 +14,11 @@ from firesteel.errors import FiresteelError, JobExecutionError
 from firesteel.graph.operator_specs import DataFrameSinkSpec, DataFrameSourceSpec
 from firesteel.graph.stream_graph import StreamGraph
 from firesteel.master.job_master import EpochPlan, JobMaster
-from firesteel.spark.clock import clock_options
+from firesteel.spark.clock import ONLY_EPOCH, clock_options
 from firesteel.spark.dataframe_bridge import decode_dataframe, spark_schema, without_frames
 from firesteel.spark.epoch_rows import EpochRows
 from firesteel.spark.epoch_server import EpochServer
+from firesteel.spark.errors import SPARK_ERRORS, reason_of
 from firesteel.spark.job_files import JobFiles
 from firesteel.spark.plan import build_plan
 from firesteel.spark.slot_task import SlotTask
@@ -60,11 +60,15 @@ class StreamingJob:
         """Run until the job master says that the job is over."""
         server = EpochServer(self._program.job_id, self)
         try:
-            query = self._start(server)
+            query = self._rows(server, streaming=True).writeStream.foreachBatch(self._epoch_arrived)
+            query.option("checkpointLocation", str(self._files.spark_checkpoint))
+            running = query.start()
             try:
-                self._wait(query)
+                died = self._wait(running)
             finally:
-                self._stop(query)
+                self._stop(running)
+            if died:
+                self._query_died(running, server)
         finally:
             server.close()
 
@@ -73,30 +77,31 @@ class StreamingJob:
             self._master.cancel()
             self._changed.notify_all()
 
-    def _start(self, server: EpochServer) -> StreamingQuery:
+    def _rows(self, server: EpochServer, *, streaming: bool) -> DataFrame:
         frames = {
             node.id: self._graph.driver_objects[node.id]
             for node in self._graph.nodes.values()
             if isinstance(node.spec, DataFrameSourceSpec)
         }
-        rows = build_plan(
+        return build_plan(
             self._session,
             self._program.levels,
             self._task,
             clock_options(self._task, server.address, server.token),
-            frames,
-            streaming=True,
+            frames if streaming else {},
+            streaming=streaming,
         )
-        writer = rows.writeStream.foreachBatch(self._epoch_arrived)
-        return writer.option("checkpointLocation", str(self._files.spark_checkpoint)).start()
 
-    def _wait(self, query: StreamingQuery) -> None:
+    def _wait(self, query: StreamingQuery) -> bool:
+        """Until the job is over; True if its query ended before it."""
         with self._changed:
             while not self._master.status.is_terminal_state():
                 if not self._changed.wait(timeout=0.25) and not query.isActive:
-                    self._query_died(query)
+                    return True
+        return False
 
-    def _query_died(self, query: StreamingQuery) -> None:
+    def _query_died(self, query: StreamingQuery, server: EpochServer) -> None:
+        """Close the slots with an epoch of its own, as an ordinary Spark job."""
         self._master.fail(
             JobExecutionError(
                 f"Spark could not run the job: {_reason(query)}",
@@ -104,6 +109,11 @@ class StreamingJob:
                 job_name=self._program.job_name,
             )
         )
+        self._plan = self._master.plan_epoch(time.monotonic())
+        try:
+            self._epoch_arrived(self._rows(server, streaming=False), self._plan.epoch)
+        except SPARK_ERRORS as error:
+            _log.warning("the slots of %s could not be closed: %s", self._program.job_name, error)
         self._master.abandon()
 
     def _stop(self, query: StreamingQuery) -> None:
@@ -113,7 +123,7 @@ class StreamingJob:
             self._changed.notify_all()
         try:
             query.stop()
-        except PySparkException as error:
+        except SPARK_ERRORS as error:
             _log.warning("stopping the Spark query of %s: %s", self._program.job_name, error)
         with self._changed:
             self._stopped = True
@@ -153,7 +163,7 @@ class StreamingJob:
 
     def plan_of(self, epoch: int) -> EpochPlan:
         with self._changed:
-            if self._plan is None or self._plan.epoch != epoch:
+            if self._plan is None or epoch not in (ONLY_EPOCH, self._plan.epoch):
                 raise JobExecutionError(f"Spark asked for epoch {epoch}, which is not planned")
             return self._plan
 
@@ -210,5 +220,4 @@ def _reason(query: StreamingQuery) -> str:
     exception = query.exception()
     if exception is None:
         return "its query was stopped by somebody else"
-    lines = [line for line in str(exception).splitlines() if line.strip()]
-    return "\n".join(line for line in lines if not line.lstrip().startswith("at "))
+    return reason_of(exception)

@@ -21,7 +21,7 @@ from firesteel.task.messages import SlotAddress, SlotControl
 from firesteel.task.private_directory import make_private, socket_directory
 from firesteel.task.program import PackedProgram
 from firesteel.task.slot_host import TOKEN_VARIABLE
-from firesteel.task.slot_protocol import Opening, Peer
+from firesteel.task.slot_protocol import BrokenHostError, Opening, Peer
 
 _START_SECONDS = 60.0
 
@@ -58,7 +58,12 @@ def run_in_host(
         if peer.receive():
             peer.send(load_program())
         feeder = _Feeder(peer, batches) if batches is not None else None
-        yield from peer.receive_batches()
+        try:
+            yield from peer.receive_batches()
+        except BrokenHostError:
+            if feeder is not None:
+                feeder.raise_cause()
+            raise
         if feeder is not None:
             feeder.finish()
     finally:
@@ -78,6 +83,13 @@ class _Feeder:
             peer.send_batches(batches)
         except Exception as error:  # noqa: BLE001 - finish() raises it in the task's thread
             self._error = error
+            # The host must not wait for the rest, nor this task for the host.
+            peer.break_off()
+
+    def raise_cause(self) -> None:
+        """The conversation broke off: if it was the input that failed, say so."""
+        if self._error is not None and not isinstance(self._error, ConnectionError):
+            raise self._error
 
     def finish(self) -> None:
         self._thread.join()

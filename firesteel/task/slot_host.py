@@ -7,6 +7,7 @@ that it belongs to is gone, or when it holds no slots for a while.
 from __future__ import annotations
 
 import contextlib
+import gc
 import hmac
 import os
 import signal
@@ -133,6 +134,8 @@ def main(arguments: list[str]) -> None:
     for number in (signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit(0))
     pa.set_cpu_count(1)
+    # Records come and go in large numbers and are seldom part of cycles: look for those less often.
+    gc.set_threshold(100_000, 20, 50)
     SlotHost(
         Path(path), os.environ.pop(TOKEN_VARIABLE), int(owner_pid), float(idle_timeout)
     ).serve()

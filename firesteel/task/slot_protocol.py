@@ -10,6 +10,7 @@ An Arrow stream that breaks off looks like one that ends, so END follows it.
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import socket
 import struct
@@ -73,7 +74,7 @@ class Peer:
         try:
             with pa.ipc.open_stream(pa.PythonFile(self._reader, "r")) as stream:
                 yield from stream
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowInvalid, OSError) as error:
             raise BrokenHostError("the connection broke off within an Arrow stream") from error
         if self._read_exactly(len(_END)) != _END:
             raise BrokenHostError("the end mark is missing after an Arrow stream")
@@ -83,6 +84,11 @@ class Peer:
         if len(payload) != length:
             raise BrokenHostError("the connection broke off")
         return bytes(payload)
+
+    def break_off(self) -> None:
+        """End the conversation at once; the other side finds its stream cut."""
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         for resource in (self._writer, self._reader, self._connection):

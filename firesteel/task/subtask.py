@@ -97,16 +97,17 @@ class Subtask:
             consume(edge, emit, watermark)
             self._local_ends.append(_end_local(gate, edge.id, self.index))
         for node_id, operator in self.operators.items():
-            output = operator.output
-            main = consumers.pop((node_id, None), [])
-            if main:
-                output.emit = _checked(_to_all(main), operator)
-            elif _has_declared_type(operator):
-                output.emit = _checked(output.emit, operator)
+            output, node = operator.output, operator.context.node
+            main = consumers.pop((node_id, None), [output.emit])
+            output.emit = _checked(_to_all(main), node.output_type, node.name)
             output.watermark = _to_all_watermarks(watermarks.get(node_id, []))
         for (node_id, tag_id), emits in consumers.items():
             assert tag_id is not None
-            self.operators[node_id].output.side_outputs[tag_id] = _to_all(emits)
+            operator = self.operators[node_id]
+            tag_type = operator.context.node.side_output_types.get(tag_id)
+            operator.output.side_outputs[tag_id] = _checked(
+                _to_all(emits), tag_type, f"{operator.name}, side output {tag_id}"
+            )
 
     # Life
 
@@ -299,17 +300,11 @@ def _to_all_watermarks(receivers: list[Callable[[int], None]]) -> Callable[[int]
     return forward
 
 
-def _has_declared_type(operator: Operator) -> bool:
-    output_type = operator.context.node.output_type
-    return output_type is not None and not output_type.is_pickled
-
-
-def _checked(emit: Emit, operator: Operator) -> Emit:
+def _checked(emit: Emit, output_type: Any, name: str) -> Emit:
     """Check and convert results to the declared type, if there is one."""
-    if not _has_declared_type(operator):
+    if output_type is None or output_type.is_pickled:
         return emit
-    convert = operator.context.node.output_type.convert_batch
-    name = operator.name
+    convert = output_type.convert_batch
 
     def emit_converted(values: list[Any], timestamps: list[int] | None) -> None:
         try:

@@ -1,0 +1,77 @@
+"""The ledger keeps what a slot needs to come back, and no more."""
+
+from firesteel.master.state_ledger import StateLedger
+from firesteel.state.changelog import Segment
+from firesteel.task.messages import OperatorHandle, SubtaskAck, SubtaskHandle, VertexMetrics
+
+
+def _ack(segments=None, whole=None, gate=None, vertex=1, subtask=0):
+    return SubtaskAck(
+        vertex=vertex,
+        subtask=subtask,
+        segments=segments or {},
+        whole=whole or {},
+        gate=gate,
+        sources={},
+        committables={},
+        finished=False,
+        watermark=0,
+        metrics=VertexMetrics(),
+        user_metrics=None,
+    )
+
+
+def _segment(epoch, *, full=False, path=None):
+    return Segment(epoch, full, 1, inline=None if path else b"x", path=path)
+
+
+def test_an_unknown_subtask_starts_empty():
+    assert StateLedger().handle(1, 0) == SubtaskHandle()
+
+
+def test_segments_add_up():
+    ledger = StateLedger()
+    first, second = _segment(1), _segment(3)
+    ledger.record(_ack({5: first}))
+    ledger.record(_ack())
+    ledger.record(_ack({5: second}))
+    assert ledger.handle(1, 0).operators == {5: OperatorHandle((first, second))}
+
+
+def test_a_full_segment_replaces_the_earlier_ones_and_their_files(tmp_path):
+    files = [tmp_path / str(number) for number in range(3)]
+    for file in files:
+        file.touch()
+    ledger = StateLedger()
+    ledger.record(_ack({5: _segment(1, path=str(files[0]))}))
+    ledger.record(_ack({5: _segment(2, path=str(files[1]))}))
+    full = _segment(3, full=True, path=str(files[2]))
+    ledger.record(_ack({5: full}))
+    assert ledger.handle(1, 0).operators == {5: OperatorHandle((full,))}
+    assert list(tmp_path.iterdir()) == [files[2]]
+
+
+def test_a_file_that_is_gone_already_is_no_problem(tmp_path):
+    ledger = StateLedger()
+    ledger.record(_ack({5: _segment(1, path=str(tmp_path / "gone"))}))
+    ledger.record(_ack({5: _segment(2, full=True)}))
+    assert len(ledger.handle(1, 0).operators[5].segments) == 1
+
+
+def test_what_is_whole_is_replaced():
+    ledger = StateLedger()
+    ledger.record(_ack(whole={5: "old", 6: "kept"}, gate="first"))
+    ledger.record(_ack(whole={5: "new"}, gate="second"))
+    handle = ledger.handle(1, 0)
+    assert handle.operators == {5: OperatorHandle(whole="new"), 6: OperatorHandle(whole="kept")}
+    assert handle.gate == "second"
+
+
+def test_subtasks_and_operators_are_kept_apart():
+    ledger = StateLedger()
+    ledger.record(_ack({5: _segment(1)}, subtask=0))
+    ledger.record(_ack({5: _segment(2), 6: _segment(3)}, subtask=1))
+    ledger.record(_ack({5: _segment(4)}, vertex=2))
+    assert [s.epoch for s in ledger.handle(1, 1).operators[6].segments] == [3]
+    assert [s.epoch for s in ledger.handle(1, 0).operators[5].segments] == [1]
+    assert [s.epoch for s in ledger.handle(2, 0).operators[5].segments] == [4]
