@@ -405,13 +405,13 @@ EXPONENTIAL_ATTEMPTS: Option[int] = Option(
 # Python
 
 PYTHON_EXECUTABLE: Option[str] = Option(
-    "python.executable", STRING, "python", "The interpreter of the workers.", is_used=False
+    "python.executable", STRING, "python", "The interpreter of the workers."
 )
 PYTHON_FILES: Option[str | None] = Option(
-    "python.files", STRING, None, "Files for the workers' path.", is_used=False
+    "python.files", STRING, None, "Files for the workers' path."
 )
 PYTHON_REQUIREMENTS: Option[str | None] = Option(
-    "python.requirements", STRING, None, "A requirements file.", is_used=False
+    "python.requirements", STRING, None, "A requirements file."
 )
 PYTHON_ARCHIVES: Option[str | None] = Option(
     "python.archives", STRING, None, "Archives to unpack for the workers.", is_used=False

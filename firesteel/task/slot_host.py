@@ -122,8 +122,8 @@ def _is_alive(pid: int) -> bool:
 def remove_socket(path: Path) -> None:
     """Remove the socket and its lock, and the directory if this was the last host in it."""
     with contextlib.suppress(OSError):
-        path.unlink()
-        path.with_suffix(".lock").unlink()
+        path.unlink(missing_ok=True)
+        path.with_suffix(".lock").unlink(missing_ok=True)
         path.parent.rmdir()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from firesteel.task.messages import SlotAddress
-from firesteel.task.program import JobProgram, PackedProgram
+from firesteel.task.program import PackedProgram
 from firesteel.task.slot import Slot
 
 
@@ -22,7 +22,7 @@ class SlotEntry:
 class SlotRegistry:
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._programs: dict[tuple[str, int], JobProgram] = {}
+        self._programs: dict[tuple[str, int], PackedProgram] = {}
         self._slots: dict[tuple[str, int, int, int], SlotEntry] = {}
 
     def has_program(self, job_id: str, attempt: int) -> bool:
@@ -35,15 +35,16 @@ class SlotRegistry:
         with self._lock:
             entry = self._slots.get(key)
             if entry is None:
-                program = self._program(address, load)
+                # Every slot unpacks its own: subtasks never share function objects.
+                program = self._program(address, load).unpack()
                 entry = self._slots[key] = SlotEntry(Slot(program, address.level, address.slot))
             return entry
 
-    def _program(self, address: SlotAddress, load: Callable[[], PackedProgram]) -> JobProgram:
+    def _program(self, address: SlotAddress, load: Callable[[], PackedProgram]) -> PackedProgram:
         key = (address.job_id, address.attempt)
         program = self._programs.get(key)
         if program is None:
-            program = self._programs[key] = load().unpack()
+            program = self._programs[key] = load()
         return program
 
     def forget(self, address: SlotAddress) -> None:

@@ -2,6 +2,7 @@ import time
 
 import pytest
 
+from firesteel.datastream.stream_execution_environment import environment
 from firesteel.errors import InvalidProgramError, JobExecutionError
 
 
@@ -79,15 +80,19 @@ def test_a_failed_job_is_not_run_again_by_the_next_execute(env, launcher):
         env.execute()
 
 
-def test_interrupt_cancels_the_job(env, launcher, monkeypatch):
+@pytest.mark.parametrize(("prompt", "raised"), [(True, KeyboardInterrupt), (False, SystemExit)])
+def test_interrupt_cancels_the_job_and_ends_a_script_without_a_traceback(
+    env, launcher, monkeypatch, prompt, raised
+):
     launcher.end_at_once = False
+    monkeypatch.setattr(environment, "is_interactive", lambda: prompt)
 
     def interrupted(*_):
         raise KeyboardInterrupt
 
     launcher.run = lambda job: monkeypatch.setattr(job._result, "result", interrupted)
     env.from_sequence(1, 2).print()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(raised):
         env.execute()
     assert launcher.jobs[0].cancelled
 

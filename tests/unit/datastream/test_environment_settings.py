@@ -7,8 +7,8 @@ from firesteel.datastream import (
     StreamExecutionEnvironment,
 )
 from firesteel.datastream.stream_execution_environment import local_parallelism
-from firesteel.errors import ConfigurationError, InvalidProgramError
-from firesteel.graph.job_settings import CachedFile, PythonArchive, PythonRequirements
+from firesteel.errors import ConfigurationError, InvalidProgramError, NotYetSupportedError
+from firesteel.graph.job_settings import PythonRequirements
 
 
 def _settings(env):
@@ -139,20 +139,17 @@ def test_slot_sharing_groups_need_no_registration(env):
 def test_python_dependencies(env):
     env.add_python_file("/a.py")
     env.add_python_file("/b.zip")
-    env.add_python_archive("/venv.zip")
-    env.add_python_archive("/data.zip", "data")
     env.set_python_requirements("/requirements.txt", "/cache")
     env.set_python_executable("/usr/bin/python3")
     settings = _settings(env)
     assert settings.python_files == ("/b.zip", "/a.py")
-    assert settings.archives == (PythonArchive("/venv.zip"), PythonArchive("/data.zip", "data"))
     assert settings.requirements == PythonRequirements("/requirements.txt", "/cache")
     assert settings.python_executable == "/usr/bin/python3"
 
 
 def test_no_dependencies(env):
     settings = _settings(env)
-    assert (settings.python_files, settings.archives) == ((), ())
+    assert settings.python_files == ()
     assert settings.requirements is None
     assert settings.python_executable is None
 
@@ -162,11 +159,11 @@ def test_requirements_without_cache(env):
     assert _settings(env).requirements == PythonRequirements("/requirements.txt")
 
 
-def test_cached_files(env):
-    env.register_cached_file("/model.bin", "model", executable=True)
-    assert _settings(env).cached_files == (("model", CachedFile("/model.bin", True)),)
-    with pytest.raises(InvalidProgramError, match="'model' is there already"):
-        env.register_cached_file("/other.bin", "model")
+def test_files_that_tasks_would_not_see_are_refused(env):
+    with pytest.raises(NotYetSupportedError, match="a path that all machines see"):
+        env.register_cached_file("/model.bin", "model", executable=True)
+    with pytest.raises(NotYetSupportedError, match="add_python_file"):
+        env.add_python_archive("/venv.zip", "data")
 
 
 def test_settings_of_a_job_do_not_change_after_it_began(env):

@@ -29,6 +29,9 @@ def test_a_table_is_a_dictionary(operations: list[tuple[object, ...]]) -> None:
             expected[arguments[0]] = arguments[1]
         elif name == "remove":
             expected.pop(arguments[0], None)
+        else:
+            # The next epoch's segment holds that epoch's changes only.
+            assert table.overlay == {}
         assert dict(table.items()) == expected
         assert len(table) == len(expected)
         assert [table.get(key) for key in range(6)] == [expected.get(k, MISSING) for k in range(6)]

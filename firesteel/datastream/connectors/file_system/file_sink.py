@@ -38,7 +38,9 @@ class FileSink(Sink):
 
     @staticmethod
     def for_bulk_format(base_path: str, writer_factory: Any) -> Any:
-        raise NotYetSupportedError("FileSink.for_bulk_format")
+        raise NotYetSupportedError(
+            "FileSink.for_bulk_format", "use for_row_format, or to_dataframe to write Parquet"
+        )
 
     def create_writer(self, context: WriterContext, state: Any = None) -> SinkWriter:
         return FileWriter(self._config, state)

@@ -90,7 +90,10 @@ class FileSource(Source):
 
     @staticmethod
     def for_bulk_file_format(bulk_format: Any, *paths: str) -> FileSourceBuilder:
-        raise NotYetSupportedError("FileSource.for_bulk_file_format")
+        raise NotYetSupportedError(
+            "FileSource.for_bulk_file_format",
+            "use for_record_stream_format, or env.from_dataframe to read Parquet",
+        )
 
     def get_boundedness(self) -> Boundedness:
         if self._discovery_interval is None:

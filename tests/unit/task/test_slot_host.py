@@ -1,0 +1,317 @@
+"""Slot hosts: real processes behind real sockets, without Spark."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from firesteel import pickling
+from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.datastream.functions import MapFunction
+from firesteel.graph.operator_specs import SourceSpec
+from firesteel.master.job_master import JobMaster
+from firesteel.master.rate_control import RateControl
+from firesteel.master.source_coordinator import SourceCoordinator
+from firesteel.task import slot_client
+from firesteel.task.messages import SlotControl, decode
+from firesteel.task.program import JobProgram, PackedProgram
+from firesteel.task.rows import (
+    ACK,
+    ARROW_SCHEMA,
+    FAILURE,
+    OUTPUT,
+    BufferRow,
+    rows_of,
+    to_record_batch,
+)
+from firesteel.task.slot import control_row
+from firesteel.task.slot_client import HostSettings, run_in_host
+from firesteel.task.slot_host import TOKEN_VARIABLE
+from firesteel.task.slot_protocol import BrokenHostError, Opening, Peer
+from firesteel.testing import ScriptedSource
+
+_PATIENCE = 30.0
+
+
+def _wait_for(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+class WhoAmI(MapFunction):
+    """Counts in self; tells process and count."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.count = 0
+
+    def map(self, value: Any) -> Any:
+        self.count += 1
+        return (value, os.getpid(), self.count)
+
+
+class Job:
+    """script -> key_by -> map -> print, in two levels of one slot."""
+
+    def __init__(self, script: list[Any], function: Any = None) -> None:
+        env = StreamExecutionEnvironment().set_parallelism(1)
+        stream = env.from_source(ScriptedSource(script), None, "script")
+        keyed = stream.key_by(lambda v: 0)
+        self.reduced = keyed.reduce(lambda a, b: a + b)
+        self.reduced.map(function or WhoAmI()).print()
+        levels = env._compile("job").levels
+        assert levels.slots == (1, 1)
+        job_id = uuid.uuid4().hex
+        program = JobProgram(job_id, "job", 0, levels)
+        self.packed = PackedProgram.pack(program)
+        self.loads = 0
+        sources = {
+            node.id: SourceCoordinator(node.id, node.spec.source, node.parallelism)
+            for node in levels.job_graph.nodes.values()
+            if isinstance(node.spec, SourceSpec)
+        }
+        self.master = JobMaster(program, sources, RateControl(1.0, max_records=1))
+
+    def load(self) -> PackedProgram:
+        self.loads += 1
+        return self.packed
+
+    def plan(self) -> list[SlotControl]:
+        self.master.delay(0.0)
+        return list(self.master.plan_epoch(0.0).controls)
+
+    def run_level(
+        self, hosts: HostSettings, control: SlotControl, rows: list[BufferRow] | None
+    ) -> list[BufferRow]:
+        batches = None if rows is None else [to_record_batch(rows)]
+        own = control if rows is None else None
+        answer = run_in_host(hosts, control.address, self.load, batches, own)
+        return [row for batch in answer for row in rows_of(batch)]
+
+    def epoch(self, hosts: HostSettings) -> list[Any]:
+        controls = self.plan()
+        rows = self.run_level(hosts, controls[0], None)
+        rows = self.run_level(hosts, controls[1], [control_row(controls[1]), *rows])
+        acks = [decode(row.payload) for row in rows if row.kind == ACK]
+        failures = [decode(row.payload) for row in rows if row.kind == FAILURE]
+        self.master.epoch_ended(acks, failures, 0.0)
+        return [
+            eval(line) for row in rows if row.kind == OUTPUT for line in pickling.loads(row.payload)
+        ]
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
+    """The hosts that were started; those left at the end are ended here."""
+    processes: list[subprocess.Popen[bytes]] = []
+    start = slot_client._start
+
+    def remember(*arguments: Any) -> subprocess.Popen[bytes]:
+        processes.append(start(*arguments))
+        return processes[-1]
+
+    monkeypatch.setattr(slot_client, "_start", remember)
+    return processes
+
+
+@pytest.fixture
+def hosts(started: list[subprocess.Popen[bytes]]) -> Iterator[HostSettings]:
+    settings = HostSettings(f"test-{uuid.uuid4().hex[:12]}", token="secret", idle_timeout=60.0)
+    yield settings
+    for process in started:
+        process.kill()
+        process.wait()
+    for file in settings.directory.glob("*"):
+        file.unlink()
+    if settings.directory.exists():
+        settings.directory.rmdir()
+
+
+def test_a_slot_lives_in_one_process_across_epochs(hosts, started):
+    job = Job([1, 2, 3])
+    results = [result for _ in range(3) for result in job.epoch(hosts)]
+    (process,) = started
+    assert results == [(1, process.pid, 1), (3, process.pid, 2), (6, process.pid, 3)]
+    assert process.pid != os.getpid()
+
+
+def test_the_program_is_sent_once(hosts, started):
+    job = Job([1, 2, 3])
+    for _ in range(3):
+        job.epoch(hosts)
+    assert job.loads == 1
+
+
+def test_a_killed_host_is_replaced_and_the_state_comes_back(hosts, started):
+    job = Job([1, 2, 3])
+    job.epoch(hosts)
+    started[0].kill()
+    started[0].wait()
+    assert job.epoch(hosts) == [(3, started[1].pid, 1)]
+    assert job.loads == 2
+    assert job.epoch(hosts) == [(6, started[1].pid, 2)]
+
+
+def test_the_socket_is_private(hosts, started):
+    Job([1]).epoch(hosts)
+    assert hosts.directory.stat().st_mode & 0o777 == 0o700
+    (path,) = hosts.directory.glob("*.sock")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_directory_that_is_open_to_others_is_refused(hosts):
+    hosts.directory.mkdir(mode=0o755)
+    hosts.directory.chmod(0o755)
+    with pytest.raises(Exception, match="open to others"):
+        Job([1]).epoch(hosts)
+
+
+def test_a_wrong_token_is_refused(hosts, started):
+    job = Job([1, 2])
+    job.epoch(hosts)
+    with pytest.raises(BrokenHostError):
+        Job([1]).epoch(replace(hosts, token="guess"))
+    assert job.epoch(hosts)[0][0] == 3
+    assert len(started) == 1
+
+
+def test_a_task_that_goes_away_does_not_harm_the_next_attempt(hosts, started):
+    job = Job([1, 2, 3])
+    job.epoch(hosts)
+    controls = job.plan()
+    rows = job.run_level(hosts, controls[0], None)
+    peer = Peer(slot_client._connect(hosts, 0))
+    peer.send_bytes(hosts.token.encode())
+    peer.send(Opening(controls[1].address, None, has_input=True))
+    assert peer.receive() is False
+    stream = pa.ipc.new_stream(pa.PythonFile(peer._writer, "w"), ARROW_SCHEMA)
+    stream.write_batch(to_record_batch([control_row(controls[1]), *rows[:3]]))
+    peer._writer.flush()
+    peer.break_off()
+    again = job.run_level(hosts, controls[1], [control_row(controls[1]), *rows])
+    assert [kind for _, _, _, _, kind, _ in again].count(ACK) == 2
+    printed = [pickling.loads(row.payload) for row in again if row.kind == OUTPUT]
+    # The reduction is right; the counter in self has seen what the attempt saw.
+    assert [eval(line)[0] for lines in printed for line in lines] == [3]
+
+
+def test_input_that_fails_fails_the_task_with_its_own_error(hosts, started):
+    job = Job([1, 2, 3])
+    job.epoch(hosts)
+    controls = job.plan()
+    rows = job.run_level(hosts, controls[0], None)
+
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield to_record_batch([control_row(controls[1]), *rows[:2]])
+        raise RuntimeError("the shuffle file is gone")
+
+    with pytest.raises(RuntimeError, match="the shuffle file is gone"):
+        list(run_in_host(hosts, controls[1].address, job.load, failing(), None))
+    again = job.run_level(hosts, controls[1], [control_row(controls[1]), *rows])
+    assert [row.kind for row in again].count(FAILURE) == 0
+
+
+def test_a_host_that_dies_within_an_epoch_is_noticed(hosts, started):
+    class Die(MapFunction):
+        def map(self, value: Any) -> Any:
+            os._exit(9)
+
+    job = Job([1], Die())
+    with pytest.raises(BrokenHostError):
+        job.epoch(hosts)
+
+
+@pytest.mark.parametrize("cut", [1, 100, -1, -5, -20])
+def test_a_stream_that_breaks_off_anywhere_is_noticed(cut):
+    ours, theirs = socket.socketpair()
+    batch = to_record_batch([BufferRow(0, 0, 0, n, 2, b"x" * 50) for n in range(5)])
+    recording = Peer(ours)
+    recording.send_batches([batch, batch])
+    ours.shutdown(socket.SHUT_WR)
+    whole = theirs.makefile("rb").read()
+    left, right = socket.socketpair()
+    left.sendall(whole[:cut])
+    left.close()
+    with pytest.raises(BrokenHostError):
+        list(Peer(right).receive_batches())
+
+
+def test_a_whole_stream_comes_through():
+    ours, theirs = socket.socketpair()
+    batch = to_record_batch([BufferRow(0, 0, 0, n, 2, b"x" * 50) for n in range(5)])
+    Peer(ours).send_batches([batch, batch])
+    assert list(Peer(theirs).receive_batches()) == [batch, batch]
+
+
+def test_a_job_that_closes_leaves_an_idle_host_that_ends(started, hosts):
+    impatient = replace(hosts, idle_timeout=0.5)
+    job = Job([1])
+    while not job.master.status.is_terminal_state():
+        job.epoch(impatient)
+    (process,) = started
+    assert process.wait(_PATIENCE) == 0
+    assert not hosts.directory.exists()
+
+
+def test_a_host_with_slots_is_not_idle(started, hosts):
+    impatient = replace(hosts, idle_timeout=0.1)
+    job = Job([1, 2])
+    job.epoch(impatient)
+    with pytest.raises(subprocess.TimeoutExpired):
+        started[0].wait(1.5)
+    assert job.epoch(impatient)[0][2] == 2
+
+
+def _start_host(path: Path, owner: int, idle: float = 60.0) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "firesteel.task.slot_host", str(path), str(owner), str(idle)],
+        env={
+            **os.environ,
+            TOKEN_VARIABLE: "secret",
+            "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
+        },
+    )
+
+
+def test_a_host_ends_when_its_owner_is_gone(tmp_path):
+    owner = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    path = tmp_path / "hosts" / "slot-0.sock"
+    path.parent.mkdir()
+    host = _start_host(path, owner.pid)
+    try:
+        assert _wait_for(path.exists)
+        assert host.poll() is None
+        owner.kill()
+        owner.wait()
+        assert host.wait(_PATIENCE) == 0
+        assert not path.parent.exists()
+    finally:
+        host.kill()
+        owner.kill()
+
+
+def test_a_host_ends_on_sigterm_and_cleans_up(tmp_path):
+    path = tmp_path / "hosts" / "slot-0.sock"
+    path.parent.mkdir()
+    host = _start_host(path, os.getpid())
+    try:
+        assert _wait_for(path.exists)
+        host.terminate()
+        assert host.wait(_PATIENCE) == 0
+        assert not path.exists()
+    finally:
+        host.kill()
