@@ -31,7 +31,7 @@ from benchmarks.cases import (
 from benchmarks.measure import parse_arguments, report_versions, run_cases
 from benchmarks.peers.spark_session import map_in_arrow, start_session
 
-BUFFER_RECORDS = 16_384
+BUFFER_RECORDS = 8_192
 BUFFERS = pa.schema([("target", pa.int32()), ("payload", pa.binary())])
 BUFFERS_DDL = "target int, payload binary"
 ACKS = pa.schema([("payload", pa.binary())])

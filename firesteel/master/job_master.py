@@ -70,6 +70,8 @@ class JobMaster:
             for subtask in range(vertex.parallelism)
         }
         self._epoch = 0
+        # The run of each (level, slot) that the last confirmed epoch consists of.
+        self._runs: dict[tuple[int, int], int] = {}
         # Whether the epoch that runs is the one that closes the slots.
         self._closing = False
         self._planned_at: float | None = None
@@ -150,7 +152,9 @@ class JobMaster:
         closing: bool,
         budget: ReadBudget | None = None,
     ) -> SlotControl:
-        address = SlotAddress(self._program.job_id, self._program.attempt, level, slot, self._epoch)
+        address = SlotAddress(
+            self._program.job_id, self._program.attempt, level, slot, self._epoch, self._runs
+        )
         handles, new_splits, committables = {}, {}, {}
         for vertex_id, subtask in self.subtasks_in(level, slot):
             handles[vertex_id] = self._ledger.handle(vertex_id, subtask)
@@ -228,6 +232,21 @@ class JobMaster:
                 f"job has {expected}"
                 + (f", {len(wrong)} of them of another epoch" if wrong else "")
             )
+        self._check_runs(acks)
+
+    def _check_runs(self, acks: list[SlotAck]) -> None:
+        """Every slot must have worked on the output of the very runs that are acked."""
+        runs = {(ack.address.level, ack.address.slot): ack.run_id for ack in acks}
+        for ack in acks:
+            level = ack.address.level - 1
+            for slot, run_id in ack.upstream_runs.items():
+                if runs[level, slot] != run_id:
+                    raise JobExecutionError(
+                        f"epoch {self._epoch}: Spark ran level {level}, slot {slot} again after its "
+                        "output had been used. Set spark.stage.maxConsecutiveAttempts to 1 and "
+                        "spark.speculation to false"
+                    )
+        self._runs = runs
 
     def _take(self, ack: SlotAck, records_by_slot: dict[int, int]) -> None:
         for subtask_ack in ack.subtasks:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import threading
 import time
 from concurrent.futures import Future
@@ -25,6 +27,20 @@ def launch(
     return JobClient(RunningJob(stream_graph, levels, settings))
 
 
+# Jobs that a program leaves running when it ends.
+_running: set[RunningJob] = set()
+_END_SECONDS = 20.0
+
+
+def _cancel_running_jobs() -> None:
+    for job in list(_running):
+        with contextlib.suppress(TimeoutError):
+            job.cancel().result(timeout=_END_SECONDS)
+
+
+atexit.register(_cancel_running_jobs)
+
+
 class RunningJob:
     """What a JobClient steers. Setting the engine up takes seconds, so it happens in the thread."""
 
@@ -40,9 +56,16 @@ class RunningJob:
         self._master = self._engine.master
         self._thread = threading.Thread(target=self._run, name=f"firesteel-{settings.job_name}")
         self._thread.daemon = True
+        _running.add(self)
         self._thread.start()
 
     def _run(self) -> None:
+        try:
+            self._run_to_its_end()
+        finally:
+            _running.discard(self)
+
+    def _run_to_its_end(self) -> None:
         try:
             self._engine.run()
         except BaseException as error:  # noqa: BLE001 - it reaches whoever waits for the result

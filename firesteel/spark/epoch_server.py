@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import shutil
+import socket
 import threading
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, Listener
@@ -54,6 +55,9 @@ class EpochServer:
 
     def close(self) -> None:
         self._closed = True
+        # Closing a socket does not wake up who waits in accept, a connection does.
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as waker:
+            waker.connect(self.address)
         self._listener.close()
         shutil.rmtree(self._directory, ignore_errors=True)
 

@@ -45,6 +45,10 @@ _CONTEXT_SETTINGS = {
     "spark.ui.retainedTasks": "100",
     "spark.sql.streaming.ui.retainedProgressUpdates": "1",
     "spark.sql.streaming.ui.retainedQueries": "1",
+    # A stage that runs again after its output was used, or a task that runs twice at once, may
+    # give other output: sources read by the clock.
+    "spark.stage.maxConsecutiveAttempts": "1",
+    "spark.speculation": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.warehouse.dir": "spark-warehouse",

@@ -23,6 +23,8 @@ class SlotAddress:
     level: int
     slot: int
     epoch: int
+    # The runs of (level, slot) that the epoch before was confirmed with.
+    confirmed_runs: dict[tuple[int, int], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,10 @@ class SlotAck:
     address: SlotAddress
     host: str
     subtasks: tuple[SubtaskAck, ...]
+    # A slot's task may run more than once: which run this is, and which runs of the slots before
+    # it gave its input.
+    run_id: int = 0
+    upstream_runs: dict[int, int] = field(default_factory=dict)
     # Seconds from the slot's first row to its last.
     seconds: float = 0.0
 

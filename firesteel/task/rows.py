@@ -23,7 +23,7 @@ ARROW_SCHEMA = pa.schema(
 
 # Row kinds. For HEADER and CONTROL rows ``edge`` is the level they are meant for; for data and
 # its marks it is the stream edge; rows for the driver carry the node that made them.
-HEADER = 0  # which job and epoch: from every upstream slot, the first row of its block
+HEADER = 0  # which job, epoch and run: from every upstream slot, the first row of its block
 CONTROL = 1  # the SlotControl of one slot of one level
 DATA = 2  # a buffer of records of one channel
 WATERMARK = 3  # a channel's watermark

@@ -7,6 +7,7 @@ the state of the one before; otherwise it restores from the handles in its contr
 from __future__ import annotations
 
 import os
+import random
 import socket
 import time
 import traceback
@@ -57,11 +58,20 @@ class Slot:
         self._subtasks = self._wiring.subtasks
         self._opened = False
         self.closed = False
-        # The epoch whose changes are in memory: confirmed once the next epoch begins.
+        # Which run of each slot of the level before this one gave this epoch's input.
+        self._upstream_runs: dict[int, int] = {}
+        # The epoch whose changes are in memory, and the run that made them: confirmed once the
+        # next epoch begins.
         self._epoch = _NO_STATE
+        self._run_id = 0
 
-    def has_state_for(self, epoch: int) -> bool:
-        return self._opened and self._epoch == epoch - 1
+    def has_state_for(self, address: SlotAddress) -> bool:
+        """Whether this slot ran the epoch before, and its run is the one that was confirmed.
+
+        It may have run twice: an attempt that Spark gave up can end after the one it used.
+        """
+        confirmed = address.confirmed_runs.get((self._level, self._slot), self._run_id)
+        return self._opened and self._epoch == address.epoch - 1 and self._run_id == confirmed
 
     def run_epoch(
         self,
@@ -81,8 +91,11 @@ class Slot:
         started = time.perf_counter()
         batcher = self._batcher
         batcher.clear()
+        self._upstream_runs = {}
+        run_id = random.getrandbits(63)
+        header = encode(address)
         for target in range(self._next_slots):
-            batcher.add(BufferRow(target, self._level + 1, 0, 0, HEADER, encode(address)))
+            batcher.add(BufferRow(target, self._level + 1, self._slot, run_id, HEADER, header))
         remaining = iter(rows)
         try:
             control = yield from self._consume(address, remaining, control)
@@ -90,8 +103,15 @@ class Slot:
             yield from self._end_epoch(last=last)
             subtasks = self._subtasks.values()
             acks = tuple(subtask.ack(address.epoch, self._store) for subtask in subtasks)
-            self._epoch = address.epoch
-            ack = SlotAck(address, host_name(), acks, time.perf_counter() - started)
+            self._epoch, self._run_id = address.epoch, run_id
+            ack = SlotAck(
+                address=replace(address, confirmed_runs={}),
+                host=host_name(),
+                subtasks=acks,
+                run_id=run_id,
+                upstream_runs=self._upstream_runs,
+                seconds=time.perf_counter() - started,
+            )
             batcher.add(BufferRow(self._slot, 0, 0, 0, ACK, encode(ack)))
             if control.close:
                 self.close()
@@ -113,7 +133,7 @@ class Slot:
         """Take in all rows. What comes before the slot can work has to wait for its control row."""
         batcher = self._batcher
         waiting: list[BufferRow] = []
-        ready = control is not None or self.has_state_for(address.epoch)
+        ready = control is not None or self.has_state_for(address)
         if ready:
             self._begin(address, control)
         if control is not None:
@@ -160,7 +180,7 @@ class Slot:
                 yield self._batcher.take()
 
     def _begin(self, address: SlotAddress, control: SlotControl | None) -> None:
-        if self.has_state_for(address.epoch):
+        if self.has_state_for(address):
             for subtask in self._subtasks.values():
                 subtask.confirm()
         else:
@@ -186,6 +206,7 @@ class Slot:
 
     def _accept(self, row: BufferRow) -> None:
         if row.kind == HEADER:
+            self._upstream_runs[row.channel] = row.seq
             return
         if row.kind == EXTERNAL:
             self._wiring.by_node[row.edge].accept_external(row.payload)

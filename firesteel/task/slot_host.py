@@ -36,7 +36,7 @@ class SlotHost:
         self._owner_pid = owner_pid
         self._idle_timeout = idle_timeout
         self._registry = SlotRegistry()
-        self._connections = 0
+        self._connections: set[Peer] = set()
         self._last_used = time.monotonic()
 
     def serve(self) -> None:
@@ -69,8 +69,8 @@ class SlotHost:
         return time.monotonic() - self._last_used < self._idle_timeout
 
     def _handle(self, connection: socket.socket) -> None:
-        self._connections += 1
         peer = Peer(connection)
+        self._connections.add(peer)
         try:
             if not hmac.compare_digest(peer.receive_bytes(), self._token):
                 return
@@ -80,7 +80,7 @@ class SlotHost:
             return
         finally:
             peer.close()
-            self._connections -= 1
+            self._connections.discard(peer)
             self._last_used = time.monotonic()
 
     def _run(self, peer: Peer, opening: Opening) -> None:

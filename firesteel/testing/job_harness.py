@@ -161,7 +161,7 @@ class JobHarness:
                     spec=CollectSpec(),
                     inputs=(stream._origins,),
                     driver_object=self._collected[-1],
-                    parallelism=_parallelism_of(stream),
+                    parallelism=stream._common_parallelism(),
                 )
             )
         return environment._compile("harness", *collects)
@@ -341,12 +341,6 @@ class JobHarness:
             stop = start + self._random.randint(1, 64)
             yield from rows_of(to_record_batch(rows[start:stop]))
             start = stop
-
-
-def _parallelism_of(stream: StreamBase) -> int | None:
-    """That of the operator behind the stream: its order is then the order of the records."""
-    parallelisms = {origin.transformation.parallelism for origin in stream._origins}
-    return parallelisms.pop() if len(parallelisms) == 1 else None
 
 
 def _breaking(rows: Iterable[BufferRow], after: int) -> Iterable[BufferRow]:

@@ -193,6 +193,8 @@ class StreamBase(ABC):
             name="Data stream collect sink",
             spec=CollectSpec(),
             inputs=(self._origins,),
+            # As parallel as its input: records come in their order.
+            parallelism=self._common_parallelism(),
             driver_object=buffer,
         )
         results = self._environment._execute_and_collect(collect, buffer, job_execution_name)
@@ -202,6 +204,11 @@ class StreamBase(ABC):
             return list(islice(results, limit))
 
     # -- helpers -------------------------------------------------------------------------------
+
+    def _common_parallelism(self) -> int | None:
+        """The parallelism of all origins if it is the same (None: the environment's)."""
+        parallelisms = {origin.transformation.parallelism for origin in self._origins}
+        return parallelisms.pop() if len(parallelisms) == 1 else None
 
     def _apply(self, name: str, spec: OperatorSpec, output_type: TypeInformation) -> DataStream:
         transformation = Transformation(

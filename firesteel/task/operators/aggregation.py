@@ -30,6 +30,7 @@ class AggregationOperator(ReduceOperator):
         super().__init__(ReduceSpec(None), context)
         self._spec = spec
         self._shape: type | None = None
+        self._may_change = False
 
     def receive(
         self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None

@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from firesteel import pickling
 from firesteel.graph.operator_specs import FoldSpec
 from firesteel.state.hashmap.table import MISSING
+from firesteel.task.copies import copy_of, copying, is_immutable
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
 from firesteel.task.operators.reduce import emit_last_results
-
-_IMMUTABLE = (int, float, str, bytes, bool, type(None))
 
 
 class FoldOperator(FunctionOperator):
@@ -24,11 +22,10 @@ class FoldOperator(FunctionOperator):
         self._table = context.keyed_state.table("fold")
         self._rolls = not context.subtask.batch
         initial = spec.initial_value
-        self._initial: Callable[[], Any] = lambda: initial
-        if not isinstance(initial, _IMMUTABLE):
-            # Every key starts from its own copy, as in Flink, where the value is serialized.
-            frozen = pickling.dumps(initial)
-            self._initial = lambda: pickling.loads(frozen)
+        # Every key starts from its own copy, as in Flink, where the value is serialized.
+        self._initial: Callable[[], Any] = lambda: copy_of(initial)
+        # An accumulator that is changed in place goes on changing after it was emitted.
+        self._copies = initial is None or not is_immutable(initial)
 
     def receive(
         self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
@@ -38,7 +35,7 @@ class FoldOperator(FunctionOperator):
         in_overlay, in_base, overlay = table.overlay.get, table.base.get, table.overlay
         missing = MISSING
         results: list[Any] = []
-        append = results.append
+        append = copying(results.append) if self._copies else results.append
         iterator = iter(values)
         try:
             for value, key in zip(iterator, keys, strict=False):

@@ -9,6 +9,7 @@ from typing import Any
 
 from firesteel.graph.operator_specs import ReduceSpec
 from firesteel.state.hashmap.table import MISSING, StateTable
+from firesteel.task.copies import copying, is_immutable
 from firesteel.task.operators.base import FunctionOperator, OperatorContext, Output
 
 
@@ -18,6 +19,8 @@ class ReduceOperator(FunctionOperator):
         self._reduce = self.method("reduce")
         self._table = context.keyed_state.table("reduce")
         self._rolls = not context.subtask.batch
+        # Whether the function may change its arguments in place.
+        self._may_change = True
 
     def receive(
         self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
@@ -27,7 +30,9 @@ class ReduceOperator(FunctionOperator):
         overlay, base = self._table.overlay, self._table.base
         in_overlay, in_base, missing = overlay.get, base.get, MISSING
         results: list[Any] = []
-        append = results.append
+        # An accumulator that is changed in place goes on changing after it was emitted.
+        copies = self._may_change and not is_immutable(values[0])
+        append = copying(results.append) if copies else results.append
         iterator = iter(values)
         try:
             # The keys come second: zip must not take a value that it then finds no key for.

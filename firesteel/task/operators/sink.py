@@ -37,10 +37,24 @@ class SinkOperator(Operator):
         context = self._write_context
         context._watermark = self.context.clock.watermark
         context._processing_time = self.context.clock.now_millis()
+        if type(writer).write_batch is not SinkWriter.write_batch:
+            try:
+                writer.write_batch(values, timestamps, context)
+            except Exception as error:
+                raise user_function_error(
+                    error, self.name, type(writer).write_batch, None, None
+                ) from error
+            return
+        iterator = iter(values)
         try:
-            writer.write_batch(values, timestamps, context)
+            # The base class's loop, but with an iterator that tells which record failed.
+            for index, value in enumerate(iterator):
+                context._timestamp = None if timestamps is None else timestamps[index]
+                writer.write(value, context)
         except Exception as error:
-            raise user_function_error(error, self.name, type(writer).write, None, None) from error
+            raise user_function_error(
+                error, self.name, type(writer).write, values, iterator
+            ) from error
 
     def end_epoch(self, *, finished: bool) -> None:
         assert self._writer is not None
