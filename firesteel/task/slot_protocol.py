@@ -48,9 +48,12 @@ class Peer:
         self._writer = connection.makefile("wb", buffering=_BUFFER_SIZE)
 
     def send_bytes(self, payload: bytes) -> None:
-        self._writer.write(_LENGTH.pack(len(payload)))
-        self._writer.write(payload)
-        self._writer.flush()
+        try:
+            self._writer.write(_LENGTH.pack(len(payload)))
+            self._writer.write(payload)
+            self._writer.flush()
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise BrokenHostError("the other side has closed the connection") from error
 
     def receive_bytes(self) -> bytes:
         (length,) = _LENGTH.unpack(self._read_exactly(_LENGTH.size))
@@ -80,7 +83,10 @@ class Peer:
             raise BrokenHostError("the end mark is missing after an Arrow stream")
 
     def _read_exactly(self, length: int) -> bytes:
-        payload = self._reader.read(length)
+        try:
+            payload = self._reader.read(length)
+        except ConnectionResetError as error:
+            raise BrokenHostError("the connection broke off") from error
         if len(payload) != length:
             raise BrokenHostError("the connection broke off")
         return bytes(payload)
