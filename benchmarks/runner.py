@@ -18,6 +18,9 @@ from benchmarks.peers.catalog import ROOT, Peer
 
 Figures = dict[str, Any]
 
+# A peer that reports nothing for so many seconds hangs.
+PATIENCE = 600
+
 
 @dataclass(slots=True)
 class PeerResult:
@@ -67,9 +70,14 @@ def run_peer(peer: Peer, arguments: list[str], progress: Progress) -> PeerResult
     options = ["--options", *peer.options] if peer.options else []
     command = [python, "-m", peer.module, *arguments, *options]
     with tempfile.TemporaryFile() as log, started(command, log) as process:
-        for figures in reported(process, f"{peer.title}: starting", progress):
-            result.take(figures)
-            progress.show(f"{peer.title}: {len(result.cases)} cases measured")
+        progress.show(f"{peer.title}: starting")
+        try:
+            for figures in reported(process):
+                result.take(figures)
+                progress.show(f"{peer.title}: {len(result.cases)} cases measured")
+        except TimeoutError as error:
+            result.problem = str(error)
+            return result
         if process.wait() != 0:
             result.problem = f"ended with exit code {process.returncode}: {last_words(log)}"
     failures = [name for name, figures in result.cases.items() if "failed" in figures]
@@ -107,7 +115,7 @@ def end_group(process: subprocess.Popen[str], how: signal.Signals) -> None:
         os.killpg(process.pid, how)
 
 
-def reported(process: subprocess.Popen[str], title: str, progress: Progress) -> Iterator[Figures]:
+def reported(process: subprocess.Popen[str]) -> Iterator[Figures]:
     """The lines of JSON as they come; anything else on standard output is the peer's chatter."""
     lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
@@ -117,8 +125,13 @@ def reported(process: subprocess.Popen[str], title: str, progress: Progress) -> 
         lines.put(None)
 
     threading.Thread(target=read, daemon=True).start()
-    progress.show(title)
-    while (line := lines.get()) is not None:
+    while True:
+        try:
+            line = lines.get(timeout=PATIENCE)
+        except queue.Empty:
+            raise TimeoutError(f"given up: it reported nothing for {PATIENCE} s") from None
+        if line is None:
+            return
         if line.startswith("{"):
             yield json.loads(line)
 
