@@ -11,7 +11,7 @@ _FIRST_BUDGET = 1_000
 _SMALLEST_BUDGET = 100
 _LARGEST_BUDGET = 50_000_000
 # A budget changes at most by these factors from one epoch to the next.
-_GROWTH = 4.0
+_GROWTH = 8.0
 _SHRINKAGE = 0.1
 
 _UNLIMITED_TARGET = 5.0
@@ -24,7 +24,7 @@ def target_duration(buffer_timeout: int) -> float:
     """
     if buffer_timeout < 0:
         return _UNLIMITED_TARGET
-    return min(0.05 + buffer_timeout * 0.0145, _UNLIMITED_TARGET)
+    return min(0.05 + buffer_timeout * 0.0245, _UNLIMITED_TARGET)
 
 
 @dataclass(slots=True)

@@ -23,9 +23,10 @@ from firesteel.task.input_gate import ABORTED, FINISHED, OPEN
 from firesteel.task.rows import DATA, END_OF_EPOCH, WATERMARK, BufferRow
 
 # A buffer is sent when it holds about this many bytes, judged by the size of the ones before.
+# Not many more records than fit into a core's cache: pickling them later costs several times more.
 _BUFFER_BYTES = 256 * 1024
 _FIRST_BUFFER_RECORDS = 1024
-_MAX_BUFFER_RECORDS = 32 * 1024
+_MAX_BUFFER_RECORDS = 4096
 
 
 class BadPartitionError(FiresteelError, ValueError):

@@ -99,7 +99,9 @@ class Subtask:
         for node_id, operator in self.operators.items():
             output, node = operator.output, operator.context.node
             main = consumers.pop((node_id, None), [output.emit])
-            output.emit = _checked(_to_all(main), node.output_type, node.name)
+            # A source says itself what it produces; user functions are held to what they declare.
+            declared = None if _is_source(operator) else node.output_type
+            output.emit = _checked(_to_all(main), declared, node.name)
             output.watermark = _to_all_watermarks(watermarks.get(node_id, []))
         for (node_id, tag_id), emits in consumers.items():
             assert tag_id is not None
@@ -269,6 +271,10 @@ class Subtask:
         self.finished = True
         for operator in self.operators.values():
             operator.finish()
+
+
+def _is_source(operator: Operator) -> bool:
+    return isinstance(operator, SourceOperator | DataFrameSourceOperator)
 
 
 def _bind_node(

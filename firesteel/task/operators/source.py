@@ -15,7 +15,7 @@ from firesteel.task.operators.base import Operator, OperatorContext
 # Reading goes in chunks, so that a slow function behind the source cannot hold up an epoch: a
 # chunk grows while it takes less than the time below, and shrinks when it takes more.
 _FIRST_CHUNK = 64
-_MAX_CHUNK = 8192
+_MAX_CHUNK = 4096
 _CHUNK_SECONDS = 0.02
 
 
