@@ -69,7 +69,10 @@ class RunningJob:
         try:
             self._engine.run()
         except BaseException as error:  # noqa: BLE001 - it reaches whoever waits for the result
-            self._result.set_exception(self._explained(error))
+            explained = self._explained(error)
+            self._master.fail(explained)
+            self._master.abandon()
+            self._result.set_exception(explained)
             return
         failure = self._master.failure
         if failure is not None:
@@ -84,7 +87,7 @@ class RunningJob:
                 )
             )
 
-    def _explained(self, error: BaseException) -> BaseException:
+    def _explained(self, error: BaseException) -> FiresteelError:
         if isinstance(error, FiresteelError):
             return error
         explained = JobExecutionError(

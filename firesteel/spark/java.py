@@ -30,7 +30,10 @@ def find_java() -> Path:
 
 def _candidates() -> Iterator[Path]:
     home = os.environ.get("JAVA_HOME")
-    if home:
+    if home == str(_LAUNCHER_HOME):
+        # Within another java_environment: the launcher must not launch itself.
+        yield Path(os.environ["FIRESTEEL_JAVA"])
+    elif home:
         yield Path(home) / "bin" / "java"
     on_path = shutil.which("java")
     if on_path:
