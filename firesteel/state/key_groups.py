@@ -68,6 +68,9 @@ def _int_targets(parallelism: int, max_parallelism: int) -> list[int]:
     ]
 
 
+TargetLookup = list[int] | _TargetCache
+
+
 class KeyRouter:
     """Finds the subtasks of a whole batch of keys.
 
@@ -75,26 +78,34 @@ class KeyRouter:
     distinct keys the cache would cost more memory than it saves time.
     """
 
-    __slots__ = ("_cache", "_int_targets")
+    __slots__ = ("_cache", "small_ints")
 
     def __init__(self, parallelism: int, max_parallelism: int) -> None:
         self._cache = _TargetCache(parallelism, max_parallelism)
-        self._int_targets = _int_targets(parallelism, max_parallelism)
+        # fold_int is made so that small keys are indexes of the table. Others raise IndexError,
+        # or TypeError if they are no integers.
+        self.small_ints: TargetLookup = _int_targets(parallelism, max_parallelism)
 
     def targets(self, keys: list[Any]) -> list[int]:
         """The subtask of each key. An unhashable key raises TypeError."""
         if set(map(type, keys)) == {int}:
-            table = self._int_targets
+            table = self.small_ints
             try:
-                # fold_int is made so that small keys are indexes of the table.
                 return [table[key] for key in keys]
             except IndexError:
                 return self._targets_of_large(keys)
         cache = self._cache
         return [cache[key] for key in keys]
 
+    def lookup_for(self, keys: list[Any]) -> TargetLookup | None:
+        """What gives the subtask of a single key like these by ``[key]``; None: use ``targets``."""
+        if int not in set(map(type, keys)):
+            return self._cache
+        small = all(type(key) is int and abs(key) < _FOLDED_INTS for key in keys)
+        return self.small_ints if small else None
+
     def _targets_of_large(self, keys: list[int]) -> list[int]:
-        table = self._int_targets
+        table = self.small_ints
         if min(keys) >= 0 and max(keys) < 0x1_0000_0000:
             # The higher terms of fold_int are zero, and for small keys so is the shifted one.
             return [table[(key ^ (key >> 16)) & 0xFFFF] for key in keys]

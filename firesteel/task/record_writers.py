@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from itertools import compress
-from operator import not_
 from typing import Any
 
 from firesteel import pickling
@@ -17,7 +16,7 @@ from firesteel.errors import FiresteelError, shorten
 from firesteel.graph.channels import target_subtasks
 from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
-from firesteel.state.key_groups import KeyRouter
+from firesteel.state.key_groups import KeyRouter, TargetLookup
 from firesteel.task.errors import user_function_error
 from firesteel.task.input_gate import ABORTED, FINISHED, OPEN
 from firesteel.task.rows import DATA, END_OF_EPOCH, WATERMARK, BufferRow
@@ -277,42 +276,59 @@ class _HashWriter(_SelectingWriter):
         super().__init__(edge, source, target, subtask, first_slot, send)
         self._select = key_function(edge)
         self._router = KeyRouter(target.parallelism, target.max_parallelism)
+        self._lookup: TargetLookup | None = self._router.small_ints
 
     def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
+        lookup = self._lookup
+        if lookup is not None:
+            try:
+                self._emit_looked_up(values, timestamps, lookup)
+            except Exception:  # noqa: BLE001 - the general way raises it again, with its reason
+                # Keys of another kind, or a failure of the user's function; nothing was sent yet.
+                self._lookup = None
+            else:
+                return
+        select = self._select
         iterator = iter(values)
         try:
-            keys = list(map(self._select, iterator))
+            keys = [select(value) for value in iterator]
         except Exception as error:
             raise user_function_error(
-                error, f"key_by after {self._source.name}", self._select, values, iterator
+                error, f"key_by after {self._source.name}", select, values, iterator
             ) from error
         try:
             targets = self._router.targets(keys)
         except TypeError as error:
             raise self._bad_key(error, values, keys) from error
-        if self._count == 1:
-            self._append(0, values, keys, timestamps)
-        elif self._count == 2:
-            self._scatter_to_two(values, keys, timestamps, targets)
-        else:
-            self._scatter(values, keys, timestamps, targets)
+        self._lookup = self._router.lookup_for(keys)
+        self._scatter(values, keys, timestamps, targets)
 
-    def _scatter_to_two(
-        self,
-        values: list[Any],
-        keys: list[Any],
-        timestamps: list[int] | None,
-        targets: list[int],
+    def _emit_looked_up(
+        self, values: list[Any], timestamps: list[int] | None, lookup: TargetLookup
     ) -> None:
-        # The targets 0 and 1 are selectors as they stand.
-        others = list(map(not_, targets))
-        for index, chosen in ((0, others), (1, targets)):
-            self._append(
-                index,
-                list(compress(values, chosen)),
-                list(compress(keys, chosen)),
-                list(compress(timestamps, chosen)) if timestamps is not None else None,
-            )
+        """One pass from the record to its target's list."""
+        select = self._select
+        lists: list[tuple[list[Any], list[Any], list[int]]] = [
+            ([], [], []) for _ in range(self._count)
+        ]
+        if timestamps is None:
+            pairs = [(of_values.append, of_keys.append) for of_values, of_keys, _ in lists]
+            for value in values:
+                key = select(value)
+                add_value, add_key = pairs[lookup[key]]
+                add_value(value)
+                add_key(key)
+        else:
+            triples = [(v.append, k.append, t.append) for v, k, t in lists]
+            for value, timestamp in zip(values, timestamps, strict=True):
+                key = select(value)
+                add_value, add_key, add_timestamp = triples[lookup[key]]
+                add_value(value)
+                add_key(key)
+                add_timestamp(timestamp)
+        for index, (of_values, of_keys, stamps) in enumerate(lists):
+            if of_values:
+                self._append(index, of_values, of_keys, None if timestamps is None else stamps)
 
     def _bad_key(self, error: TypeError, values: list[Any], keys: list[Any]) -> FiresteelError:
         for value, key in zip(values, keys, strict=True):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
-from firesteel.errors import TypeMismatchError
 from firesteel.graph.job_graph import JobVertex
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.metrics import MetricRegistry
 from firesteel.state.changelog import SegmentStore
+from firesteel.task.chain import checked, to_all, wire_main_output
+from firesteel.task.fusion import Emit
 from firesteel.task.input_gate import InputGate
 from firesteel.task.messages import (
     OperatorHandle,
@@ -20,7 +20,7 @@ from firesteel.task.messages import (
     SubtaskHandle,
     VertexMetrics,
 )
-from firesteel.task.operators.base import Emit, Operator, OperatorContext, SubtaskClock
+from firesteel.task.operators.base import Operator, OperatorContext, SubtaskClock
 from firesteel.task.operators.dataframe_source import DataFrameSourceOperator
 from firesteel.task.operators.factory import create_operator
 from firesteel.task.operators.source import SourceOperator
@@ -80,35 +80,43 @@ class Subtask:
     ) -> None:
         """Say where every operator's results go: down the chain, to other slots, to neighbors."""
         self._writers = list(writers)
-        consumers: dict[tuple[int, str | None], list[Emit]] = {}
+        chained_to: dict[tuple[int, str | None], list[Operator]] = {}
+        emits: dict[tuple[int, str | None], list[Emit]] = {}
         watermarks: dict[int, list[Callable[[int], None]]] = {}
-
-        def consume(edge: StreamEdge, emit: Emit, watermark: Callable[[int], None]) -> None:
-            consumers.setdefault((edge.source, edge.side_output), []).append(emit)
-            watermarks.setdefault(edge.source, []).append(watermark)
-
         for edge in chained:
             target = self.operators[edge.target]
-            consume(edge, target.process, target.process_watermark)
+            chained_to.setdefault((edge.source, edge.side_output), []).append(target)
+            watermarks.setdefault(edge.source, []).append(target.process_watermark)
         for writer in writers:
-            consume(writer.edge, writer.emit, writer.watermark)
+            edge = writer.edge
+            emits.setdefault((edge.source, edge.side_output), []).append(writer.emit)
+            watermarks.setdefault(edge.source, []).append(writer.watermark)
         for edge, gate in local:
             emit, watermark = gate.accept_local(edge.id, self.index)
-            consume(edge, emit, watermark)
+            emits.setdefault((edge.source, edge.side_output), []).append(emit)
+            watermarks.setdefault(edge.source, []).append(watermark)
             self._local_ends.append(_end_local(gate, edge.id, self.index))
-        for node_id, operator in self.operators.items():
-            output, node = operator.output, operator.context.node
-            main = consumers.pop((node_id, None), [output.emit])
+        # From the end of the chain: an operator's entry must stand before its neighbor uses it.
+        for node_id, operator in reversed(self.operators.items()):
+            node = operator.context.node
+            operator.output.watermark = _to_all_watermarks(watermarks.get(node_id, []))
             # A source says itself what it produces; user functions are held to what they declare.
             declared = None if _is_source(operator) else node.output_type
-            output.emit = _checked(_to_all(main), declared, node.name)
-            output.watermark = _to_all_watermarks(watermarks.get(node_id, []))
-        for (node_id, tag_id), emits in consumers.items():
+            wire_main_output(
+                operator,
+                chained_to.pop((node_id, None), []),
+                emits.pop((node_id, None), []),
+                declared,
+            )
+        for node_id, tag_id in {**chained_to, **emits}:
             assert tag_id is not None
             operator = self.operators[node_id]
             tag_type = operator.context.node.side_output_types.get(tag_id)
-            operator.output.side_outputs[tag_id] = _checked(
-                _to_all(emits), tag_type, f"{operator.name}, side output {tag_id}"
+            entries = [target.entry for target in chained_to.get((node_id, tag_id), [])]
+            operator.output.side_outputs[tag_id] = checked(
+                to_all(entries + emits.get((node_id, tag_id), [])),
+                tag_type,
+                f"{operator.name}, side output {tag_id}",
             )
 
     # Life
@@ -287,37 +295,9 @@ def _end_local(gate: InputGate, edge: int, upstream: int) -> Callable[[bool], No
     return lambda finished: gate.end_local(edge, upstream, finished=finished)
 
 
-def _to_all(emits: list[Emit]) -> Emit:
-    if len(emits) == 1:
-        return emits[0]
-
-    def emit(values: list[Any], timestamps: list[int] | None) -> None:
-        for consumer in emits:
-            consumer(values, timestamps)
-
-    return emit
-
-
 def _to_all_watermarks(receivers: list[Callable[[int], None]]) -> Callable[[int], None]:
     def forward(watermark: int) -> None:
         for receiver in receivers:
             receiver(watermark)
 
     return forward
-
-
-def _checked(emit: Emit, output_type: Any, name: str) -> Emit:
-    """Check and convert results to the declared type, if there is one."""
-    if output_type is None or output_type.is_pickled:
-        return emit
-    convert = output_type.convert_batch
-
-    def emit_converted(values: list[Any], timestamps: list[int] | None) -> None:
-        try:
-            converted = convert(values)
-        except TypeMismatchError as error:
-            error.operator = name
-            raise
-        emit(converted, timestamps)
-
-    return emit_converted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from array import array
 from decimal import Decimal, InvalidOperation
 from enum import Enum
@@ -122,19 +123,19 @@ class IntegerTypeInfo(BasicTypeInfo):
     As PyFlink's coders do, bools become 0 or 1, and floats and decimals lose their fraction.
     """
 
-    __slots__ = ("_array_code", "_bits")
+    __slots__ = ("_bits", "_code")
 
     def __init__(self, basic_type: BasicType) -> None:
         super().__init__(basic_type)
-        self._array_code, self._bits = _INTEGERS[basic_type]
+        self._code, self._bits = _INTEGERS[basic_type]
 
     def _convert(self, values: list[Any], kinds: set[type]) -> list[Any]:
         if kinds != {int}:
             return self._convert([self._one(value) for value in values], {int})
         try:
             # The cheapest check of a whole range that Python has: one pass in C.
-            array(self._array_code, values)
-        except OverflowError:
+            struct.pack(f"{len(values)}{self._code}", *values)
+        except struct.error:
             for value in values:
                 self._one(value)
         return values
@@ -177,18 +178,18 @@ class BigIntTypeInfo(BasicTypeInfo):
 class FloatingTypeInfo(BasicTypeInfo):
     """FLOAT and DOUBLE. Whatever has ``__float__`` fits; FLOAT rounds to 32 bits."""
 
-    __slots__ = ("_array_code",)
+    __slots__ = ("_code",)
 
     def __init__(self, basic_type: BasicType) -> None:
         super().__init__(basic_type)
-        self._array_code = "f" if basic_type is BasicType.FLOAT else "d"
+        self._code = "f" if basic_type is BasicType.FLOAT else "d"
 
     def _convert(self, values: list[Any], kinds: set[type]) -> list[Any]:
         only_floats = kinds == {float}
-        if only_floats and self._array_code == "d":
+        if only_floats and self._code == "d":
             return values
         try:
-            converted = array(self._array_code, values).tolist()
+            converted = array(self._code, values).tolist()
         except (TypeError, ValueError, OverflowError):
             for value in values:
                 self._check(value)
@@ -204,7 +205,7 @@ class FloatingTypeInfo(BasicTypeInfo):
             raise self._mismatch(value, f"{error}.") from None
 
     def to_java_string(self, value: Any) -> str:
-        return java_float(value) if self._array_code == "f" else java_double(value)
+        return java_float(value) if self._code == "f" else java_double(value)
 
 
 class BigDecTypeInfo(BasicTypeInfo):

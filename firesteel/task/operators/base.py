@@ -12,10 +12,9 @@ from firesteel.graph.stream_graph import StreamNode
 from firesteel.metrics import MetricRegistry
 from firesteel.state.hashmap.keyed_state import HashMapKeyedState
 from firesteel.task.errors import user_function_error
+from firesteel.task.fusion import Emit, FusedNode, Step, StepKind
 from firesteel.task.runtime_context import SubtaskInfo, TaskRuntimeContext
 from firesteel.task.watermarks import MIN_WATERMARK
-
-Emit = Callable[[list[Any], list[int] | None], None]
 
 
 @dataclass(slots=True)
@@ -71,6 +70,10 @@ class Operator:
         self.context = context
         self.name = context.node.name
         self.output = Output()
+        # Where batches enter: here, or at a loop that the chain made of this operator and its
+        # neighbors, whose tree is then ``fused``.
+        self.entry: Emit = self.process
+        self.fused: FusedNode | None = None
 
     def open(self) -> None:
         """Called once, before the first record."""
@@ -81,7 +84,11 @@ class Operator:
     def receive(
         self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
     ) -> None:
-        self.process(values, timestamps)
+        self.entry(values, timestamps)
+
+    def step(self) -> Step | None:
+        """What is done with a single record, where that is all; None if batches are needed."""
+        return None
 
     def receive_second(
         self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
@@ -142,6 +149,12 @@ class FunctionOperator(Operator):
             return method
         plain: Callable[..., Any] = self.function
         return plain
+
+    def step_of(self, kind: StepKind, function: Callable[..., Any], context: Any = None) -> Step:
+        def explain(error: BaseException, record: Any) -> Exception:
+            return self.failure(error, function, [record])
+
+        return Step(kind, function, explain, context)
 
     def failure(
         self,

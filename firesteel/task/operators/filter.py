@@ -7,6 +7,7 @@ from itertools import compress
 from typing import Any
 
 from firesteel.graph.operator_specs import FilterSpec, SelectSpec
+from firesteel.task.fusion import Step, StepKind
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
 
 
@@ -15,18 +16,22 @@ class FilterOperator(FunctionOperator):
         super().__init__(context, spec.function)
         self._condition = self.method("filter")
 
+    def step(self) -> Step:
+        return self.step_of(StepKind.FILTER, self._condition)
+
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        condition = self._condition
         iterator = iter(values)
         stamps: list[int] | None = None
         try:
             if timestamps is None:
-                kept = list(filter(self._condition, iterator))
+                kept = [value for value in iterator if condition(value)]
             else:
-                chosen = list(map(self._condition, iterator))
+                chosen = [condition(value) for value in iterator]
                 kept = list(compress(values, chosen))
                 stamps = list(compress(timestamps, chosen))
         except Exception as error:
-            raise self.failure(error, self._condition, values, iterator) from error
+            raise self.failure(error, condition, values, iterator) from error
         if kept:
             self.output.emit(kept, stamps)
 

@@ -32,15 +32,16 @@ class FoldOperator(FunctionOperator):
     ) -> None:
         assert keys is not None
         fold, initial, table = self._fold, self._initial, self._table
-        in_overlay, in_base, overlay = table.overlay.get, table.base.get, table.overlay
+        overlay, in_base = table.overlay, table.base.get
         missing = MISSING
         results: list[Any] = []
         append = copying(results.append) if self._copies else results.append
         iterator = iter(values)
         try:
             for value, key in zip(iterator, keys, strict=False):
-                folded = in_overlay(key, missing)
-                if folded is missing:
+                if key in overlay:
+                    folded = overlay[key]
+                else:
                     folded = in_base(key, missing)
                     if folded is missing:
                         folded = initial()

@@ -28,7 +28,7 @@ class ReduceOperator(FunctionOperator):
         assert keys is not None
         reduce = self._reduce
         overlay, base = self._table.overlay, self._table.base
-        in_overlay, in_base, missing = overlay.get, base.get, MISSING
+        in_base, missing = base.get, MISSING
         results: list[Any] = []
         # An accumulator that is changed in place goes on changing after it was emitted.
         copies = self._may_change and not is_immutable(values[0])
@@ -37,12 +37,12 @@ class ReduceOperator(FunctionOperator):
         try:
             # The keys come second: zip must not take a value that it then finds no key for.
             for value, key in zip(iterator, keys, strict=False):
-                reduced = in_overlay(key, missing)
-                if reduced is missing:
-                    reduced = in_base(key, missing)
-                    value = value if reduced is missing else reduce(reduced, value)
+                if key in overlay:
+                    value = reduce(overlay[key], value)
                 else:
-                    value = reduce(reduced, value)
+                    reduced = in_base(key, missing)
+                    if reduced is not missing:
+                        value = reduce(reduced, value)
                 overlay[key] = value
                 append(value)
         except Exception as error:

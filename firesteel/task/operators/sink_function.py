@@ -6,6 +6,7 @@ from typing import Any
 
 from firesteel.datastream.functions import SinkFunction
 from firesteel.graph.operator_specs import SinkFunctionSpec
+from firesteel.task.fusion import Step, StepKind
 from firesteel.task.operators.base import FunctionOperator, OperatorContext, SubtaskClock
 
 
@@ -30,6 +31,9 @@ class SinkFunctionOperator(FunctionOperator):
     def __init__(self, spec: SinkFunctionSpec, context: OperatorContext) -> None:
         super().__init__(context, spec.function)
         self._invocation = InvocationContext(context.clock)
+
+    def step(self) -> Step:
+        return self.step_of(StepKind.INVOKE, self.function.invoke, self._invocation)
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
         invoke, invocation = self.function.invoke, self._invocation

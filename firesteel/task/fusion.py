@@ -1,0 +1,150 @@
+"""Fusing: neighbors of a chain that work record by record share one loop.
+
+Operators work on batches, which costs a list and a pass over it for each of them. Where an
+operator says what it does with a single record (its ``Step``), the operators chained to it that do
+too are written into the same loop, as a person would write it: ``x = make(n)``, ``if keep(x):``,
+``invoke(x, context)``. The source of that loop is generated once, when the chain is wired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+Emit = Callable[[list[Any], list[int] | None], None]
+
+
+class StepKind(Enum):
+    MAP = "map"
+    FILTER = "filter"
+    INVOKE = "invoke"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What an operator does with one record.
+
+    ``context`` of INVOKE is the function's second argument; its ``element_timestamp`` is set
+    before each call. ``explain`` turns an exception and the record into the error to raise.
+    """
+
+    kind: StepKind
+    function: Callable[..., Any]
+    explain: Callable[[BaseException, Any], Exception]
+    context: Any = None
+
+
+@dataclass(slots=True)
+class FusedNode:
+    """An operator of a loop. ``emit`` takes its results as batches, for whoever is not in the loop."""
+
+    step: Step
+    children: list[FusedNode] = field(default_factory=list)
+    emit: Emit | None = None
+
+    def walk(self) -> Iterator[FusedNode]:
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+def fuse(root: FusedNode) -> Emit:
+    """One function that does the work of the whole tree for a batch."""
+    plain, stamped = _Loop(root, stamped=False).compile(), _Loop(root, stamped=True).compile()
+
+    def process(values: list[Any], timestamps: list[int] | None) -> None:
+        if timestamps is None:
+            plain(values, None)
+        else:
+            stamped(values, timestamps)
+
+    return process
+
+
+class _Loop:
+    """Writes and compiles the loop over a tree, for records with timestamps or without."""
+
+    def __init__(self, root: FusedNode, *, stamped: bool) -> None:
+        self._root = root
+        self._stamped = stamped
+        self._names: dict[str, Any] = {"__name__": __name__, "_explain": self._explain}
+        self._lines: list[str] = []
+        # Which step stands in a line, and which variable holds its record.
+        self._steps_by_line: dict[int, tuple[Step, str]] = {}
+        self._numbers = {id(node): number for number, node in enumerate(root.walk())}
+
+    def compile(self) -> Emit:
+        add = self._add
+        nodes = list(self._root.walk())
+        add(0, "def process(values, timestamps):")
+        # What a loop calls is a local of its function: globals cost a lookup each.
+        for number, node in enumerate(nodes):
+            self._names[f"_function{number}"] = node.step.function
+            self._names[f"_context{number}"] = node.step.context
+            self._names[f"_emit{number}"] = node.emit
+            add(1, f"function{number} = _function{number}")
+            if node.step.kind is StepKind.INVOKE:
+                add(1, f"context{number} = _context{number}")
+                if not self._stamped:
+                    add(1, f"context{number}.element_timestamp = None")
+            if node.emit is not None:
+                add(1, f"results{number} = []; append{number} = results{number}.append")
+                if self._stamped:
+                    add(1, f"stamps{number} = []; stamp{number} = stamps{number}.append")
+        add(1, "try:")
+        if self._stamped:
+            add(2, "for record, timestamp in zip(values, timestamps):")
+        else:
+            add(2, "for record in values:")
+        self._write(self._root, "record", 3)
+        add(1, "except Exception as error:")
+        add(2, "raise _explain(error) from error")
+        for number, node in enumerate(nodes):
+            if node.emit is not None:
+                stamps = f"stamps{number}" if self._stamped else "None"
+                add(1, f"if results{number}: _emit{number}(results{number}, {stamps})")
+        exec(compile("\n".join(self._lines), "<fused chain>", "exec"), self._names)
+        process: Emit = self._names["process"]
+        return process
+
+    def _write(self, node: FusedNode, record: str, depth: int) -> None:
+        number = self._numbers[id(node)]
+        step = node.step
+        result = record
+        match step.kind:
+            case StepKind.MAP:
+                result = f"record{number}"
+                self._add(depth, f"{result} = function{number}({record})")
+            case StepKind.FILTER:
+                self._add(depth, f"if function{number}({record}):")
+                depth += 1
+            case StepKind.INVOKE:
+                if self._stamped:
+                    self._add(depth, f"context{number}.element_timestamp = timestamp")
+                self._add(depth, f"function{number}({record}, context{number})")
+        self._steps_by_line[len(self._lines)] = (step, record)
+        if node.emit is not None:
+            self._add(depth, f"append{number}({result})")
+            if self._stamped:
+                self._add(depth, f"stamp{number}(timestamp)")
+        elif step.kind is StepKind.FILTER and not node.children:
+            self._add(depth, "pass")
+        for child in node.children:
+            self._write(child, result, depth)
+
+    def _add(self, depth: int, line: str) -> None:
+        self._lines.append("    " * depth + line)
+
+    def _explain(self, error: Exception) -> Exception:
+        """The line that failed tells the operator, and the loop's variable the record."""
+        trace = error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == "<fused chain>":
+                found = self._steps_by_line.get(trace.tb_lineno)
+                if found is not None:
+                    step, record = found
+                    return step.explain(error, trace.tb_frame.f_locals[record])
+            trace = trace.tb_next
+        return error

@@ -1,0 +1,97 @@
+"""Operators of a chain that share one loop behave as they do one by one."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from firesteel.errors import UserFunctionError
+from firesteel.task.errors import user_function_error
+from firesteel.task.fusion import FusedNode, Step, StepKind, fuse
+
+
+class Context:
+    element_timestamp: int | None = -1
+
+
+class Batches:
+    """Takes whole batches, as a record writer does."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[list[Any], list[int] | None]] = []
+
+    def __call__(self, values: list[Any], timestamps: list[int] | None) -> None:
+        self.taken.append((values, timestamps))
+
+
+def step(kind: StepKind, function: Callable[..., Any], context: Any = None) -> Step:
+    return Step(
+        kind,
+        function,
+        lambda error, record: user_function_error(error, kind.name, function, [record], None),
+        context,
+    )
+
+
+def broken_on(record: Any) -> Callable[..., Any]:
+    def function(value: Any, context: Any = None) -> Any:
+        if value == record:
+            raise StopIteration(f"no {value}")
+        return value
+
+    return function
+
+
+def test_maps_filters_and_sinks_of_a_tree_see_the_records_that_reach_them() -> None:
+    seen: list[tuple[Any, int | None]] = []
+    context = Context()
+    sink = FusedNode(
+        step(StepKind.INVOKE, lambda v, c: seen.append((v, c.element_timestamp)), context)
+    )
+    batches, kept = Batches(), Batches()
+    tree = FusedNode(
+        step(StepKind.MAP, lambda v: v * 10),
+        [FusedNode(step(StepKind.FILTER, lambda v: v > 10), [sink], kept)],
+        batches,
+    )
+    process = fuse(tree)
+
+    process([1, 2, 3], None)
+    assert seen == [(20, None), (30, None)]
+    assert batches.taken == [([10, 20, 30], None)]
+    assert kept.taken == [([20, 30], None)]
+
+    process([0, 4], [100, 104])
+    assert seen[2:] == [(40, 104)]
+    assert batches.taken[1:] == [([0, 40], [100, 104])]
+    assert kept.taken[1:] == [([40], [104])]
+
+
+def test_nothing_is_emitted_for_a_batch_of_which_nothing_is_left() -> None:
+    kept = Batches()
+    fuse(FusedNode(step(StepKind.FILTER, lambda v: False), [], kept))([1, 2], None)
+    assert kept.taken == []
+
+
+@pytest.mark.parametrize("timestamps", [None, [1, 2, 3]])
+@pytest.mark.parametrize("failing", list(StepKind))
+def test_a_failure_names_the_operator_and_its_own_input_even_if_it_is_a_stop_iteration(
+    failing: StepKind, timestamps: list[int] | None
+) -> None:
+    def function(kind: StepKind, record: Any) -> Callable[..., Any]:
+        return broken_on(record) if kind is failing else lambda value, context=None: value * 2
+
+    tree = FusedNode(
+        step(StepKind.MAP, function(StepKind.MAP, 7)),
+        [
+            FusedNode(
+                step(StepKind.FILTER, function(StepKind.FILTER, 14)),
+                [FusedNode(step(StepKind.INVOKE, function(StepKind.INVOKE, 14), Context()))],
+            )
+        ],
+    )
+    with pytest.raises(UserFunctionError) as raised:
+        fuse(tree)([3, 7, 9], timestamps)
+    assert raised.value.operator == failing.name
+    assert raised.value.record == ("7" if failing is StepKind.MAP else "14")
+    assert "fused" not in raised.value.traceback_text
