@@ -113,15 +113,14 @@ class Model:
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_history_equals_plain_dictionaries(
     create: Create,
-    monkeypatch: pytest.MonkeyPatch,
     operations: list[tuple[Any, ...]],
     inline_threshold: int,
     has_directory: bool,
     in_background: bool,
 ) -> None:
-    if in_background:
-        monkeypatch.setattr("firesteel.state.hashmap.keyed_state._SMALL_BYTES", 0)
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
+        if in_background:
+            patch.setattr("firesteel.state.hashmap.keyed_state._SMALL_BYTES", 0)
         state = SubtaskState(create, directory if has_directory else None, inline_threshold)
         now = Model()
         confirmed = copy.deepcopy(now)

@@ -16,6 +16,7 @@ _log = logging.getLogger("firesteel")
 
 # Pickling holds the interpreter's lock. Between two chunks of this size others get their turn.
 CHUNK_ENTRIES = 5_000
+_PATIENCE_SECONDS = 5.0
 
 
 class Frozen(Protocol):
@@ -36,8 +37,10 @@ class FullSnapshot:
         self._done = threading.Event()
         self._segment: Segment | None = None
         self._lock = threading.Lock()
-        thread = threading.Thread(target=self._run, name="firesteel-full-snapshot", daemon=True)
-        thread.start()
+        self._thread = threading.Thread(
+            target=self._run, name="firesteel-full-snapshot", daemon=True
+        )
+        self._thread.start()
 
     def _run(self) -> None:
         try:
@@ -80,6 +83,8 @@ class FullSnapshot:
             segment, self._segment = self._segment, None
         if segment is not None:
             _delete(segment)
+        # It ends with its current chunk, unless the storage hangs.
+        self._thread.join(_PATIENCE_SECONDS)
 
 
 class _Abandoned(Exception):
