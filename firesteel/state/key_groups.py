@@ -15,6 +15,8 @@ from firesteel.state.stable_hash import fold_int, mix, stable_hash
 # A router remembers the targets of this many keys, then forgets them all and starts over.
 _CACHE_LIMIT = 1 << 17
 _FOLDED_INTS = 1 << 16
+# Non-negative integers below this fold with one shift: the higher terms of fold_int are zero.
+LARGE_INTS = 1 << 32
 
 
 def key_group_of(key: Any, max_parallelism: int) -> int:
@@ -68,7 +70,18 @@ def _int_targets(parallelism: int, max_parallelism: int) -> list[int]:
     ]
 
 
-TargetLookup = list[int] | _TargetCache
+class _LargeInts(dict[int, int]):
+    """key -> subtask for any integer, by the table of folded ones. Nothing is kept."""
+
+    def __init__(self, table: list[int]) -> None:
+        super().__init__()
+        self._table = table
+
+    def __missing__(self, key: int) -> int:
+        return self._table[fold_int(key)]
+
+
+TargetLookup = list[int] | _TargetCache | _LargeInts
 
 
 class KeyRouter:
@@ -78,13 +91,14 @@ class KeyRouter:
     distinct keys the cache would cost more memory than it saves time.
     """
 
-    __slots__ = ("_cache", "small_ints")
+    __slots__ = ("_cache", "large_ints", "small_ints")
 
     def __init__(self, parallelism: int, max_parallelism: int) -> None:
         self._cache = _TargetCache(parallelism, max_parallelism)
         # fold_int is made so that small keys are indexes of the table. Others raise IndexError,
         # or TypeError if they are no integers.
-        self.small_ints: TargetLookup = _int_targets(parallelism, max_parallelism)
+        self.small_ints = _int_targets(parallelism, max_parallelism)
+        self.large_ints = _LargeInts(self.small_ints)
 
     def targets(self, keys: list[Any]) -> list[int]:
         """The subtask of each key. An unhashable key raises TypeError."""
@@ -99,14 +113,14 @@ class KeyRouter:
 
     def lookup_for(self, keys: list[Any]) -> TargetLookup | None:
         """What gives the subtask of a single key like these by ``[key]``; None: use ``targets``."""
-        if int not in set(map(type, keys)):
-            return self._cache
-        small = all(type(key) is int and abs(key) < _FOLDED_INTS for key in keys)
-        return self.small_ints if small else None
+        types = set(map(type, keys))
+        if types == {int}:
+            small = all(abs(key) < _FOLDED_INTS for key in keys)
+            return self.small_ints if small else self.large_ints
+        return None if int in types else self._cache
 
     def _targets_of_large(self, keys: list[int]) -> list[int]:
         table = self.small_ints
-        if min(keys) >= 0 and max(keys) < 0x1_0000_0000:
-            # The higher terms of fold_int are zero, and for small keys so is the shifted one.
+        if min(keys) >= 0 and max(keys) < LARGE_INTS:
             return [table[(key ^ (key >> 16)) & 0xFFFF] for key in keys]
         return [table[fold_int(key)] for key in keys]

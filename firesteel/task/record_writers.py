@@ -16,7 +16,7 @@ from firesteel.errors import FiresteelError, shorten
 from firesteel.graph.channels import target_subtasks
 from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
-from firesteel.state.key_groups import KeyRouter, TargetLookup
+from firesteel.state.key_groups import LARGE_INTS, KeyRouter, TargetLookup
 from firesteel.task.errors import user_function_error
 from firesteel.task.input_gate import ABORTED, FINISHED, OPEN
 from firesteel.task.rows import DATA, END_OF_EPOCH, WATERMARK, BufferRow
@@ -282,7 +282,10 @@ class _HashWriter(_SelectingWriter):
         lookup = self._lookup
         if lookup is not None:
             try:
-                self._emit_looked_up(values, timestamps, lookup)
+                if lookup is self._router.large_ints and timestamps is None:
+                    self._emit_large_ints(values)
+                else:
+                    self._emit_looked_up(values, timestamps, lookup)
             except Exception:  # noqa: BLE001 - the general way raises it again, with its reason
                 # Keys of another kind, or a failure of the user's function; nothing was sent yet.
                 self._lookup = None
@@ -329,6 +332,22 @@ class _HashWriter(_SelectingWriter):
         for index, (of_values, of_keys, stamps) in enumerate(lists):
             if of_values:
                 self._append(index, of_values, of_keys, None if timestamps is None else stamps)
+
+    def _emit_large_ints(self, values: list[Any]) -> None:
+        """The same with the table of folded integers, its key computed in the loop."""
+        select, table = self._select, self._router.small_ints
+        lists: list[tuple[list[Any], list[Any]]] = [([], []) for _ in range(self._count)]
+        pairs = [(of_values.append, of_keys.append) for of_values, of_keys in lists]
+        for value in values:
+            key = select(value)
+            if not 0 <= key < LARGE_INTS:
+                raise IndexError(key)
+            add_value, add_key = pairs[table[(key ^ (key >> 16)) & 0xFFFF]]
+            add_value(value)
+            add_key(key)
+        for index, (of_values, of_keys) in enumerate(lists):
+            if of_values:
+                self._append(index, of_values, of_keys, None)
 
     def _bad_key(self, error: TypeError, values: list[Any], keys: list[Any]) -> FiresteelError:
         for value, key in zip(values, keys, strict=True):

@@ -7,7 +7,8 @@ from typing import Any
 from firesteel.datastream.functions import SinkFunction
 from firesteel.graph.operator_specs import SinkFunctionSpec
 from firesteel.task.fusion import Step, StepKind
-from firesteel.task.operators.base import FunctionOperator, OperatorContext, SubtaskClock
+from firesteel.task.operators.base import FunctionOperator, OperatorContext
+from firesteel.task.subtask_clock import SubtaskClock
 
 
 class InvocationContext(SinkFunction.Context):
