@@ -14,7 +14,10 @@ _LARGEST_BUDGET = 50_000_000
 _GROWTH = 8.0
 _SHRINKAGE = 0.1
 
-_UNLIMITED_TARGET = 5.0
+_UNLIMITED_TARGET = 10.0
+
+# An epoch costs something whatever it reads: what the shortest took, unless even that took longer.
+_MOST_FIXED_SECONDS = 0.5
 
 
 def target_duration(buffer_timeout: int) -> float:
@@ -24,7 +27,7 @@ def target_duration(buffer_timeout: int) -> float:
     """
     if buffer_timeout < 0:
         return _UNLIMITED_TARGET
-    return min(0.05 + buffer_timeout * 0.0245, _UNLIMITED_TARGET)
+    return min(0.05 + buffer_timeout * 0.0495, _UNLIMITED_TARGET)
 
 
 @dataclass(slots=True)
@@ -34,6 +37,7 @@ class RateControl:
     target_seconds: float
     max_records: int | None = None
     _records: int = _FIRST_BUDGET
+    _shortest_seconds: float = float("inf")
 
     def budget(self) -> ReadBudget:
         records = self._records
@@ -43,10 +47,14 @@ class RateControl:
 
     def epoch_took(self, seconds: float, records_of_fullest_slot: int) -> None:
         """Scale by how far the epoch was from the target, if it used its budget or overran."""
+        self._shortest_seconds = min(self._shortest_seconds, seconds)
         used_budget = records_of_fullest_slot >= self._records * 0.9
         if seconds <= self.target_seconds and not used_budget:
             return
-        factor = self.target_seconds / max(seconds, 1e-3)
+        # Only what an epoch takes beyond its fixed cost grows with the records.
+        shortest = self._shortest_seconds
+        fixed = shortest if shortest < min(_MOST_FIXED_SECONDS, self.target_seconds / 2) else 0.0
+        factor = (self.target_seconds - fixed) / max(seconds - fixed, 1e-3)
         factor = min(max(factor, _SHRINKAGE), _GROWTH)
         basis = max(records_of_fullest_slot, 1) if factor < 1 else self._records
         self._records = min(max(int(basis * factor), _SMALLEST_BUDGET), _LARGEST_BUDGET)

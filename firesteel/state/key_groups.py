@@ -10,13 +10,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from firesteel.state.stable_hash import fold_int, mix, stable_hash
+from firesteel.state.stable_hash import FOLDED_INTS, fold_int, mix, stable_hash
 
 # A router remembers the targets of this many keys, then forgets them all and starts over.
 _CACHE_LIMIT = 1 << 17
-_FOLDED_INTS = 1 << 16
-# Non-negative integers below this fold with one shift: the higher terms of fold_int are zero.
-LARGE_INTS = 1 << 32
 
 
 def key_group_of(key: Any, max_parallelism: int) -> int:
@@ -66,7 +63,7 @@ def _int_targets(parallelism: int, max_parallelism: int) -> list[int]:
     """The subtask of every folded int. It takes long to make, and every writer needs it."""
     return [
         subtask_of(mix(folded) % max_parallelism, parallelism, max_parallelism)
-        for folded in range(_FOLDED_INTS)
+        for folded in range(FOLDED_INTS)
     ]
 
 
@@ -107,7 +104,7 @@ class KeyRouter:
             try:
                 return [table[key] for key in keys]
             except IndexError:
-                return self._targets_of_large(keys)
+                return [table[key % FOLDED_INTS] for key in keys]
         cache = self._cache
         return [cache[key] for key in keys]
 
@@ -115,12 +112,6 @@ class KeyRouter:
         """What gives the subtask of a single key like these by ``[key]``; None: use ``targets``."""
         types = set(map(type, keys))
         if types == {int}:
-            small = all(abs(key) < _FOLDED_INTS for key in keys)
+            small = all(abs(key) < FOLDED_INTS for key in keys)
             return self.small_ints if small else self.large_ints
         return None if int in types else self._cache
-
-    def _targets_of_large(self, keys: list[int]) -> list[int]:
-        table = self.small_ints
-        if min(keys) >= 0 and max(keys) < LARGE_INTS:
-            return [table[(key ^ (key >> 16)) & 0xFFFF] for key in keys]
-        return [table[fold_int(key)] for key in keys]

@@ -16,7 +16,8 @@ from firesteel.errors import FiresteelError, shorten
 from firesteel.graph.channels import target_subtasks
 from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
-from firesteel.state.key_groups import LARGE_INTS, KeyRouter, TargetLookup
+from firesteel.state.key_groups import KeyRouter, TargetLookup
+from firesteel.state.stable_hash import FOLDED_INTS
 from firesteel.task.errors import user_function_error
 from firesteel.task.input_gate import ABORTED, FINISHED, OPEN
 from firesteel.task.rows import DATA, END_OF_EPOCH, WATERMARK, BufferRow
@@ -340,9 +341,7 @@ class _HashWriter(_SelectingWriter):
         pairs = [(of_values.append, of_keys.append) for of_values, of_keys in lists]
         for value in values:
             key = select(value)
-            if not 0 <= key < LARGE_INTS:
-                raise IndexError(key)
-            add_value, add_key = pairs[table[(key ^ (key >> 16)) & 0xFFFF]]
+            add_value, add_key = pairs[table[key % FOLDED_INTS]]
             add_value(value)
             add_key(key)
         for index, (of_values, of_keys) in enumerate(lists):

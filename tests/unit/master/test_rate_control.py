@@ -80,5 +80,12 @@ def test_the_time_of_a_budget_is_the_target():
 
 def test_the_buffer_timeout_decides_the_target():
     assert target_duration(0) < target_duration(100) < target_duration(-1)
-    assert target_duration(100) == pytest.approx(2.5)
+    assert target_duration(100) == pytest.approx(5.0)
     assert target_duration(10**9) == target_duration(-1)
+
+
+def test_what_every_epoch_costs_is_not_put_down_to_its_records():
+    rate = RateControl(target_seconds=4.3, _records=100_000)
+    rate.epoch_took(0.3, 1_000)
+    rate.epoch_took(1.3, 100_000)
+    assert _budget(rate) == pytest.approx(400_000, rel=0.01)
