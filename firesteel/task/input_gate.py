@@ -11,6 +11,7 @@ from typing import Any
 
 from firesteel import pickling
 from firesteel.errors import ChannelSequenceError
+from firesteel.task.buffers import decode_buffer
 from firesteel.task.rows import DATA, END_OF_EPOCH, WATERMARK, BufferRow
 from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
 
@@ -76,7 +77,7 @@ class InputGate:
             )
         channel.seq += 1
         if row.kind == DATA:
-            values, keys, timestamps = pickling.loads(row.payload)
+            values, keys, timestamps = decode_buffer(row.payload)
             self.records_in += len(values)
             self.bytes_in += len(row.payload)
             channel.receive(values, keys, timestamps)

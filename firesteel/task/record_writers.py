@@ -18,6 +18,7 @@ from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.state.key_groups import KeyRouter, TargetLookup
 from firesteel.state.stable_hash import FOLDED_INTS
+from firesteel.task.buffers import BufferEncoder
 from firesteel.task.errors import user_function_error
 from firesteel.task.input_gate import ABORTED, FINISHED, OPEN
 from firesteel.task.rows import DATA, END_OF_EPOCH, WATERMARK, BufferRow
@@ -59,6 +60,7 @@ class RecordWriter:
         self._keys: list[list[Any]] = [[] for _ in range(count)]
         self._timestamps: list[list[int]] = [[] for _ in range(count)]
         self._seq = [0] * count
+        self._encoder = BufferEncoder()
         # Buffer timeout 0 sends every record at once.
         self._unbuffered = source.buffer_timeout == 0
         self._limit = 1 if self._unbuffered else _FIRST_BUFFER_RECORDS
@@ -127,11 +129,11 @@ class RecordWriter:
         keys: list[Any] | None,
         timestamps: list[int] | None,
     ) -> int:
-        payload = pickling.dumps((values, keys, timestamps))
+        payload, size = self._encoder.encode(values, keys, timestamps)
         self.records_out += len(values)
         self.bytes_out += len(payload)
         self._send_row(index, DATA, payload)
-        return len(payload)
+        return size
 
     def _send_row(self, index: int, kind: int, payload: bytes) -> None:
         seq = self._seq[index]
@@ -211,12 +213,12 @@ class _BroadcastWriter(RecordWriter):
         keys: list[Any] | None,
         timestamps: list[int] | None,
     ) -> int:
-        payload = pickling.dumps((values, keys, timestamps))
+        payload, size = self._encoder.encode(values, keys, timestamps)
         self.records_out += len(values) * self._count
         self.bytes_out += len(payload) * self._count
         for target in range(self._count):
             self._send_row(target, DATA, payload)
-        return len(payload)
+        return size
 
 
 class _SelectingWriter(RecordWriter):

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from firesteel import pickling
 from firesteel.graph.operator_specs import MapSpec
 from firesteel.graph.partitioning import Partitioning
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.graph.transformations import ChainingStrategy
+from firesteel.task.buffers import decode_buffer
 from firesteel.task.record_writers import RecordWriter, create_record_writer
 from firesteel.task.rows import DATA, BufferRow
 
@@ -57,7 +57,7 @@ class Sent:
         self.writer.begin_epoch(epoch)
 
     def buffers(self) -> list[tuple[int, tuple[Any, Any, Any]]]:
-        return [(r.target, pickling.loads(r.payload)) for r in self.rows if r.kind == DATA]
+        return [(r.target, decode_buffer(r.payload)) for r in self.rows if r.kind == DATA]
 
     def values(self) -> dict[int, list[Any]]:
         """What each slot got."""

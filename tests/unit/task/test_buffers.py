@@ -1,0 +1,34 @@
+"""Buffers come out as they went in, smaller where that pays."""
+
+import random
+
+import pytest
+
+from firesteel import pickling
+from firesteel.task.buffers import BufferEncoder, decode_buffer
+
+_LONG = ["a record with some text in it " * 40] * 50 + [f"{i:0500d}" for i in range(200)]
+_NOISE = [random.Random(7).randbytes(300_000)]
+
+
+@pytest.mark.parametrize("values", [[1, 2, 3], _LONG, _NOISE], ids=["small", "text", "noise"])
+@pytest.mark.parametrize("stamped", [True, False])
+def test_every_buffer_is_read_back(values, stamped):
+    keys = list(range(len(values)))
+    timestamps = list(range(len(values))) if stamped else None
+    payload, _ = BufferEncoder().encode(values, keys, timestamps)
+    assert decode_buffer(payload) == (values, keys, timestamps)
+
+
+def test_text_travels_compressed_and_is_measured_uncompressed():
+    payload, size = BufferEncoder().encode(_LONG, None, None)
+    assert len(payload) < size / 2
+    assert size == len(pickling.dumps((_LONG, None, None)))
+
+
+def test_what_does_not_shrink_is_sent_as_it_is_and_tried_again_later():
+    encoder = BufferEncoder()
+    plain, size = encoder.encode(_NOISE, None, None)
+    assert len(plain) == size
+    tries = [len(encoder.encode(_LONG, None, None)[0]) for _ in range(32)]
+    assert tries[0] > 2 * tries[-1]
