@@ -189,10 +189,14 @@ class OperatorHarness:
         self._process_watermark(1, timestamp)
 
     def set_processing_time(self, now_millis: int) -> None:
+        """Move the clock; timers that are due fire."""
+        self.open()
         self.clock.set(now_millis)
+        self._explaining(self._subtask.fire_processing_time_timers)
 
     def advance_processing_time(self, millis: int) -> None:
-        self.clock.advance(millis)
+        """As ``set_processing_time``, counted from now."""
+        self.set_processing_time(self.clock() + millis)
 
     def finish(self) -> None:
         """The end of all inputs."""
@@ -240,6 +244,14 @@ class OperatorHarness:
         """The keyed state as it is now: table name -> key -> value. Timers are not shown here."""
         tables = self._operator.context.keyed_state.snapshot()
         return {name: t for name, t in tables.items() if not name.startswith(TIMER_TABLES)}
+
+    def num_event_time_timers(self) -> int:
+        """How many timers wait for the watermark."""
+        return sum(service.count()[0] for service in self._operator.context.timers)
+
+    def num_processing_time_timers(self) -> int:
+        """How many timers wait for the clock."""
+        return sum(service.count()[1] for service in self._operator.context.timers)
 
     def metrics(self) -> dict[str, Any]:
         """The metrics that the user's function has registered."""
@@ -361,6 +373,7 @@ class OperatorHarness:
                 self._operator.receive if edge.input_index == 0 else self._operator.receive_second
             )
             self._explaining(partial(receive, values, keys, timestamps))
+            self._subtask.batch_ended(len(values))
 
     def _explaining(self, call: Callable[[], None]) -> None:
         try:
@@ -393,7 +406,7 @@ class OperatorHarness:
         for edge in self._edges[index]:
             for upstream in self._upstream(edge):
                 _, advance = self._subtask.gate.accept_local(edge.id, upstream)
-                advance(timestamp)
+                self._explaining(partial(advance, timestamp))
 
 
 class _Recorder(RecordWriter):
