@@ -88,6 +88,10 @@ class KeyedStateBackend(ABC):
         """
 
     @abstractmethod
+    def write_everything(self, epoch: int, store: SegmentStore) -> Segment:
+        """A full segment, written at once, in the format that all backends read (savepoints)."""
+
+    @abstractmethod
     def confirm(self) -> None:
         """The epoch sealed last is confirmed: its changes become the base."""
 
@@ -118,7 +122,7 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def entries(self) -> Iterator[StateEntry]:
-        """Everything, for savepoints, redistribution and tests."""
+        """Everything, to be read by people and tools."""
 
     @abstractmethod
     def load(

@@ -16,10 +16,8 @@ from firesteel.graph.channels import source_subtasks
 from firesteel.graph.partitioning import FORWARD, ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.state.backend import KeyGroupFilter
-from firesteel.state.changelog import Segment, SegmentStore
-from firesteel.state.entries import changes_of
+from firesteel.state.changelog import SegmentStore
 from firesteel.state.key_groups import KeyGroupRange, KeyRouter
-from firesteel.state.segment_format import encode_changes
 from firesteel.task.errors import user_function_error
 from firesteel.task.messages import SubtaskHandle
 from firesteel.task.operators.base import Operator
@@ -268,7 +266,7 @@ class OperatorHarness:
             subtask=self._subtask.index,
             parallelism=self._node.parallelism,
             max_parallelism=self._node.max_parallelism,
-            tables=self._all_tables(),
+            tables=self._operator.context.keyed_state.write_everything(self._epoch, self._store),
             whole=whole,
             committables=committables,
         )
@@ -345,12 +343,6 @@ class OperatorHarness:
         if index in wholes:
             self._operator.restore(wholes[index])
         self._start()
-
-    def _all_tables(self) -> Segment:
-        keyed_state = self._operator.context.keyed_state
-        tables = keyed_state.descriptions()
-        payload = encode_changes(changes_of(keyed_state.entries(), tables, 1000), tables, None)
-        return self._store.write(payload, epoch=self._epoch, full=True)
 
     def _all_edges(self) -> list[StreamEdge]:
         return [edge for edges in self._edges for edge in edges]

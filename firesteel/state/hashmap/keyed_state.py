@@ -117,7 +117,9 @@ class HashMapKeyedState(KeyedStateBackend):
     def _seal(self, epoch: int, store: SegmentStore) -> Iterator[Segment]:
         changes = list(self._changes())
         if self._uncovered:
-            yield self._write_everything(epoch, store)
+            self._uncovered = False
+            self._abandon_snapshot()
+            yield self.write_everything(epoch, store)
             return
         if not changes:
             return
@@ -126,7 +128,7 @@ class HashMapKeyedState(KeyedStateBackend):
         account = self._account
         small = account.full_bytes + account.log_bytes + size <= _SMALL_BYTES
         if small and account.is_log_long(store, size) and self._snapshot is None:
-            yield self._write_everything(epoch, store)
+            yield self.write_everything(epoch, store)
             return
         yield store.write(payload, epoch=epoch, full=False, inline_bytes=account.inline_bytes)
 
@@ -140,10 +142,7 @@ class HashMapKeyedState(KeyedStateBackend):
                 self._converted[name] = typed
             yield from typed
 
-    def _write_everything(self, epoch: int, store: SegmentStore) -> Segment:
-        """At once, while nobody else works on the tables."""
-        self._abandon_snapshot()
-        self._uncovered = False
+    def write_everything(self, epoch: int, store: SegmentStore) -> Segment:
         everything = changes_of(self.entries(), self.descriptions(), CHUNK_ENTRIES)
         typed = (converted(c, self._tables[c.table].description) for c in everything)
         payload = encode_changes(self._alive(typed), self.descriptions(), self._key_type)
