@@ -203,7 +203,7 @@ class JobHarness:
 
     def now_millis(self) -> int:
         """Processing time: it jumps from epoch to epoch, to the time the next one is due."""
-        return int(self._now * 1000)
+        return round(self._now * 1000)
 
     def cancel(self) -> None:
         """Ask for the end; the next epoch closes the slots."""
