@@ -315,7 +315,7 @@ def _get_utc_time(encoded: bytes | memoryview, start: int) -> tuple[dt.time, int
     micros, end = _decode_int(encoded, start)
     # Beyond midnight no time of zone zero equals it; one of another zone does.
     days = micros // _DAY
-    offset = dt.timedelta(microseconds=-days * (_DAY - 1))
+    offset = -days * dt.timedelta(hours=23, minutes=59)
     local = _EPOCH + dt.timedelta(microseconds=micros) + offset
     return local.time().replace(tzinfo=dt.timezone(offset)), end
 
