@@ -20,14 +20,28 @@ class FilterOperator(FunctionOperator):
         return self.step_of(StepKind.FILTER, self._condition)
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        self._filter(values, None, timestamps)
+
+    def receive(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
+        if self.uses_keys:
+            self._filter(values, keys, timestamps)
+        else:
+            self.entry(values, timestamps)
+
+    def _filter(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
         condition = self._condition
         iterator = iter(values)
+        fed = self.fed(iterator, keys)
         stamps: list[int] | None = None
         try:
             if timestamps is None:
-                kept = [value for value in iterator if condition(value)]
+                kept = [value for value in fed if condition(value)]
             else:
-                chosen = [condition(value) for value in iterator]
+                chosen = [condition(value) for value in fed]
                 kept = list(compress(values, chosen))
                 stamps = list(compress(timestamps, chosen))
         except Exception as error:

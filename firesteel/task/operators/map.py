@@ -18,11 +18,24 @@ class MapOperator(FunctionOperator):
         return self.step_of(StepKind.MAP, self._map)
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        self._map_all(values, None, timestamps)
+
+    def receive(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
+        if self.uses_keys:
+            self._map_all(values, keys, timestamps)
+        else:
+            self.entry(values, timestamps)
+
+    def _map_all(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
         function = self._map
         iterator = iter(values)
         try:
             # Faster than map(): the interpreter calls Python from Python without leaving its loop.
-            results = [function(value) for value in iterator]
+            results = [function(value) for value in self.fed(iterator, keys)]
         except Exception as error:
             raise self.failure(error, function, values, iterator) from error
         self.output.emit(results, timestamps)
