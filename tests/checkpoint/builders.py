@@ -66,14 +66,14 @@ def file_segment(storage: Storage, name: str, payload: bytes = b"state", epoch: 
     """A segment whose file is in the job's shared directory."""
     shared = storage.at("shared")
     facts = shared.write(name, payload)
-    return Segment(
-        epoch, True, facts.size, path=shared.location_of(name), checksum=facts.checksum
-    )
+    return Segment(epoch, True, facts.size, path=shared.location_of(name), checksum=facts.checksum)
 
 
 _json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 values: st.SearchStrategy[Any] = _json | st.binary(max_size=8) | st.tuples(st.integers(), st.text())

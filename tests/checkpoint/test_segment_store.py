@@ -38,9 +38,7 @@ def test_without_a_storage_everything_is_inline() -> None:
     assert store.read(store.write(b"x" * 1000, epoch=1, full=True)) == b"x" * 1000
 
 
-def test_segments_of_another_directory_can_be_read(
-    s3: FileSystemOptions, tmp_path: Path
-) -> None:
+def test_segments_of_another_directory_can_be_read(s3: FileSystemOptions, tmp_path: Path) -> None:
     old = StorageSegmentStore(open_storage(str(tmp_path)), 0)
     older = StorageSegmentStore(open_storage("s3://checkpoints/older", s3), 0)
     new = StorageSegmentStore(open_storage("s3://checkpoints/new", s3), 0, s3)

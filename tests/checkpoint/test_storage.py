@@ -28,7 +28,10 @@ def test_a_file_is_replaced_listed_and_deleted(storage: Storage) -> None:
     storage.write("a/b/one", b"1")
     storage.write("a/two", b"22")
     storage.write("a/two", b"333")
-    assert [(file.path, file.size) for file in storage.list_files()] == [("a/b/one", 1), ("a/two", 3)]
+    assert [(file.path, file.size) for file in storage.list_files()] == [
+        ("a/b/one", 1),
+        ("a/two", 3),
+    ]
     storage.delete("a/two")
     storage.delete("a/two")
     assert not storage.exists("a/two")
@@ -59,7 +62,9 @@ def test_damage_is_found_by_size_and_by_checksum(storage: Storage) -> None:
 
 
 def test_a_missing_file_is_an_error_that_says_so(storage: Storage) -> None:
-    with pytest.raises(StorageError, match=r"cannot read .*nothing: there is no such file") as caught:
+    with pytest.raises(
+        StorageError, match=r"cannot read .*nothing: there is no such file"
+    ) as caught:
         storage.read("nothing")
     assert caught.value.missing
     assert pickle.loads(pickle.dumps(caught.value)).missing
@@ -80,7 +85,7 @@ def test_a_failed_write_leaves_what_was_there_and_nothing_else(
 ) -> None:
     local.write("_metadata", b"old")
     faulty, file_system = with_faults(local, StorageFault(kind, operation))
-    with pytest.raises(StorageError, match="cannot write .*_metadata"):
+    with pytest.raises(StorageError, match=r"cannot write .*_metadata"):
         faulty.write("_metadata", b"new and longer")
     assert local.read("_metadata") == b"old"
     assert [file.path for file in local.list_files()] == ["_metadata"]
