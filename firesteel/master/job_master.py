@@ -76,6 +76,8 @@ class JobMaster:
         self._closing = False
         self._planned_at: float | None = None
         self._last_ended_at = 0.0
+        # When the next processing-time timer of any subtask is due.
+        self._next_timer_at: float | None = None
         self.status = JobStatus.CREATED
         self.failure: FiresteelError | None = None
         self.metrics = JobMetrics()
@@ -95,6 +97,8 @@ class JobMaster:
         ]
         if self._has_committables():
             delays.append(0.0)
+        if self._next_timer_at is not None:
+            delays.append(max(0.0, self._next_timer_at - self._last_ended_at))
         # A vertex that Spark feeds may have something at any time.
         soonest = min(delays, default=0.1)
         return max(0.0, soonest - (now - self._last_ended_at)) if soonest else 0.0
@@ -202,6 +206,7 @@ class JobMaster:
             return
         self._check_complete(acks)
         self._committables.clear()
+        self._next_timer_at = _next_timer(acks, now)
         records_by_slot: dict[int, int] = {}
         for ack in acks:
             self._take(ack, records_by_slot)
@@ -347,6 +352,17 @@ class JobMaster:
 
     def user_metrics(self) -> dict[str, Any]:
         return merge_snapshots(list(self.metrics.user.values()))
+
+
+def _next_timer(acks: list[SlotAck], now: float) -> float | None:
+    """When the first timer is due, on the driver's clock."""
+    waits = [
+        (subtask.next_timer - ack.processing_time) / 1000
+        for ack in acks
+        for subtask in ack.subtasks
+        if subtask.next_timer is not None and not subtask.finished
+    ]
+    return now + max(0.0, min(waits)) if waits else None
 
 
 def _worst(failures: list[SlotFailure]) -> FiresteelError:

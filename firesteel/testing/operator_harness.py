@@ -15,8 +15,11 @@ from firesteel.errors import FiresteelError, InvalidProgramError, UserFunctionEr
 from firesteel.graph.channels import source_subtasks
 from firesteel.graph.partitioning import FORWARD, ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
-from firesteel.state.changelog import SegmentStore
-from firesteel.state.key_groups import KeyGroupRange, KeyRouter, key_group_of
+from firesteel.state.backend import KeyGroupFilter
+from firesteel.state.changelog import Segment, SegmentStore
+from firesteel.state.entries import changes_of
+from firesteel.state.key_groups import KeyGroupRange, KeyRouter
+from firesteel.state.segment_format import encode_changes
 from firesteel.task.errors import user_function_error
 from firesteel.task.messages import SubtaskHandle
 from firesteel.task.operators.base import Operator
@@ -24,6 +27,7 @@ from firesteel.task.program import JobProgram
 from firesteel.task.record_writers import RecordWriter
 from firesteel.task.rows import OUTPUT, BufferRow
 from firesteel.task.slot_wiring import wire_slot
+from firesteel.task.timers import TIMER_TABLES
 from firesteel.task.watermarks import MAX_WATERMARK
 from firesteel.testing.manual_clock import ManualClock
 from firesteel.testing.operator_snapshot import OperatorSnapshot
@@ -233,8 +237,9 @@ class OperatorHarness:
         return [line for payload in outputs for line in pickling.loads(payload)]
 
     def keyed_state(self) -> dict[str, dict[Any, Any]]:
-        """The keyed state as it is now: table name -> key -> value."""
-        return self._operator.context.keyed_state.snapshot()
+        """The keyed state as it is now: table name -> key -> value. Timers are not shown here."""
+        tables = self._operator.context.keyed_state.snapshot()
+        return {name: t for name, t in tables.items() if not name.startswith(TIMER_TABLES)}
 
     def metrics(self) -> dict[str, Any]:
         """The metrics that the user's function has registered."""
@@ -251,7 +256,7 @@ class OperatorHarness:
             subtask=self._subtask.index,
             parallelism=self._node.parallelism,
             max_parallelism=self._node.max_parallelism,
-            tables=pickling.dumps(self.keyed_state()),
+            tables=self._all_tables(),
             whole=whole,
             committables=committables,
         )
@@ -313,17 +318,12 @@ class OperatorHarness:
         node, index = self._node, self._subtask.index
         self._subtask.restore(SubtaskHandle(), self._store)
         mine = KeyGroupRange.of_subtask(index, node.parallelism, node.max_parallelism)
+        keyed_state = self._operator.context.keyed_state
         for snapshot in snapshots:
-            self._operator.context.keyed_state.load(
-                {
-                    name: {
-                        key: value
-                        for key, value in entries.items()
-                        if key_group_of(key, node.max_parallelism) in mine
-                    }
-                    for name, entries in pickling.loads(snapshot.tables).items()
-                }
+            keyed_state.add(
+                [snapshot.tables], self._store, KeyGroupFilter(mine, node.max_parallelism)
             )
+        self._operator.context.timers.restore()
         wholes = {s.subtask: s.whole for s in snapshots if s.whole is not None}
         if wholes and len(snapshots) != node.parallelism:
             raise InvalidProgramError(
@@ -333,6 +333,12 @@ class OperatorHarness:
         if index in wholes:
             self._operator.restore(wholes[index])
         self._start()
+
+    def _all_tables(self) -> Segment:
+        keyed_state = self._operator.context.keyed_state
+        tables = keyed_state.descriptions()
+        payload = encode_changes(changes_of(keyed_state.entries(), tables, 1000), tables, None)
+        return self._store.write(payload, epoch=self._epoch, full=True)
 
     def _all_edges(self) -> list[StreamEdge]:
         return [edge for edges in self._edges for edge in edges]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,20 +9,14 @@ from typing import Any
 from firesteel.datastream.functions import Function
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.metrics import MetricRegistry
+from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.hashmap.keyed_state import HashMapKeyedState
 from firesteel.task.errors import user_function_error
 from firesteel.task.runtime_context import SubtaskInfo, TaskRuntimeContext
-from firesteel.task.watermarks import MIN_WATERMARK
+from firesteel.task.subtask_clock import SubtaskClock
+from firesteel.task.timers import TimerServices
 
 Emit = Callable[[list[Any], list[int] | None], None]
-
-
-@dataclass(slots=True)
-class SubtaskClock:
-    """The times of one subtask; processing time can be replaced by tests."""
-
-    watermark: int = MIN_WATERMARK
-    now_millis: Callable[[], int] = field(default=lambda: int(time.time() * 1000))
 
 
 @dataclass(slots=True)
@@ -36,7 +29,11 @@ class OperatorContext:
     metrics: MetricRegistry
     # Sends (row kind, payload) to the driver.
     to_driver: Callable[[int, bytes], None]
-    keyed_state: HashMapKeyedState = field(default_factory=HashMapKeyedState)
+    keyed_state: KeyedStateBackend = field(default_factory=HashMapKeyedState)
+    timers: TimerServices = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.timers = TimerServices(self.keyed_state, self.clock)
 
     def runtime_context(self) -> TaskRuntimeContext:
         return TaskRuntimeContext(self.node, self.subtask, self.metrics)
@@ -89,6 +86,8 @@ class Operator:
         raise NotImplementedError(f"{self.name} has one input only")
 
     def process_watermark(self, watermark: int) -> None:
+        """Timers fire before the watermark goes on."""
+        self.context.timers.advance_watermark(watermark)
         self.output.watermark(watermark)
 
     def finish(self) -> None:
