@@ -17,9 +17,7 @@ class CheckpointFailureReason(Enum):
     CHECKPOINT_ASYNC_EXCEPTION = "a task could not write its snapshot"
     IO_EXCEPTION = "it could not be written to checkpoint storage"
     CHECKPOINT_SUBSUMED = "a newer one was completed before it"
-    NOT_ALL_REQUIRED_TASKS_RUNNING = (
-        "some tasks have finished, and execution.checkpointing.checkpoints-after-tasks-finish is off"
-    )
+    NOT_ALL_REQUIRED_TASKS_RUNNING = "some tasks have finished, and execution.checkpointing.checkpoints-after-tasks-finish is off"
     JOB_FAILURE = "the job has failed"
     CHECKPOINT_COORDINATOR_SHUTDOWN = "the job has ended"
 
@@ -55,7 +53,9 @@ class TooManyFailedCheckpointsError(FiresteelError, RuntimeError):
     """The job fails because its checkpoints do."""
 
     def __init__(self, failures: int, tolerable: int, last: CheckpointFailedError) -> None:
-        in_a_row = "1 checkpoint has failed" if failures == 1 else f"{failures} checkpoints in a row"
+        in_a_row = (
+            "1 checkpoint has failed" if failures == 1 else f"{failures} checkpoints in a row"
+        )
         verb = "" if failures == 1 else " have failed"
         super().__init__(
             f"{in_a_row}{verb}, and execution.checkpointing.tolerable-failed-checkpoints is "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -42,7 +42,8 @@ class FileSystem(Protocol):
     def has_atomic_rename(self) -> bool:
         """Whether ``rename`` shows the new file whole. Else ``write`` must, as object stores do."""
 
-    def write(self, path: str, payload: bytes) -> None: ...
+    def write(self, path: str, chunks: Iterable[bytes]) -> None:
+        """What an error leaves behind is the caller's to delete."""
 
     def rename(self, source: str, target: str) -> None: ...
 
@@ -160,13 +161,16 @@ class ArrowFileSystem:
             self._file_system = self._connect()
         return self._file_system
 
-    def write(self, path: str, payload: bytes) -> None:
+    def write(self, path: str, chunks: Iterable[bytes]) -> None:
+        written = 0
         with self._fs.open_output_stream(path) as stream:
-            stream.write(payload)
+            for chunk in chunks:
+                stream.write(chunk)
+                written += len(chunk)
         # A stream that broke off is closed all the same, and may leave a shorter object.
         size = self.size(path)
-        if size != len(payload):
-            raise OSError(f"{len(payload)} bytes were written, but {size} are there")
+        if size != written:
+            raise OSError(f"{written} bytes were written, but {size} are there")
 
     def rename(self, source: str, target: str) -> None:
         self._fs.move(source, target)
@@ -209,14 +213,14 @@ class LocalFileSystem(ArrowFileSystem):
     def has_atomic_rename(self) -> bool:
         return True
 
-    def write(self, path: str, payload: bytes) -> None:
+    def write(self, path: str, chunks: Iterable[bytes]) -> None:
         try:
             file = open(path, "wb")  # noqa: SIM115  # entered below; the directory comes on demand
         except FileNotFoundError:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             file = open(path, "wb")  # noqa: SIM115
         with file:
-            file.write(payload)
+            file.writelines(chunks)
 
     def sync(self, path: str) -> None:
         """The file, and its entry in the directory."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from firesteel.checkpoint.payload import Payload
 from firesteel.state.changelog import Segment
@@ -45,23 +46,22 @@ class Redistribution(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StateDescription:
-    """A named state: ``kind`` is value, list, map, reducing, aggregating, timers and so on.
+    """A named state: ``kind`` is that of its table (value, list, map), or of its redistribution.
 
-    ``types`` are texts of type information by role (key, namespace, value, user key); they are
-    compared, never executed.
+    ``types`` is JSON: what ``state.type_descriptions`` says about a table, and its ``key_type``.
     """
 
     name: str
     kind: str
-    types: dict[str, str] = field(default_factory=dict)
+    types: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedStateFile:
     """A data file of a savepoint; ``path`` is its full location.
 
-    ``entries`` and ``keys`` count by state, ``pickled`` names the states whose values need classes
-    of the job to be read.
+    ``entries`` and ``keys`` count by state; ``pickled`` names the states that have something in
+    them which is unpickled when it is read.
     """
 
     path: str
@@ -172,9 +172,11 @@ class CheckpointMetadata:
 
     def files(self) -> frozenset[str]:
         """The locations of all files that it refers to."""
-        segments = (segment.path for state in self.subtasks() for segment in state.segments)
-        files = (file.path for state in self.subtasks() for file in state.files)
-        return frozenset(path for path in (*segments, *files) if path is not None)
+        found = {file.path for state in self.subtasks() for file in state.files}
+        for state in self.subtasks():
+            for segment in state.segments:
+                found |= segment.paths()
+        return frozenset(found)
 
     @property
     def size(self) -> int:

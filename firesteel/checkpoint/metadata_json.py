@@ -20,7 +20,7 @@ from firesteel.checkpoint.metadata import (
 from firesteel.checkpoint.payload import Payload
 from firesteel.checkpoint.storage import Storage
 from firesteel.errors import FiresteelError
-from firesteel.state.changelog import Segment
+from firesteel.state.changelog import Segment, SegmentFile
 from firesteel.state.key_groups import KeyGroupRange
 
 __all__ = ["SHARED_DIRECTORY", "ForeignFileError", "metadata_from_json", "metadata_to_json"]
@@ -114,10 +114,29 @@ def _subtask(state: SubtaskState, relative: Callable[[str], str]) -> Json:
 
 
 def _segment(segment: Segment, relative: Callable[[str], str]) -> Json:
-    common = {"epoch": segment.epoch, "full": segment.full, "size": segment.size}
-    if segment.path is not None:
-        return {**common, "file": relative(segment.path), "crc32": segment.checksum}
-    return {**common, "inline": _encode(segment.inline or b"")}
+    return {
+        "version": segment.version,
+        "epoch": segment.epoch,
+        "full": segment.full,
+        "size": segment.size,
+        "crc32": segment.checksum,
+        **_content(segment.inline, segment.path, relative),
+        "files": [
+            {
+                "name": file.name,
+                "size": file.size,
+                "crc32": file.checksum,
+                **_content(file.inline, file.path, relative),
+            }
+            for file in segment.files
+        ],
+    }
+
+
+def _content(inline: bytes | None, path: str | None, relative: Callable[[str], str]) -> Json:
+    if path is not None:
+        return {"file": relative(path)}
+    return {} if inline is None else {"inline": _encode(inline)}
 
 
 def _file(file: KeyedStateFile, relative: Callable[[str], str]) -> Json:
@@ -208,11 +227,33 @@ def _to_subtask(content: Json, locate: Callable[[str], str]) -> SubtaskState:
 
 
 def _to_segment(content: Json, locate: Callable[[str], str]) -> Segment:
-    epoch, full, size = content["epoch"], content["full"], content["size"]
-    if "file" in content:
-        path = locate(content["file"])
-        return Segment(epoch, full, size, path=path, checksum=content["crc32"])
-    return Segment(epoch, full, size, inline=_decode(content["inline"]))
+    return Segment(
+        epoch=content["epoch"],
+        full=content["full"],
+        size=content["size"],
+        checksum=content["crc32"],
+        version=content["version"],
+        inline=_to_inline(content),
+        path=_to_path(content, locate),
+        files=tuple(
+            SegmentFile(
+                name=file["name"],
+                size=file["size"],
+                checksum=file["crc32"],
+                inline=_to_inline(file),
+                path=_to_path(file, locate),
+            )
+            for file in content["files"]
+        ),
+    )
+
+
+def _to_inline(content: Json) -> bytes | None:
+    return _decode(content["inline"]) if "inline" in content else None
+
+
+def _to_path(content: Json, locate: Callable[[str], str]) -> str | None:
+    return locate(content["file"]) if "file" in content else None
 
 
 def _to_file(content: Json, locate: Callable[[str], str]) -> KeyedStateFile:

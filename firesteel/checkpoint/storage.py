@@ -6,7 +6,7 @@ import contextlib
 import posixpath
 import uuid
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from firesteel.checkpoint.errors import CorruptFileError, StorageError
@@ -30,9 +30,20 @@ class FileFacts:
     size: int
     checksum: int
 
-    @staticmethod
-    def of(name: str, payload: bytes) -> FileFacts:
-        return FileFacts(name, len(payload), zlib.crc32(payload))
+
+class _Counted:
+    """Chunks on their way to a file: their size and checksum are known at the end."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = chunks
+        self.size = 0
+        self.checksum = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._chunks:
+            self.size += len(chunk)
+            self.checksum = zlib.crc32(chunk, self.checksum)
+            yield chunk
 
 
 def open_storage(location: str, options: FileSystemOptions | None = None) -> Storage:
@@ -77,26 +88,38 @@ class Storage:
         prefix = self.location + "/"
         return location.removeprefix(prefix) if location.startswith(prefix) else None
 
-    def write(self, name: str, payload: bytes, *, durable: bool = True) -> FileFacts:
+    def write(
+        self, name: str, payload: bytes | Iterable[bytes], *, durable: bool = True
+    ) -> FileFacts:
         """Write a file atomically: whoever looks sees all of it, or nothing, or what was there.
 
-        Without ``durable`` it may be lost with the machine, but not with the process; ``sync``
-        makes up for it.
+        Chunks are written as they come. Without ``durable`` the file may be lost with the machine,
+        but not with the process; ``sync`` makes up for it.
         """
+        counted = _Counted([payload] if isinstance(payload, bytes) else payload)
         path = self._path(name)
         with self._explained("write", name):
             if not self.file_system.has_atomic_rename:
-                self.file_system.write(path, payload)
+                self._write_at_once(path, counted)
             else:
-                self._write_and_rename(path, payload, durable=durable)
-        return FileFacts.of(name, payload)
+                self._write_and_rename(path, counted, durable=durable)
+        return FileFacts(name, counted.size, counted.checksum)
 
-    def _write_and_rename(self, path: str, payload: bytes, *, durable: bool) -> None:
+    def _write_at_once(self, path: str, chunks: Iterable[bytes]) -> None:
+        """An object appears when its upload has ended."""
+        try:
+            self.file_system.write(path, chunks)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                self.file_system.delete(path)
+            raise
+
+    def _write_and_rename(self, path: str, chunks: Iterable[bytes], *, durable: bool) -> None:
         directory, base = posixpath.split(path)
         # Two attempts may write the same name at the same time.
         temporary = posixpath.join(directory, f".{base}.{uuid.uuid4().hex}{_TEMPORARY_SUFFIX}")
         try:
-            self.file_system.write(temporary, payload)
+            self.file_system.write(temporary, chunks)
             if durable:
                 self.file_system.sync(temporary)
             self.file_system.rename(temporary, path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
@@ -83,17 +83,18 @@ class FaultyFileSystem:
     def has_atomic_rename(self) -> bool:
         return self._inner.has_atomic_rename
 
-    def write(self, path: str, payload: bytes) -> None:
+    def write(self, path: str, chunks: Iterable[bytes]) -> None:
         kinds = self._meet("write", path)
+        payload = b"".join(chunks)
         if StorageFaultKind.FULL in kinds:
-            self._inner.write(path, payload[: len(payload) // 2])
+            self._inner.write(path, [payload[: len(payload) // 2]])
             raise OSError(errno.ENOSPC, "No space left on device", path)
         if StorageFaultKind.TRUNCATE in kinds:
             payload = payload[: len(payload) // 2]
         if StorageFaultKind.FLIP_BIT in kinds and payload:
             middle = len(payload) // 2
             payload = payload[:middle] + bytes([payload[middle] ^ 1]) + payload[middle + 1 :]
-        self._inner.write(path, payload)
+        self._inner.write(path, [payload])
         _answer(kinds, path)
 
     def rename(self, source: str, target: str) -> None:

@@ -18,7 +18,7 @@ from firesteel.checkpoint.metadata import (
 )
 from firesteel.checkpoint.payload import Payload
 from firesteel.checkpoint.storage import Storage
-from firesteel.state.changelog import Segment
+from firesteel.state.changelog import Segment, SegmentFile
 from firesteel.state.key_groups import KeyGroupRange
 
 
@@ -88,13 +88,26 @@ def segments(directory: Storage) -> st.SearchStrategy[Segment]:
         path = place.location_of(name)
         return Segment(epoch, full, size, path=path, checksum=size & 0xFFFF)
 
+    def of_files(parts: list[tuple[str, bytes]], epoch: int) -> Segment:
+        kept = [
+            SegmentFile(name, len(payload), 1, inline=payload or None, path=None)
+            if payload
+            else SegmentFile(name, 9, 2, path=directory.parent.at("shared").location_of(name))
+            for name, payload in parts
+        ]
+        return Segment(epoch, True, 10, files=tuple(kept))
+
     inline = st.builds(
         lambda epoch, full, payload: Segment(epoch, full, len(payload), inline=payload),
         small,
         st.booleans(),
         st.binary(max_size=20),
     )
-    return inline | st.builds(of_file, names, st.booleans(), small, small, st.booleans())
+    plain = st.builds(of_file, names, st.booleans(), small, small, st.booleans())
+    several = st.builds(
+        of_files, st.lists(st.tuples(names, st.binary(max_size=4)), min_size=1, max_size=2), small
+    )
+    return inline | plain | several
 
 
 def files(directory: Storage) -> st.SearchStrategy[KeyedStateFile]:
