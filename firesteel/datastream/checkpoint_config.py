@@ -187,7 +187,7 @@ class CheckpointConfig:
         """Write checkpoints to files below a directory or in an object store (beyond PyFlink 2)."""
         return self.set_checkpoint_storage(FileSystemCheckpointStorage(checkpoint_path))
 
-    def get_checkpoint_storage(self) -> CheckpointStorage:
+    def get_checkpoint_storage(self) -> FileSystemCheckpointStorage | JobManagerCheckpointStorage:
         """What the settings come to (beyond PyFlink 2)."""
         directory = self._configuration.get(keys.CHECKPOINT_DIR)
         kind = self._configuration.get(keys.CHECKPOINT_STORAGE)

@@ -20,7 +20,7 @@ _NOT_NEEDED = {
     "graph": {"datastream", "state", *_RUNTIME},
     "datastream": {"state", *_RUNTIME},
     "state": {"graph", *_RUNTIME},
-    "checkpoint": {"cli", "graph", "master", "spark", "task", "testing"},
+    "checkpoint": {"cli", "master", "spark", "task", "testing"},
     "master": {"cli", "spark", "testing"},
 }
 
