@@ -32,7 +32,9 @@ def segment(file: str, epoch: int = 1) -> Segment:
     return Segment(epoch, True, 100, path=f"/job/shared/{file}", checksum=1)
 
 
-def acks(tasks: Iterable[TaskId] = TASKS, files: Iterable[str] = (), epoch: int = 1) -> list[TaskAck]:
+def acks(
+    tasks: Iterable[TaskId] = TASKS, files: Iterable[str] = (), epoch: int = 1
+) -> list[TaskAck]:
     """Acks of tasks; the counting operator's first subtask has the files."""
     segments = tuple(segment(file, epoch) for file in files)
     return [

@@ -279,7 +279,9 @@ class TestSavepoints:
         aborted, answer = it.write_failed(1, _DISK_FULL, 1.0)
         assert aborted == NotifyCheckpointAborted(1)
         assert isinstance(answer, AnswerRequest)
-        assert "savepoint 1 failed: it could not be written to checkpoint storage" in str(answer.error)
+        assert "savepoint 1 failed: it could not be written to checkpoint storage" in str(
+            answer.error
+        )
 
     @pytest.mark.parametrize("stop", StopMode)
     def test_stopping_with_one(self, stop: StopMode) -> None:

@@ -112,9 +112,7 @@ class JobHistory(RuleBasedStateMachine):
             return
         location = f"/job/chk-{checkpoint_id}"
         self.directories.add(location)
-        self.carry_out(
-            self.it.snapshot_written(checkpoint_id, location, write.metadata, self.now)
-        )
+        self.carry_out(self.it.snapshot_written(checkpoint_id, location, write.metadata, self.now))
 
     @rule(is_savepoint=st.booleans())
     def a_request(self, is_savepoint: bool) -> None:

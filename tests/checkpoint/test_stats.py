@@ -156,8 +156,6 @@ def test_only_slow_ones_are_explained() -> None:
         start(it, now)
         write = it.acknowledge(number, acks(), now)
         written(it, write, now + duration)
-    explained = {
-        entry["id"]: entry["explanation"] for entry in it.stats.overview()["history"]
-    }
+    explained = {entry["id"]: entry["explanation"] for entry in it.stats.overview()["history"]}
     assert [number for number, sentence in explained.items() if sentence] == [6]
     assert "to write its metadata" in explained[6]
