@@ -201,6 +201,10 @@ class JobHarness:
         self.master.epoch_ended(rows.acks, rows.failures, self._now)
         return not self.status.is_terminal_state()
 
+    def now_millis(self) -> int:
+        """Processing time: it jumps from epoch to epoch, to the time the next one is due."""
+        return round(self._now * 1000)
+
     def cancel(self) -> None:
         """Ask for the end; the next epoch closes the slots."""
         self.master.cancel()
@@ -318,6 +322,8 @@ class JobHarness:
         if slot is None or slot.closed:
             slot = self._slots[place] = Slot(self._packed.unpack(), *place)
             slot._batcher.limit = self._batch_bytes
+            for subtask in slot._subtasks.values():
+                subtask.clock.now_millis = self.now_millis
         received: Iterable[BufferRow] = self._through_arrow(rows or [])
         if breaks is Fault.LOSE_INPUT:
             received = _breaking(received, self._random.randint(0, len(rows or [])))
