@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
+from firesteel.checkpoint.sizes import readable_size
 from firesteel.checkpoint.subtask_stats import SubtaskStats
 
 __all__ = ["explain"]
@@ -61,23 +62,14 @@ def _explain_snapshot(slowest: SubtaskStats, subtasks: Sequence[SubtaskStats], w
     peers = [_snapshot(s) for s in subtasks if s.vertex == slowest.vertex and s is not slowest]
     if peers and seconds > _SKEW * max(median(peers), 0.001):
         return (
-            f"{what}, which wrote {_size(slowest.checkpointed_size)} of {_size(written)}; the others "
+            f"{what}, which wrote {readable_size(slowest.checkpointed_size)} of {readable_size(written)}; the others "
             f"took {median(peers):.1f} s: skew, its keys have more than their share."
         )
     if slowest.timing.asynchronous > 0:
         rate = slowest.checkpointed_size / slowest.timing.asynchronous
         if rate < _SLOW_STORAGE and slowest.timing.asynchronous >= seconds / 2:
             return (
-                f"{what}, which wrote {_size(slowest.checkpointed_size)}, {_size(int(rate))} in a "
+                f"{what}, which wrote {readable_size(slowest.checkpointed_size)}, {readable_size(int(rate))} in a "
                 "second: the storage is slow."
             )
-    return f"{what}, which wrote {_size(slowest.checkpointed_size)}: the size of the state."
-
-
-def _size(size: int) -> str:
-    amount = float(size)
-    for unit in ("B", "kB", "MB", "GB"):
-        if amount < 1000 or unit == "GB":
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1000
-    raise AssertionError
+    return f"{what}, which wrote {readable_size(slowest.checkpointed_size)}: the size of the state."
