@@ -59,9 +59,6 @@ def _never(reason: str, names: str) -> Gap:
 _WINDOWS = "windows come with event time, in a later version; key_by with reduce or fold runs today"
 _ASYNC = "asynchronous I/O comes in a later version; a flat_map may call the service directly"
 _BROADCAST = "broadcast state comes with checkpoints, in a later version; broadcast() runs today"
-_CHECKPOINTS = (
-    "checkpoints come in a later version; until then a job that fails starts from its beginning"
-)
 _BACKENDS = (
     "state backends come with checkpoints, in a later version; until then state lives in memory"
 )
@@ -100,15 +97,9 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
             "RetryPredicate",
         ),
     ),
-    "datastream.checkpoint_config": (_not_yet(_CHECKPOINTS, "CheckpointConfig"),),
     "datastream.checkpoint_storage": (
-        _not_yet(
-            _CHECKPOINTS,
-            "CheckpointStorage FileSystemCheckpointStorage JobManagerCheckpointStorage",
-        ),
         _never(f"{_JAVA}; it names a Java class", "CustomCheckpointStorage"),
     ),
-    "datastream.checkpointing_mode": (_not_yet(_CHECKPOINTS, "CheckpointingMode"),),
     "datastream.connectors.base": (
         _never(
             "it rewrites the stream in front of a Java sink; transform the stream before sink_to",
@@ -195,9 +186,6 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
     "datastream.data_stream": (
         _not_yet(_BROADCAST, "BroadcastConnectedStream BroadcastStream"),
         _not_yet(_WINDOWS, "WindowedStream"),
-    ),
-    "datastream.externalized_checkpoint_retention": (
-        _not_yet(_CHECKPOINTS, "ExternalizedCheckpointRetention"),
     ),
     "datastream.formats.avro": (
         _not_yet(

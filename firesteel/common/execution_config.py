@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from firesteel.common.configuration import Configuration
-from firesteel.config import options
+from firesteel.config import checkpoint_options, options
 from firesteel.config.option import Option
 from firesteel.errors import NeverSupportedError
 
@@ -99,10 +99,10 @@ class ExecutionConfig:
         return self._configuration.get(options.AUTO_GENERATE_UIDS)
 
     def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
-        return self._set(options.SNAPSHOT_COMPRESSION, use_snapshot_compression)
+        return self._set(checkpoint_options.SNAPSHOT_COMPRESSION, use_snapshot_compression)
 
     def is_use_snapshot_compression(self) -> bool:
-        return self._configuration.get(options.SNAPSHOT_COMPRESSION)
+        return self._configuration.get(checkpoint_options.SNAPSHOT_COMPRESSION)
 
     def set_global_job_parameters(
         self, global_job_parameters_dict: Mapping[str, Any]

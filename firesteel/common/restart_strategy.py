@@ -138,6 +138,40 @@ class RestartStrategies:
                 f"{prefix}delay": _millis(self.delay_between_attempts),
             }
 
+    @dataclass(frozen=True)
+    class ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
+        """Pauses that grow with every failure (beyond PyFlink)."""
+
+        initial_backoff: timedelta
+        max_backoff: timedelta
+        backoff_multiplier: float
+        reset_backoff_threshold: timedelta
+        jitter_factor: float
+        attempts_before_reset_backoff: int | None = None
+
+        def get_description(self) -> str:
+            return (
+                f"Restart with exponential delay: starting at {_millis(self.initial_backoff)}, "
+                f"increasing by {self.backoff_multiplier}, with maximum "
+                f"{_millis(self.max_backoff)}. Delay resets after "
+                f"{_millis(self.reset_backoff_threshold)} with jitter {self.jitter_factor}."
+            )
+
+        def to_settings(self) -> dict[str, str]:
+            prefix = "restart-strategy.exponential-delay."
+            settings = {
+                "restart-strategy.type": "exponential-delay",
+                f"{prefix}initial-backoff": _millis(self.initial_backoff),
+                f"{prefix}max-backoff": _millis(self.max_backoff),
+                f"{prefix}backoff-multiplier": str(self.backoff_multiplier),
+                f"{prefix}reset-backoff-threshold": _millis(self.reset_backoff_threshold),
+                f"{prefix}jitter-factor": str(self.jitter_factor),
+            }
+            if self.attempts_before_reset_backoff is not None:
+                attempts = str(self.attempts_before_reset_backoff)
+                settings[f"{prefix}attempts-before-reset-backoff"] = attempts
+            return settings
+
     @staticmethod
     def no_restart() -> NoRestartStrategyConfiguration:
         return RestartStrategies.NoRestartStrategyConfiguration()
@@ -162,4 +196,23 @@ class RestartStrategies:
         """Fail for good after more than ``failure_rate`` failures within the interval."""
         return RestartStrategies.FailureRateRestartStrategyConfiguration(
             failure_rate, failure_interval, delay_interval
+        )
+
+    @staticmethod
+    def exponential_delay_restart(
+        initial_backoff: timedelta | int = 1000,
+        max_backoff: timedelta | int = 60_000,
+        backoff_multiplier: float = 1.5,
+        reset_backoff_threshold: timedelta | int = 3_600_000,
+        jitter_factor: float = 0.1,
+        attempts_before_reset_backoff: int | None = None,
+    ) -> ExponentialDelayRestartStrategyConfiguration:
+        """Delays are ints of milliseconds or timedeltas (beyond PyFlink)."""
+        return RestartStrategies.ExponentialDelayRestartStrategyConfiguration(
+            _interval(initial_backoff, "initial_backoff"),
+            _interval(max_backoff, "max_backoff"),
+            backoff_multiplier,
+            _interval(reset_backoff_threshold, "reset_backoff_threshold"),
+            jitter_factor,
+            attempts_before_reset_backoff,
         )

@@ -30,9 +30,8 @@ _NAMES = """
     env.pid.dir execution.batch-shuffle-mode execution.batch.adaptive.auto-parallelism.enabled
     execution.batch.speculative.enabled execution.checkpointing.async.enabled
     execution.checkpointing.cleaner.parallel-mode
-    execution.checkpointing.create-subdir execution.checkpointing.data-inline-threshold
-    execution.checkpointing.file-merging.enabled execution.checkpointing.local-backup.dirs
-    execution.checkpointing.unaligned.forced
+    execution.checkpointing.create-subdir execution.checkpointing.file-merging.enabled
+    execution.checkpointing.local-backup.dirs
     execution.checkpointing.unaligned.interruptible-timers.enabled
     execution.checkpointing.unaligned.max-subtasks-per-channel-state-file
     execution.checkpointing.write-buffer-size execution.cluster.detached
@@ -74,17 +73,15 @@ _NAMES = """
     scheduler-mode security.kerberos.login.keytab security.kerberos.login.principal
     security.ssl.internal.enabled security.ssl.rest.enabled slot.idle.timeout
     slot.request.timeout slotmanager.max-total-resource.cpu slotmanager.number-of-slots.max
-    slotmanager.redundant-taskmanager-num state.backend.changelog.enabled
-    state.backend.changelog.max-failures-allowed state.backend.changelog.storage
-    state.backend.incremental state.backend.local-recovery
+    slotmanager.redundant-taskmanager-num state.backend.changelog.max-failures-allowed
+    state.backend.changelog.storage
     state.backend.rocksdb.checkpoint.transfer.thread.num state.backend.rocksdb.localdir
     state.backend.rocksdb.log.level state.backend.rocksdb.memory.fixed-per-slot
     state.backend.rocksdb.memory.high-prio-pool-ratio state.backend.rocksdb.memory.managed
     state.backend.rocksdb.memory.write-buffer-ratio state.backend.rocksdb.options-factory
     state.backend.rocksdb.predefined-options state.backend.rocksdb.timer-service.factory
-    state.checkpoint-storage state.checkpoints.num-retained
     state.latency-track.history-size state.latency-track.sample-interval
-    state.latency-track.state-name-as-variable state.storage.fs.memory-threshold
+    state.latency-track.state-name-as-variable
     task.cancellation.timers.timeout taskmanager.bind-host taskmanager.cpu.cores
     taskmanager.data.port taskmanager.debug.memory.log taskmanager.host
     taskmanager.jvm-exit-on-oom taskmanager.memory.flink.size

@@ -1,5 +1,7 @@
 """All settings that Firesteel declares: Flink's keys, and its own under ``firesteel.``.
 
+Those of checkpoints and restarts stand in modules of their own next to this one.
+
 Options with ``is_used=False`` belong to features that are still to come; they are checked and
 accepted with a note.
 """
@@ -8,10 +10,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from firesteel.config import checkpoint_options, restart_options
 from firesteel.config.option import Option
 from firesteel.config.values import (
     BOOLEAN,
-    DOUBLE,
     DURATION,
     INT,
     LIST,
@@ -21,8 +23,6 @@ from firesteel.config.values import (
     STRING,
     choice,
 )
-
-_INFINITE = 2**31 - 1
 
 # --- Firesteel's own -------------------------------------------------------------------------
 
@@ -77,6 +77,10 @@ STATE_INLINE_THRESHOLD: Option[int] = Option(
     MEMORY_SIZE,
     64 * 1024,
     "Changelog segments up to this size travel inside acks; larger ones go to checkpoint storage.",
+    deprecated_keys=(
+        "execution.checkpointing.data-inline-threshold",
+        "state.storage.fs.memory-threshold",
+    ),
 )
 
 # --- Flink: pipeline and execution -----------------------------------------------------------
@@ -209,199 +213,6 @@ STATE_LATENCY_TRACKING: Option[bool] = Option(
     is_used=False,
 )
 
-# Checkpoints
-
-_CP = "execution.checkpointing."
-CHECKPOINTING_INTERVAL: Option[timedelta | None] = Option(
-    _CP + "interval", DURATION, None, "The time between two checkpoints.", is_used=False
-)
-CHECKPOINTING_MODE: Option[str] = Option(
-    _CP + "mode",
-    choice("EXACTLY_ONCE", "AT_LEAST_ONCE"),
-    "EXACTLY_ONCE",
-    "The guarantee of a checkpoint.",
-    is_used=False,
-)
-CHECKPOINTING_TIMEOUT: Option[timedelta] = Option(
-    _CP + "timeout",
-    DURATION,
-    timedelta(minutes=10),
-    "A checkpoint that takes longer is dropped.",
-    is_used=False,
-)
-CHECKPOINTING_MIN_PAUSE: Option[timedelta] = Option(
-    _CP + "min-pause", DURATION, timedelta(0), "The pause between checkpoints.", is_used=False
-)
-MAX_CONCURRENT_CHECKPOINTS: Option[int] = Option(
-    _CP + "max-concurrent-checkpoints", INT, 1, "Checkpoints under way at once.", is_used=False
-)
-TOLERABLE_FAILED_CHECKPOINTS: Option[int] = Option(
-    _CP + "tolerable-failed-checkpoints",
-    INT,
-    0,
-    "How many checkpoints may fail in a row.",
-    is_used=False,
-)
-RETAINED_CHECKPOINTS: Option[int] = Option(
-    _CP + "num-retained", INT, 1, "How many checkpoints are kept.", is_used=False
-)
-CHECKPOINT_DIR: Option[str | None] = Option(
-    _CP + "dir",
-    STRING,
-    None,
-    "Where checkpoints are written.",
-    deprecated_keys=("state.checkpoints.dir",),
-    is_used=False,
-)
-SAVEPOINT_DIR: Option[str | None] = Option(
-    _CP + "savepoint-dir",
-    STRING,
-    None,
-    "Where savepoints are written.",
-    deprecated_keys=("state.savepoints.dir",),
-    is_used=False,
-)
-CHECKPOINT_STORAGE: Option[str | None] = Option(
-    _CP + "storage", STRING, None, "jobmanager or filesystem.", is_used=False
-)
-INCREMENTAL_CHECKPOINTS: Option[bool] = Option(
-    _CP + "incremental", BOOLEAN, False, "Whether only changes are written.", is_used=False
-)
-EXTERNALIZED_RETENTION: Option[str] = Option(
-    _CP + "externalized-checkpoint-retention",
-    choice("NO_EXTERNALIZED_CHECKPOINTS", "DELETE_ON_CANCELLATION", "RETAIN_ON_CANCELLATION"),
-    "NO_EXTERNALIZED_CHECKPOINTS",
-    "What remains of a canceled job.",
-    is_used=False,
-)
-UNALIGNED_CHECKPOINTS: Option[bool] = Option(
-    _CP + "unaligned.enabled", BOOLEAN, False, "Whether barriers overtake data.", is_used=False
-)
-ALIGNED_TIMEOUT: Option[timedelta] = Option(
-    _CP + "aligned-checkpoint-timeout",
-    DURATION,
-    timedelta(0),
-    "When an aligned checkpoint becomes unaligned.",
-    is_used=False,
-)
-CHECKPOINTS_AFTER_FINISH: Option[bool] = Option(
-    _CP + "checkpoints-after-tasks-finish",
-    BOOLEAN,
-    True,
-    "Whether checkpoints go on when some tasks are done.",
-    is_used=False,
-)
-SNAPSHOT_COMPRESSION: Option[bool] = Option(
-    _CP + "snapshot-compression",
-    BOOLEAN,
-    False,
-    "Whether snapshots are compressed.",
-    deprecated_keys=("execution.snapshot-compression",),
-    is_used=False,
-)
-INTERVAL_DURING_BACKLOG: Option[timedelta | None] = Option(
-    _CP + "interval-during-backlog",
-    DURATION,
-    None,
-    "The interval while a source catches up.",
-    is_used=False,
-)
-LOCAL_BACKUP: Option[bool] = Option(
-    _CP + "local-backup.enabled", BOOLEAN, False, "A copy on local disk.", is_used=False
-)
-
-# Recovery
-
-_SR = "execution.state-recovery."
-RECOVERY_PATH: Option[str | None] = Option(
-    _SR + "path",
-    STRING,
-    None,
-    "The savepoint or checkpoint to start from.",
-    deprecated_keys=("execution.savepoint.path",),
-    is_used=False,
-)
-IGNORE_UNCLAIMED_STATE: Option[bool] = Option(
-    _SR + "ignore-unclaimed-state",
-    BOOLEAN,
-    False,
-    "Whether state without an operator is left behind.",
-    is_used=False,
-)
-CLAIM_MODE: Option[str] = Option(
-    _SR + "claim-mode",
-    choice("CLAIM", "NO_CLAIM", "LEGACY"),
-    "NO_CLAIM",
-    "Who owns the restored checkpoint.",
-    is_used=False,
-)
-RECOVERY_FROM_LOCAL: Option[bool] = Option(
-    _SR + "from-local", BOOLEAN, False, "Whether local copies are used.", is_used=False
-)
-
-_RS = "restart-strategy."
-RESTART_STRATEGY: Option[str | None] = Option(
-    _RS + "type",
-    choice("none", "disable", "off", "fixed-delay", "failure-rate", "exponential-delay"),
-    None,
-    "What happens when a job fails.",
-    deprecated_keys=("restart-strategy",),
-    is_used=False,
-)
-FIXED_DELAY_ATTEMPTS: Option[int] = Option(
-    _RS + "fixed-delay.attempts", INT, 1, "How often to restart.", is_used=False
-)
-FIXED_DELAY_DELAY: Option[timedelta] = Option(
-    _RS + "fixed-delay.delay", DURATION, timedelta(seconds=1), "The pause.", is_used=False
-)
-FAILURE_RATE_MAX: Option[int] = Option(
-    _RS + "failure-rate.max-failures-per-interval", INT, 1, "Failures allowed.", is_used=False
-)
-FAILURE_RATE_INTERVAL: Option[timedelta] = Option(
-    _RS + "failure-rate.failure-rate-interval",
-    DURATION,
-    timedelta(minutes=1),
-    "The time in which failures are counted.",
-    is_used=False,
-)
-FAILURE_RATE_DELAY: Option[timedelta] = Option(
-    _RS + "failure-rate.delay", DURATION, timedelta(seconds=1), "The pause.", is_used=False
-)
-EXPONENTIAL_INITIAL: Option[timedelta] = Option(
-    _RS + "exponential-delay.initial-backoff",
-    DURATION,
-    timedelta(seconds=1),
-    "The first pause.",
-    is_used=False,
-)
-EXPONENTIAL_MAX: Option[timedelta] = Option(
-    _RS + "exponential-delay.max-backoff",
-    DURATION,
-    timedelta(minutes=1),
-    "The longest pause.",
-    is_used=False,
-)
-EXPONENTIAL_MULTIPLIER: Option[float] = Option(
-    _RS + "exponential-delay.backoff-multiplier", DOUBLE, 1.5, "The growth.", is_used=False
-)
-EXPONENTIAL_JITTER: Option[float] = Option(
-    _RS + "exponential-delay.jitter-factor", DOUBLE, 0.1, "The spread.", is_used=False
-)
-EXPONENTIAL_RESET: Option[timedelta] = Option(
-    _RS + "exponential-delay.reset-backoff-threshold",
-    DURATION,
-    timedelta(hours=1),
-    "After this time without failure the pause starts over.",
-    is_used=False,
-)
-EXPONENTIAL_ATTEMPTS: Option[int] = Option(
-    _RS + "exponential-delay.attempts-before-reset-backoff",
-    INT,
-    _INFINITE,
-    "How often to restart before the pause has started over.",
-    is_used=False,
-)
-
 # Python
 
 PYTHON_EXECUTABLE: Option[str] = Option(
@@ -476,5 +287,8 @@ HISTORY_ARCHIVE: Option[str | None] = Option(
 )
 
 ALL_OPTIONS: tuple[Option[object], ...] = tuple(
-    value for value in list(globals().values()) if isinstance(value, Option)
+    value
+    for module in (globals(), vars(checkpoint_options), vars(restart_options))
+    for value in list(module.values())
+    if isinstance(value, Option)
 )

@@ -2,6 +2,13 @@
 
 from typing import TYPE_CHECKING
 
+from firesteel.datastream.checkpoint_config import CheckpointConfig
+from firesteel.datastream.checkpoint_storage import (
+    CheckpointStorage,
+    FileSystemCheckpointStorage,
+    JobManagerCheckpointStorage,
+)
+from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.data_stream import (
     CloseableIterator,
     ConnectedStreams,
@@ -11,6 +18,7 @@ from firesteel.datastream.data_stream import (
     SplitStream,
 )
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
+from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from firesteel.datastream.functions import (
     AggregateFunction,
     CoFlatMapFunction,
@@ -39,6 +47,9 @@ from firesteel.gaps import gap_importer
 
 __all__ = [
     "AggregateFunction",
+    "CheckpointConfig",
+    "CheckpointStorage",
+    "CheckpointingMode",
     "CloseableIterator",
     "CoFlatMapFunction",
     "CoMapFunction",
@@ -46,9 +57,12 @@ __all__ = [
     "ConnectedStreams",
     "DataStream",
     "DataStreamSink",
+    "ExternalizedCheckpointRetention",
+    "FileSystemCheckpointStorage",
     "FilterFunction",
     "FlatMapFunction",
     "FoldFunction",
+    "JobManagerCheckpointStorage",
     "KeySelector",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",

@@ -1,8 +1,133 @@
-"""Where checkpoints go: not in this version; importing it says so."""
+"""Where checkpoints go: the settings. What they come to is in firesteel.checkpoint."""
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Final
+
+from firesteel.config import checkpoint_options, options
 from firesteel.gaps import gap_importer
+
+__all__ = ["CheckpointStorage", "FileSystemCheckpointStorage", "JobManagerCheckpointStorage"]
+
+_DEFAULT_WRITE_BUFFER = 4096
+
+
+class CheckpointStorage(ABC):
+    """Base of the two kinds of storage."""
+
+    @abstractmethod
+    def to_settings(self) -> dict[str, Any]:
+        """The same thing as configuration keys (beyond PyFlink)."""
+
+
+class JobManagerCheckpointStorage(CheckpointStorage):
+    """Checkpoints stay in the driver's memory, for small state and for trying things out.
+
+    With a path, their metadata is written there as well, so that they outlive the driver.
+
+    >>> JobManagerCheckpointStorage().get_max_state_size()
+    5242880
+    """
+
+    DEFAULT_MAX_STATE_SIZE: Final = checkpoint_options.MAX_STATE_SIZE.default
+
+    def __init__(
+        self, checkpoint_path: str | None = None, max_state_size: int | None = None
+    ) -> None:
+        if max_state_size is not None and max_state_size <= 0:
+            raise ValueError(f"max_state_size must be greater than 0, not {max_state_size}.")
+        self._checkpoint_path = checkpoint_path
+        self._max_state_size = (
+            self.DEFAULT_MAX_STATE_SIZE if max_state_size is None else max_state_size
+        )
+
+    def get_checkpoint_path(self) -> str | None:
+        return self._checkpoint_path
+
+    def get_max_state_size(self) -> int:
+        return self._max_state_size
+
+    def get_savepoint_path(self) -> str | None:
+        """None: savepoints go where execution.checkpointing.savepoint-dir says."""
+        return None
+
+    def to_settings(self) -> dict[str, Any]:
+        return {
+            checkpoint_options.CHECKPOINT_STORAGE.key: "jobmanager",
+            checkpoint_options.CHECKPOINT_DIR.key: self._checkpoint_path,
+            checkpoint_options.MAX_STATE_SIZE.key: self._max_state_size,
+        }
+
+    def __str__(self) -> str:
+        return (
+            f"JobManagerCheckpointStorage (checkpoints to {self._checkpoint_path}, "
+            f"maxStateSize: {self._max_state_size})"
+        )
+
+
+class FileSystemCheckpointStorage(CheckpointStorage):
+    """Checkpoints are files in a directory that the driver and all tasks see, or in an object store.
+
+    >>> FileSystemCheckpointStorage("s3://bucket/checkpoints").get_checkpoint_path()
+    's3://bucket/checkpoints'
+    """
+
+    #: The most that may be kept inside the metadata instead of in a file.
+    MAX_FILE_STATE_THRESHOLD: Final = 1024 * 1024
+
+    def __init__(
+        self,
+        checkpoint_path: str | None = None,
+        file_state_size_threshold: int | None = None,
+        write_buffer_size: int = -1,
+    ) -> None:
+        """State up to ``file_state_size_threshold`` bytes is kept inside the metadata.
+
+        ``write_buffer_size`` is accepted for compatibility: files are written in one piece.
+        """
+        if checkpoint_path is None:
+            raise ValueError("checkpoint_path must not be None")
+        threshold = -1 if file_state_size_threshold is None else file_state_size_threshold
+        if not -1 <= threshold <= self.MAX_FILE_STATE_THRESHOLD:
+            raise ValueError(
+                f"file_state_size_threshold is between 0 and {self.MAX_FILE_STATE_THRESHOLD}, or -1 "
+                f"for the configured value, not {threshold}."
+            )
+        if write_buffer_size < -1:
+            raise ValueError(f"write_buffer_size is at least -1, not {write_buffer_size}.")
+        self._checkpoint_path = checkpoint_path
+        self._threshold = threshold
+        self._write_buffer_size = write_buffer_size
+
+    def get_checkpoint_path(self) -> str:
+        return self._checkpoint_path
+
+    def get_savepoint_path(self) -> str | None:
+        """None: savepoints go where execution.checkpointing.savepoint-dir says."""
+        return None
+
+    def get_min_file_size_threshold(self) -> int:
+        return options.STATE_INLINE_THRESHOLD.default if self._threshold < 0 else self._threshold
+
+    def get_write_buffer_size(self) -> int:
+        return _DEFAULT_WRITE_BUFFER if self._write_buffer_size < 0 else self._write_buffer_size
+
+    def to_settings(self) -> dict[str, Any]:
+        settings: dict[str, Any] = {
+            checkpoint_options.CHECKPOINT_STORAGE.key: "filesystem",
+            checkpoint_options.CHECKPOINT_DIR.key: self._checkpoint_path,
+        }
+        if self._threshold >= 0:
+            settings[options.STATE_INLINE_THRESHOLD.key] = self._threshold
+        return settings
+
+    def __str__(self) -> str:
+        return (
+            f"FileSystemCheckpointStorage (checkpoints to {self._checkpoint_path}, "
+            f"fileStateThreshold: {self.get_min_file_size_threshold()})"
+        )
+
 
 if not TYPE_CHECKING:  # type checkers see only what exists
     __getattr__ = gap_importer(__name__)

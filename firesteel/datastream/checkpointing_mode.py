@@ -1,8 +1,17 @@
-"""Exactly once or at least once: not in this version; importing it says so."""
+"""Exactly once or at least once."""
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
 
-from firesteel.gaps import gap_importer
+from enum import Enum
 
-if not TYPE_CHECKING:  # type checkers see only what exists
-    __getattr__ = gap_importer(__name__)
+__all__ = ["CheckpointingMode"]
+
+
+class CheckpointingMode(Enum):
+    """What a record counts for in the state after a recovery.
+
+    EXACTLY_ONCE: once. AT_LEAST_ONCE: once or more often, where a subtask has several inputs.
+    """
+
+    EXACTLY_ONCE = 0
+    AT_LEAST_ONCE = 1

@@ -1,8 +1,19 @@
-"""Keeping checkpoints: not in this version; importing it says so."""
+"""What is left of a job's checkpoints when it has ended."""
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
 
-from firesteel.gaps import gap_importer
+from enum import Enum
 
-if not TYPE_CHECKING:  # type checkers see only what exists
-    __getattr__ = gap_importer(__name__)
+__all__ = ["ExternalizedCheckpointRetention"]
+
+
+class ExternalizedCheckpointRetention(Enum):
+    """Checkpoints of a finished job are always deleted.
+
+    DELETE_ON_CANCELLATION keeps those of a failed job, RETAIN_ON_CANCELLATION also those of a
+    canceled one, NO_EXTERNALIZED_CHECKPOINTS none at all.
+    """
+
+    DELETE_ON_CANCELLATION = 0
+    RETAIN_ON_CANCELLATION = 1
+    NO_EXTERNALIZED_CHECKPOINTS = 2

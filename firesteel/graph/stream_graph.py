@@ -26,6 +26,8 @@ class StreamNode:
     buffer_timeout: int
     output_type: Any = None
     uid: str | None = None
+    # By the program or its configuration; else it was derived, and gives way to a checkpoint's.
+    max_parallelism_is_set: bool = False
     # Types of the side outputs that are read, by tag id.
     side_output_types: dict[str, Any] = field(default_factory=dict)
 

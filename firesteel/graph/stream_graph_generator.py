@@ -110,6 +110,9 @@ def _node(
             transformation.max_parallelism,
             settings.max_parallelism,
         ),
+        max_parallelism_is_set=(
+            transformation.max_parallelism is not None or settings.max_parallelism is not None
+        ),
         slot_sharing_group=_slot_sharing_group(transformation.slot_sharing_group, input_groups),
         chaining=transformation.chaining,
         buffer_timeout=_buffer_timeout(transformation.buffer_timeout, settings),

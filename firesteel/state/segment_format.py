@@ -15,7 +15,7 @@ from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.errors import TypeMismatchError
 from firesteel.state.changelog import CorruptSegmentError
 from firesteel.state.changes import ChangeKind, Changes
-from firesteel.state.columns import decode_column, encode_column
+from firesteel.state.columns import PICKLE, decode_column, encode_column
 from firesteel.state.tables import TableDescription
 from firesteel.state.type_descriptions import describe_table, describe_type, table_of, type_of
 
@@ -156,3 +156,20 @@ def _decode_block(header: dict[str, Any], body: memoryview) -> tuple[Changes, Ta
         columns.get("entries"),
     )
     return changes, table
+
+
+def pickled_columns(payload: bytes) -> Iterator[tuple[str, str, memoryview]]:
+    """Table, column and bytes of every column that is a pickle; none of them is opened."""
+    view = memoryview(payload)
+    position = len(_MAGIC)
+    while position < len(view):
+        header_length, body_length = _LENGTH.unpack_from(view, position)
+        position += _LENGTH.size
+        header = json.loads(bytes(view[position : position + header_length]))
+        position += header_length
+        start = position
+        for name, encoding, length in header["columns"]:
+            if encoding == PICKLE:
+                yield header["table"], name, view[start : start + length]
+            start += length
+        position += body_length

@@ -1,5 +1,11 @@
 """Test harness for functions, operators, time and failures, without Spark."""
 
+from firesteel.testing.faulty_file_system import (
+    FaultyFileSystem,
+    StorageFault,
+    StorageFaultKind,
+    with_faults,
+)
 from firesteel.testing.job_harness import Fault, JobHarness
 from firesteel.testing.list_sink import ListSink
 from firesteel.testing.manual_clock import ManualClock
@@ -17,6 +23,7 @@ from firesteel.testing.scripted_source import (
 __all__ = [
     "Crash",
     "Fault",
+    "FaultyFileSystem",
     "JobHarness",
     "KillProcess",
     "ListSink",
@@ -26,6 +33,9 @@ __all__ = [
     "Pause",
     "ScriptedCrashError",
     "ScriptedSource",
+    "StorageFault",
+    "StorageFaultKind",
     "Timed",
     "WrongSubtaskError",
+    "with_faults",
 ]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.architecture.imports import PACKAGE, Import, When, all_imports, module_files, module_name
 
-_RUNTIME = {"master", "spark", "task", "testing"}
+_RUNTIME = {"checkpoint", "cli", "master", "spark", "task", "testing"}
 
 # Which rooms a room must not need in order to be loaded. Imports inside functions are allowed here.
 _NOT_NEEDED = {
@@ -20,13 +20,15 @@ _NOT_NEEDED = {
     "graph": {"datastream", "state", *_RUNTIME},
     "datastream": {"state", *_RUNTIME},
     "state": {"graph", *_RUNTIME},
-    "master": {"spark", "testing"},
+    "checkpoint": {"cli", "master", "spark", "task", "testing"},
+    "master": {"cli", "spark", "testing"},
 }
 
 # Which rooms a room must not know at all.
 _UNKNOWN = {
-    "task": {"master", "spark", "testing"},
-    "state": {"master", "spark", "task"},
+    "checkpoint": {"cli", "master", "spark", "task", "testing"},
+    "task": {"cli", "master", "spark", "testing"},
+    "state": {"checkpoint", "cli", "master", "spark", "task"},
     "metrics": {"master", "spark", "task"},
     "spark": {"testing"},
 }

@@ -122,16 +122,11 @@ RULES: tuple[Rule, ...] = (
     _not_yet("datastream.data_stream.*.window"),
     _not_yet("datastream.data_stream.*.window_all"),
     _not_yet("datastream.data_stream.*.count_window"),
-    # Checkpoints and restarts.
-    _not_yet(f"{_ENVIRONMENT}.enable_checkpointing"),
-    _not_yet(f"{_ENVIRONMENT}.get_checkpoint_config"),
-    _not_yet(f"{_ENVIRONMENT}.get_checkpointing_*mode"),
-    _not_yet(f"{_ENVIRONMENT}.enable_changelog_state_backend"),
-    _not_yet(f"{_ENVIRONMENT}.set_default_savepoint_directory"),
+    # Savepoints of a running job.
+    _not_yet("common.job_client.JobClient.*savepoint"),
+    # Files for the tasks.
     _not_yet(f"{_ENVIRONMENT}.add_python_archive"),
     _not_yet(f"{_ENVIRONMENT}.register_cached_file"),
-    _not_yet("common.job_client.JobClient.*savepoint"),
-    _idle("common.restart_strategy.*", "restarts come with checkpoints, in a later version"),
     _idle("common.execution_config.*snapshot_compression", "snapshots come in a later version"),
     # Settings that no part of the runtime reads.
     _idle("common.execution_config.*latency_tracking_interval", "latency is not tracked in this version"),

@@ -11,10 +11,13 @@ from firesteel.common.configuration import Configuration
 from firesteel.common.execution_config import ExecutionConfig
 from firesteel.common.job_client import JobClient
 from firesteel.common.job_execution_result import JobExecutionResult
+from firesteel.common.restart_strategy import RestartStrategyConfiguration
 from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.common.watermark_strategy import NoWatermarks, WatermarkStrategy
-from firesteel.config import check_keys, options
+from firesteel.config import check_keys, checkpoint_options, options
 from firesteel.config.loader import load_configuration
+from firesteel.datastream.checkpoint_config import CheckpointConfig
+from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.connectors.base import Source
 from firesteel.datastream.connectors.collection import CollectionSource
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
@@ -57,7 +60,6 @@ from firesteel.graph.transformations import Origin, Transformation
 
 __all__ = ["StreamExecutionEnvironment"]
 
-_CHECKPOINTS = "checkpoints come in a later version"
 _INTERRUPTED = 130
 _JVM = "there is no JVM that could load it"
 
@@ -158,6 +160,64 @@ class StreamExecutionEnvironment:
     ) -> StreamExecutionEnvironment:
         """Accepted for a group without resources; Spark gives all slots the same ones."""
         require_function("register_slot_sharing_group", slot_sharing_group, SlotSharingGroup)
+        return self
+
+    # -- checkpoints and restarts --------------------------------------------------------------
+
+    def enable_checkpointing(
+        self, interval: int, mode: CheckpointingMode | None = None
+    ) -> StreamExecutionEnvironment:
+        """Take a checkpoint every ``interval`` milliseconds."""
+        config = self.get_checkpoint_config().set_checkpoint_interval(interval)
+        if mode is not None:
+            config.set_checkpointing_mode(mode)
+        return self
+
+    def get_checkpoint_config(self) -> CheckpointConfig:
+        return CheckpointConfig(self._configuration)
+
+    def get_checkpoint_interval(self) -> int:
+        """Milliseconds; -1 where there are no checkpoints."""
+        return self.get_checkpoint_config().get_checkpoint_interval()
+
+    def get_checkpointing_mode(self) -> CheckpointingMode:
+        return self.get_checkpoint_config().get_checkpointing_mode()
+
+    def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
+        return self.get_checkpointing_mode()
+
+    def is_unaligned_checkpoints_enabled(self) -> bool:
+        return self.get_checkpoint_config().is_unaligned_checkpoints_enabled()
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        return self.get_checkpoint_config().is_force_unaligned_checkpoints()
+
+    def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
+        """Accepted: every state backend of Firesteel writes a changelog."""
+        self._configuration.set(checkpoint_options.CHANGELOG_STATE_BACKEND, enabled)
+        return self
+
+    def is_changelog_state_backend_enabled(self) -> bool | None:
+        """None where nothing was said."""
+        return self._configuration.get_optional(checkpoint_options.CHANGELOG_STATE_BACKEND)
+
+    def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
+        """Where savepoints go if the one who asks for one does not say."""
+        self._configuration.set(checkpoint_options.SAVEPOINT_DIR, directory)
+        return self
+
+    def get_default_savepoint_directory(self) -> str | None:
+        return self._configuration.get(checkpoint_options.SAVEPOINT_DIR)
+
+    def set_restart_strategy(
+        self, restart_strategy_configuration: RestartStrategyConfiguration
+    ) -> StreamExecutionEnvironment:
+        """Say what happens when the job fails. In PyFlink 1; PyFlink 2 has the keys only."""
+        require_function(
+            "set_restart_strategy", restart_strategy_configuration, RestartStrategyConfiguration
+        )
+        settings = restart_strategy_configuration.to_settings()
+        self._configuration.add_all(Configuration.from_dict(settings))
         return self
 
     # -- files that travel with the job --------------------------------------------------------
@@ -341,49 +401,6 @@ class StreamExecutionEnvironment:
         return CloseableIterator(iter(buffer), close)
 
     # -- not yet, and never --------------------------------------------------------------------
-
-    def enable_checkpointing(self, interval: int, mode: Any = None) -> NoReturn:
-        raise NotYetSupportedError("StreamExecutionEnvironment.enable_checkpointing", _CHECKPOINTS)
-
-    def get_checkpoint_config(self) -> NoReturn:
-        raise NotYetSupportedError("StreamExecutionEnvironment.get_checkpoint_config", _CHECKPOINTS)
-
-    def get_checkpoint_interval(self) -> int:
-        """-1: there are no checkpoints yet."""
-        return -1
-
-    def get_checkpointing_mode(self) -> NoReturn:
-        raise NotYetSupportedError(
-            "StreamExecutionEnvironment.get_checkpointing_mode", _CHECKPOINTS
-        )
-
-    def get_checkpointing_consistency_mode(self) -> NoReturn:
-        raise NotYetSupportedError(
-            "StreamExecutionEnvironment.get_checkpointing_consistency_mode", _CHECKPOINTS
-        )
-
-    def is_unaligned_checkpoints_enabled(self) -> bool:
-        return False
-
-    def is_force_unaligned_checkpoints(self) -> bool:
-        return False
-
-    def enable_changelog_state_backend(self, enabled: bool) -> NoReturn:
-        raise NotYetSupportedError(
-            "StreamExecutionEnvironment.enable_changelog_state_backend", _CHECKPOINTS
-        )
-
-    def is_changelog_state_backend_enabled(self) -> bool | None:
-        return None
-
-    def set_default_savepoint_directory(self, directory: str) -> NoReturn:
-        raise NotYetSupportedError(
-            "StreamExecutionEnvironment.set_default_savepoint_directory",
-            "savepoints come in a later version",
-        )
-
-    def get_default_savepoint_directory(self) -> str | None:
-        return None
 
     def add_source(
         self,

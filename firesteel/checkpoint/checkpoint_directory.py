@@ -1,0 +1,186 @@
+"""Checkpoint storage of one job at work: writes, deletes and cleans up what the coordinator says.
+
+A checkpoint is ``<root>/<job id>/chk-7/_metadata``; state that checkpoints have in common lies in
+``<root>/<job id>/shared``. The methods may take long, so they belong in a thread of their own.
+"""
+
+from __future__ import annotations
+
+import logging
+import posixpath
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Protocol
+
+from firesteel.checkpoint.decisions import CleanUp, DeleteCheckpoint
+from firesteel.checkpoint.errors import StateSizeError, StorageError
+from firesteel.checkpoint.file_systems import FileSystemOptions
+from firesteel.checkpoint.metadata import CheckpointMetadata
+from firesteel.checkpoint.metadata_file import METADATA_FILE, write_metadata
+from firesteel.checkpoint.metadata_json import SHARED_DIRECTORY
+from firesteel.checkpoint.settings import file_system_options
+from firesteel.checkpoint.storage import Storage, is_temporary, open_storage
+from firesteel.common.configuration import Configuration
+from firesteel.datastream.checkpoint_config import CheckpointConfig
+from firesteel.datastream.checkpoint_storage import JobManagerCheckpointStorage
+
+__all__ = [
+    "CheckpointDirectory",
+    "JobCheckpointStorage",
+    "MemoryCheckpoints",
+    "checkpoint_name",
+    "job_checkpoint_storage",
+]
+
+_log = logging.getLogger("firesteel")
+
+
+class JobCheckpointStorage(Protocol):
+    """Where the checkpoints of one job go."""
+
+    @property
+    def shared(self) -> Storage | None:
+        """Where slots write segments; None: these stay inside their handles."""
+
+    def write(self, metadata: CheckpointMetadata, new_files: tuple[str, ...]) -> str | None:
+        """Store a checkpoint; returns its location. After an error nothing is left of it."""
+
+    def delete(self, deletion: DeleteCheckpoint) -> None:
+        """What cannot be deleted is logged: no job fails for it."""
+
+    def clean_up(self, order: CleanUp) -> list[str]:
+        """Returns the names of what was deleted."""
+
+
+def checkpoint_name(checkpoint_id: int) -> str:
+    return f"chk-{checkpoint_id}"
+
+
+class CheckpointDirectory:
+    """In a file system or object store."""
+
+    def __init__(
+        self, root: Storage, job_id: str, options: FileSystemOptions | None = None
+    ) -> None:
+        self.job = root.at(job_id)
+        self._options = options
+
+    @property
+    def shared(self) -> Storage | None:
+        return self.job.at(SHARED_DIRECTORY)
+
+    def write(self, metadata: CheckpointMetadata, new_files: tuple[str, ...]) -> str | None:
+        directory = self.job.at(checkpoint_name(metadata.checkpoint_id))
+        for file in new_files:
+            self._sync(file)
+        try:
+            return write_metadata(metadata, directory)
+        except BaseException:
+            self.delete(DeleteCheckpoint(directory.location))
+            raise
+
+    def _sync(self, location: str) -> None:
+        name = self.job.name_of(location)
+        if name is not None:
+            self.job.sync(name)
+
+    def delete(self, deletion: DeleteCheckpoint) -> None:
+        if deletion.directory is not None:
+            self._delete_directory(deletion.directory)
+        names: defaultdict[str, list[str]] = defaultdict(list)
+        for location in deletion.files:
+            directory, name = posixpath.split(location)
+            names[directory].append(name)
+        for directory, files in names.items():
+            storage = open_storage_like(self.job, directory, self._options)
+            for name in files:
+                _quietly(storage.delete, name)
+
+    def _delete_directory(self, location: str) -> None:
+        storage = open_storage_like(self.job, location, self._options)
+        # First of all it stops being a checkpoint; and what is not ours stays where it is.
+        _quietly(storage.delete, METADATA_FILE)
+        try:
+            rest = [file.path for file in storage.list_files() if not is_temporary(file.path)]
+        except StorageError as error:
+            _log.warning("%s", error)
+            return
+        if not rest:
+            _quietly(storage.delete_directory, "")
+
+    def clean_up(self, order: CleanUp) -> list[str]:
+        kept: set[str] = set()
+        for checkpoint in order.retained:
+            locations = set(checkpoint.files)
+            if checkpoint.location is not None:
+                locations.add(posixpath.join(checkpoint.location, METADATA_FILE))
+            kept.update(filter(None, map(self.job.name_of, locations)))
+        try:
+            found = [file.path for file in self.job.list_files()]
+        except StorageError as error:
+            _log.warning("%s", error)
+            return []
+        superfluous = [name for name in found if name not in kept]
+        if len(superfluous) == len(found):
+            _quietly(self.job.delete_directory, "")
+        else:
+            for name in superfluous:
+                _quietly(self.job.delete, name)
+        return superfluous
+
+
+class MemoryCheckpoints:
+    """In the driver's memory; with a directory, the metadata with all the state goes there as well."""
+
+    def __init__(self, max_state_size: int, directory: CheckpointDirectory | None = None) -> None:
+        self._max_state_size = max_state_size
+        self._directory = directory
+
+    @property
+    def shared(self) -> Storage | None:
+        return None
+
+    def write(self, metadata: CheckpointMetadata, new_files: tuple[str, ...]) -> str | None:
+        for operator in metadata.operators:
+            for index, subtask in enumerate(operator.subtasks):
+                if subtask.size > self._max_state_size:
+                    raise StateSizeError(operator.name, index, subtask.size, self._max_state_size)
+        return None if self._directory is None else self._directory.write(metadata, ())
+
+    def delete(self, deletion: DeleteCheckpoint) -> None:
+        if self._directory is not None:
+            self._directory.delete(deletion)
+
+    def clean_up(self, order: CleanUp) -> list[str]:
+        return [] if self._directory is None else self._directory.clean_up(order)
+
+
+def job_checkpoint_storage(configuration: Configuration, job_id: str) -> JobCheckpointStorage:
+    """What the configuration asks for."""
+    storage = CheckpointConfig(configuration).get_checkpoint_storage()
+    options = file_system_options(configuration)
+    path = storage.get_checkpoint_path()
+    directory = None
+    if path is not None:
+        directory = CheckpointDirectory(open_storage(path, options), job_id, options)
+    if isinstance(storage, JobManagerCheckpointStorage):
+        return MemoryCheckpoints(storage.get_max_state_size(), directory)
+    assert directory is not None
+    return directory
+
+
+def open_storage_like(
+    known: Storage, location: str, options: FileSystemOptions | None = None
+) -> Storage:
+    """The storage at ``location``: on the same file system if it lies below ``known``."""
+    if location == known.location:
+        return known
+    name = known.name_of(location)
+    return open_storage(location, options) if name is None else known.at(name)
+
+
+def _quietly(delete: Callable[[str], None], name: str) -> None:
+    try:
+        delete(name)
+    except StorageError as error:
+        _log.warning("%s", error)

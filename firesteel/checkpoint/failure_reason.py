@@ -1,0 +1,65 @@
+"""Why a checkpoint was not completed."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from firesteel.errors import FiresteelError
+
+__all__ = ["CheckpointFailedError", "CheckpointFailureReason", "TooManyFailedCheckpointsError"]
+
+
+class CheckpointFailureReason(Enum):
+    """The value is the sentence that users read."""
+
+    CHECKPOINT_EXPIRED = "it was not complete in time"
+    CHECKPOINT_DECLINED = "a task could not take its snapshot"
+    CHECKPOINT_ASYNC_EXCEPTION = "a task could not write its snapshot"
+    IO_EXCEPTION = "it could not be written to checkpoint storage"
+    CHECKPOINT_SUBSUMED = "a newer one was completed before it"
+    NOT_ALL_REQUIRED_TASKS_RUNNING = "some tasks have finished, and execution.checkpointing.checkpoints-after-tasks-finish is off"
+    JOB_FAILURE = "the job has failed"
+    CHECKPOINT_COORDINATOR_SHUTDOWN = "the job has ended"
+
+    @property
+    def counts(self) -> bool:
+        """Whether it says something about the health of the job, so that it is not tolerated forever."""
+        return self in _COUNTED
+
+
+_COUNTED = frozenset(
+    {
+        CheckpointFailureReason.CHECKPOINT_EXPIRED,
+        CheckpointFailureReason.CHECKPOINT_DECLINED,
+        CheckpointFailureReason.CHECKPOINT_ASYNC_EXCEPTION,
+        CheckpointFailureReason.IO_EXCEPTION,
+    }
+)
+
+
+class CheckpointFailedError(FiresteelError, RuntimeError):
+    """A checkpoint or savepoint was not completed. Whoever asked for it gets this."""
+
+    def __init__(
+        self, what: str, reason: CheckpointFailureReason, details: str | None = None
+    ) -> None:
+        super().__init__(f"{what} failed: {reason.value}" + (f" ({details})" if details else ""))
+        self.what = what
+        self.reason = reason
+        self.details = details
+
+
+class TooManyFailedCheckpointsError(FiresteelError, RuntimeError):
+    """The job fails because its checkpoints do."""
+
+    def __init__(self, failures: int, tolerable: int, last: CheckpointFailedError) -> None:
+        in_a_row = (
+            "1 checkpoint has failed" if failures == 1 else f"{failures} checkpoints in a row"
+        )
+        verb = "" if failures == 1 else " have failed"
+        super().__init__(
+            f"{in_a_row}{verb}, and execution.checkpointing.tolerable-failed-checkpoints is "
+            f"{tolerable}. The last one: {last}"
+        )
+        self.failures = failures
+        self.tolerable = tolerable

@@ -1,0 +1,287 @@
+"""CheckpointMetadata as JSON and back. Paths become relative, so that the directory can be moved."""
+
+from __future__ import annotations
+
+import base64
+import posixpath
+from collections.abc import Callable
+from typing import Any
+
+from firesteel.checkpoint.metadata import (
+    CheckpointMetadata,
+    KeyedStateFile,
+    ListState,
+    OperatorState,
+    Redistribution,
+    SnapshotType,
+    StateDescription,
+    SubtaskState,
+)
+from firesteel.checkpoint.payload import Payload
+from firesteel.checkpoint.storage import Storage
+from firesteel.errors import FiresteelError
+from firesteel.state.changelog import Segment, SegmentFile
+from firesteel.state.key_groups import KeyGroupRange
+
+__all__ = ["SHARED_DIRECTORY", "ForeignFileError", "metadata_from_json", "metadata_to_json"]
+
+SHARED_DIRECTORY = "shared"
+_SHARED_PREFIX = f"../{SHARED_DIRECTORY}/"
+
+Json = dict[str, Any]
+
+
+class ForeignFileError(FiresteelError, ValueError):
+    """A checkpoint refers to a file that would not move along with it."""
+
+    def __init__(self, path: str, directory: str) -> None:
+        super().__init__(
+            f"{path} lies neither in {directory} nor in the directory '{SHARED_DIRECTORY}' next to "
+            "it, so a checkpoint there must not refer to it. State that was restored from elsewhere "
+            "has to be written anew before the first checkpoint"
+        )
+        self.path = path
+        self.directory = directory
+
+
+def relative_name(path: str, directory: Storage) -> str:
+    """How ``_metadata`` in ``directory`` names a file: ``name``, or ``../shared/name``."""
+    name = directory.name_of(path)
+    if name is not None:
+        return name
+    shared = directory.parent.at(SHARED_DIRECTORY).name_of(path)
+    if shared is None:
+        raise ForeignFileError(path, directory.location)
+    return _SHARED_PREFIX + shared
+
+
+def full_location(name: str, directory: Storage) -> str:
+    """The inverse. A name that leads elsewhere is a ValueError: nobody of ours wrote it."""
+    if name.startswith(_SHARED_PREFIX):
+        shared = directory.parent.at(SHARED_DIRECTORY)
+        return shared.at(name.removeprefix(_SHARED_PREFIX)).location
+    return directory.at(name).location
+
+
+def metadata_to_json(metadata: CheckpointMetadata, directory: Storage) -> Json:
+    def relative(path: str) -> str:
+        return relative_name(path, directory)
+
+    return {
+        "checkpoint_id": metadata.checkpoint_id,
+        "type": metadata.type.value,
+        "job_id": metadata.job_id,
+        "job_name": metadata.job_name,
+        "epoch": metadata.epoch,
+        "trigger_time": metadata.trigger_time,
+        "completion_time": metadata.completion_time,
+        "operators": [_operator(operator, relative) for operator in metadata.operators],
+    }
+
+
+def _operator(operator: OperatorState, relative: Callable[[str], str]) -> Json:
+    return {
+        "operator_id": operator.operator_id,
+        "uid": operator.uid,
+        "name": operator.name,
+        "parallelism": operator.parallelism,
+        "max_parallelism": operator.max_parallelism,
+        "states": [
+            {"name": state.name, "kind": state.kind, "types": state.types}
+            for state in operator.states
+        ],
+        "coordinator": _payload(operator.coordinator),
+        "subtasks": [_subtask(subtask, relative) for subtask in operator.subtasks],
+    }
+
+
+def _subtask(state: SubtaskState, relative: Callable[[str], str]) -> Json:
+    return {
+        "finished": state.finished,
+        "segments": [_segment(segment, relative) for segment in state.segments],
+        "files": [_file(file, relative) for file in state.files],
+        "lists": [
+            {
+                "name": listed.name,
+                "redistribution": listed.redistribution.value,
+                "elements": [_payload(element) for element in listed.elements],
+            }
+            for listed in state.lists
+        ],
+        "committables": [_payload(committable) for committable in state.committables],
+        "opaque": _payload(state.opaque),
+    }
+
+
+def _segment(segment: Segment, relative: Callable[[str], str]) -> Json:
+    return {
+        "version": segment.version,
+        "epoch": segment.epoch,
+        "full": segment.full,
+        "size": segment.size,
+        "crc32": segment.checksum,
+        **_content(segment.inline, segment.path, relative),
+        "files": [
+            {
+                "name": file.name,
+                "size": file.size,
+                "crc32": file.checksum,
+                **_content(file.inline, file.path, relative),
+            }
+            for file in segment.files
+        ],
+    }
+
+
+def _content(inline: bytes | None, path: str | None, relative: Callable[[str], str]) -> Json:
+    if path is not None:
+        return {"file": relative(path)}
+    return {} if inline is None else {"inline": _encode(inline)}
+
+
+def _file(file: KeyedStateFile, relative: Callable[[str], str]) -> Json:
+    return {
+        "file": relative(file.path),
+        "size": file.size,
+        "crc32": file.checksum,
+        "key_groups": [file.key_groups.start, file.key_groups.end],
+        "entries": file.entries,
+        "keys": file.keys,
+        "pickled": sorted(file.pickled),
+    }
+
+
+def _payload(payload: Payload | None) -> Json | None:
+    if payload is None:
+        return None
+    if payload.pickled is not None:
+        # Opening it would run code of the job's classes; whoever only reads leaves it closed.
+        return {"pickle": _encode(payload.pickled)}
+    return {"json": payload.json}
+
+
+def _encode(payload: bytes) -> str:
+    return base64.b64encode(payload).decode("ascii")
+
+
+def _decode(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)
+
+
+def metadata_from_json(content: Json, directory: Storage) -> CheckpointMetadata:
+    """Raises KeyError, TypeError or ValueError where the content is not what it should be."""
+
+    def locate(name: str) -> str:
+        return full_location(name, directory)
+
+    return CheckpointMetadata(
+        checkpoint_id=int(content["checkpoint_id"]),
+        type=SnapshotType(content["type"]),
+        job_id=str(content["job_id"]),
+        job_name=str(content["job_name"]),
+        epoch=int(content["epoch"]),
+        trigger_time=int(content["trigger_time"]),
+        completion_time=int(content["completion_time"]),
+        operators=tuple(_to_operator(operator, locate) for operator in content["operators"]),
+    )
+
+
+def _to_operator(content: Json, locate: Callable[[str], str]) -> OperatorState:
+    operator = OperatorState(
+        operator_id=content["operator_id"],
+        uid=content["uid"],
+        name=content["name"],
+        parallelism=content["parallelism"],
+        max_parallelism=content["max_parallelism"],
+        states=tuple(
+            StateDescription(state["name"], state["kind"], dict(state["types"]))
+            for state in content["states"]
+        ),
+        coordinator=_to_payload(content["coordinator"]),
+        subtasks=tuple(_to_subtask(subtask, locate) for subtask in content["subtasks"]),
+    )
+    if len(operator.subtasks) != operator.parallelism:
+        raise ValueError(
+            f"{operator.title} has parallelism {operator.parallelism}, but "
+            f"{len(operator.subtasks)} subtasks"
+        )
+    return operator
+
+
+def _to_subtask(content: Json, locate: Callable[[str], str]) -> SubtaskState:
+    return SubtaskState(
+        finished=content["finished"],
+        segments=tuple(_to_segment(segment, locate) for segment in content["segments"]),
+        files=tuple(_to_file(file, locate) for file in content["files"]),
+        lists=tuple(
+            ListState(
+                listed["name"],
+                Redistribution(listed["redistribution"]),
+                tuple(_to_present_payload(element) for element in listed["elements"]),
+            )
+            for listed in content["lists"]
+        ),
+        committables=tuple(_to_present_payload(one) for one in content["committables"]),
+        opaque=_to_payload(content["opaque"]),
+    )
+
+
+def _to_segment(content: Json, locate: Callable[[str], str]) -> Segment:
+    return Segment(
+        epoch=content["epoch"],
+        full=content["full"],
+        size=content["size"],
+        checksum=content["crc32"],
+        version=content["version"],
+        inline=_to_inline(content),
+        path=_to_path(content, locate),
+        files=tuple(
+            SegmentFile(
+                name=file["name"],
+                size=file["size"],
+                checksum=file["crc32"],
+                inline=_to_inline(file),
+                path=_to_path(file, locate),
+            )
+            for file in content["files"]
+        ),
+    )
+
+
+def _to_inline(content: Json) -> bytes | None:
+    return _decode(content["inline"]) if "inline" in content else None
+
+
+def _to_path(content: Json, locate: Callable[[str], str]) -> str | None:
+    return locate(content["file"]) if "file" in content else None
+
+
+def _to_file(content: Json, locate: Callable[[str], str]) -> KeyedStateFile:
+    start, end = content["key_groups"]
+    return KeyedStateFile(
+        path=locate(content["file"]),
+        size=content["size"],
+        checksum=content["crc32"],
+        key_groups=KeyGroupRange(start, end),
+        entries=dict(content["entries"]),
+        keys=dict(content["keys"]),
+        pickled=frozenset(content["pickled"]),
+    )
+
+
+def _to_payload(content: Json | None) -> Payload | None:
+    return None if content is None else _to_present_payload(content)
+
+
+def _to_present_payload(content: Json) -> Payload:
+    if "pickle" in content:
+        return Payload(pickled=_decode(content["pickle"]))
+    return Payload(json=content["json"])
+
+
+def split_metadata_path(location: str, file_name: str) -> str:
+    """The directory of a checkpoint, whether the user named it or the file in it."""
+    stripped = location.rstrip("/")
+    if posixpath.basename(stripped) == file_name:
+        return posixpath.dirname(stripped)
+    return stripped

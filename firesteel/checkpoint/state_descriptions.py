@@ -1,0 +1,74 @@
+"""State tables as a checkpoint describes them, and the way back. Types are data here, not code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from firesteel.checkpoint.metadata import ListState, StateDescription
+from firesteel.common.typeinfo import TypeInformation
+from firesteel.state.declarations import in_words as table_in_words
+from firesteel.state.tables import TableDescription
+from firesteel.state.type_descriptions import (
+    UnknownTypeError,
+    describe_table,
+    describe_type,
+    table_of,
+)
+
+__all__ = ["describe_lists", "describe_tables", "in_words", "table_descriptions"]
+
+_TABLE_KINDS = frozenset({"value", "list", "map"})
+_NO_TABLE = "operator "
+
+
+def describe_tables(
+    tables: Mapping[str, TableDescription], key_type: TypeInformation | None = None
+) -> tuple[StateDescription, ...]:
+    """Keyed state, as a backend's ``descriptions()`` has it."""
+    key = None if key_type is None else describe_type(key_type)
+    return tuple(
+        StateDescription(name, table.kind.value, {**_without_kind(table), "key_type": key})
+        for name, table in sorted(tables.items())
+    )
+
+
+def describe_lists(lists: Iterable[ListState]) -> tuple[StateDescription, ...]:
+    """Operator state."""
+    return tuple(
+        StateDescription(state.name, f"{_NO_TABLE}{state.redistribution.value}") for state in lists
+    )
+
+
+def table_descriptions(states: Iterable[StateDescription]) -> dict[str, TableDescription]:
+    """The keyed ones among them, as a backend's ``load`` wants them."""
+    return {state.name: _table(state) for state in states if state.kind in _TABLE_KINDS}
+
+
+def in_words(state: StateDescription) -> str:
+    """For messages and listings; what cannot be understood is shown as it is."""
+    if state.kind not in _TABLE_KINDS:
+        return f"an {state.kind} state"
+    try:
+        words = table_in_words(_table(state))
+    except (KeyError, UnknownTypeError):
+        return f"a {state.kind} state of {state.types}"
+    key = state.types.get("key_type")
+    return words if key is None else f"{words} by keys of type {_type_text(key)}"
+
+
+def _table(state: StateDescription) -> TableDescription:
+    return table_of({**state.types, "kind": state.kind})
+
+
+def _without_kind(table: TableDescription) -> dict[str, Any]:
+    described = describe_table(table)
+    del described["kind"]
+    return described
+
+
+def _type_text(described: Any) -> str:
+    if isinstance(described, str):
+        return described
+    name, *inner = described
+    return f"{name}({', '.join(map(_type_text, inner))})"

@@ -1,0 +1,439 @@
+"""A savepoint holds everything by itself, wherever it is moved, and for any parallelism."""
+
+from __future__ import annotations
+
+import doctest
+import fractions
+import importlib
+import pkgutil
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firesteel import checkpoint
+from firesteel.checkpoint.checkpoint_directory import CheckpointDirectory
+from firesteel.checkpoint.errors import (
+    CheckpointNotFoundError,
+    CorruptFileError,
+    StorageError,
+)
+from firesteel.checkpoint.file_systems import FileSystemOptions
+from firesteel.checkpoint.keyed_restore import restore_keyed_state
+from firesteel.checkpoint.keyed_state_files import (
+    ForeignClassError,
+    read_keyed_file,
+    write_keyed_files,
+)
+from firesteel.checkpoint.metadata import (
+    CheckpointMetadata,
+    ListState,
+    Redistribution,
+    SnapshotType,
+    SubtaskState,
+)
+from firesteel.checkpoint.metadata_file import open_checkpoint, read_metadata
+from firesteel.checkpoint.payload import Payload
+from firesteel.checkpoint.plain_pickle import foreign_class
+from firesteel.checkpoint.restore import RestoreTarget, plan_restore
+from firesteel.checkpoint.savepoint import (
+    NoSavepointError,
+    dispose_savepoint,
+    savepoint_directory,
+    write_savepoint,
+)
+from firesteel.checkpoint.savepoint_description import show_snapshot
+from firesteel.checkpoint.savepoint_reader import StateNotFoundError, read_state, state_table
+from firesteel.checkpoint.segment_store import StorageSegmentStore
+from firesteel.checkpoint.storage import Storage, open_storage
+from firesteel.common import Row, Types
+from firesteel.state.changelog import Segment
+from firesteel.state.entries import StateEntry
+from firesteel.state.hashmap.keyed_state import HashMapKeyedState
+from firesteel.state.key_groups import key_group_of, subtask_of
+from firesteel.testing import StorageFault, StorageFaultKind, with_faults
+from tests.checkpoint.builders import metadata, operator
+
+_MAX = 16
+
+
+class Point:
+    """A class of the job."""
+
+    def __init__(self, x: int) -> None:
+        self.x = x
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Point) and other.x == self.x
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Job:
+    """A counting operator whose state lies in the segments of a checkpoint."""
+
+    def __init__(self, storage: Storage, parallelism: int = 2) -> None:
+        self.store = StorageSegmentStore(storage.at("shared"), inline_threshold=50)
+        self.backends = [HashMapKeyedState(Types.STRING()) for _ in range(parallelism)]
+        self.parallelism = parallelism
+
+    def put(self, key: str, total: int, seen: Sequence[Any] = (), **sums: int) -> None:
+        group = key_group_of(key, _MAX)
+        backend = self.backends[subtask_of(group, self.parallelism, _MAX)]
+        backend.value_table("total", element_type=Types.LONG()).put(key, total)
+        if seen:
+            backend.list_table("seen").replace(key, seen)
+        table = backend.map_table("sums", entry_type=Types.STRING(), element_type=Types.LONG())
+        for name, value in sums.items():
+            table.put(key, name, value)
+        timers = backend.value_table("_timers/x", namespaced=True)
+        for time in range(total % 3):
+            timers.put((key, (time, None)), None)
+
+    def checkpoint(self, *more: Any) -> CheckpointMetadata:
+        states = []
+        for index, backend in enumerate(self.backends):
+            segments = backend.seal(1, self.store)
+            backend.confirm()
+            rules = ListState("rules", Redistribution.BROADCAST, (Payload.of({"limit": 5}),))
+            states.append(
+                SubtaskState(segments, lists=(rules,), committables=(Payload.of(f"part-{index}"),))
+            )
+        counting = operator("count", *states, uid="counter", max_parallelism=_MAX)
+        return metadata(counting, *more, checkpoint_id=12)
+
+    def open_backend(self, operator_id: str, segments: Sequence[Segment]) -> HashMapKeyedState:
+        backend = HashMapKeyedState()
+        backend.restore(segments, self.store)
+        return backend
+
+    def savepoint(self, target: Storage, taken: CheckpointMetadata | None = None) -> None:
+        taken = taken or self.checkpoint()
+        write_savepoint(taken, target, self.open_backend, lambda _: Types.STRING())
+
+    def entries(self) -> list[StateEntry]:
+        return sorted(entry for one in self.backends for entry in one.entries())
+
+
+def _filled(storage: Storage, parallelism: int = 2) -> Job:
+    job = Job(storage, parallelism)
+    for number in range(40):
+        job.put(f"key {number}", number, [number, "x"], a=number, b=1)
+    return job
+
+
+def _restored(location: str, parallelism: int) -> list[HashMapKeyedState]:
+    """The backends of a new job with another parallelism, each filled as a slot would do it."""
+    _, found = open_checkpoint(location)
+    target = RestoreTarget("id-of-count", "counter", "count", parallelism, _MAX)
+    assigned = plan_restore(found, [target]).assignments["id-of-count"]
+    backends = []
+    for subtask in assigned.subtasks:
+        backend = HashMapKeyedState(Types.STRING())
+        store = StorageSegmentStore(None, 0)
+        restore_keyed_state(backend, subtask, assigned.max_parallelism, assigned.states, store)
+        # What was restored from elsewhere is written anew at once.
+        assert any(segment.full for segment in backend.seal(1, store)) == bool(subtask.keyed)
+        for entry in backend.entries():
+            assert key_group_of(entry.key, _MAX) in subtask.key_groups
+        backends.append(backend)
+    return backends
+
+
+def test_it_has_everything_in_one_directory(storage: Storage) -> None:
+    job = _filled(storage.at("job"))
+    target = storage.at("savepoints/s1")
+    job.savepoint(target)
+    storage.delete_directory("job")
+    found = read_metadata(target)
+    assert found.type is SnapshotType.SAVEPOINT
+    (counting,) = found.operators
+    assert [state.name for state in counting.states] == [
+        "_timers/x",
+        "rules",
+        "seen",
+        "sums",
+        "total",
+    ]
+    assert {file.path for file in target.list_files()} == {
+        "_metadata",
+        "state-id-of-count-0-0",
+        "state-id-of-count-1-0",
+    }
+    read = [
+        entry
+        for subtask in counting.subtasks
+        for file in subtask.files
+        for entry in read_keyed_file(file, target)
+    ]
+    assert sorted(read) == job.entries()
+    assert [one.committables for one in counting.subtasks] == [
+        (Payload.of("part-0"),),
+        (Payload.of("part-1"),),
+    ]
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 3, 16])
+def test_it_is_moved_and_restored_with_another_parallelism(
+    tmp_path: Path, parallelism: int
+) -> None:
+    job = _filled(open_storage(str(tmp_path / "job")))
+    job.savepoint(open_storage(str(tmp_path / "here")))
+    shutil.rmtree(tmp_path / "job")
+    shutil.move(tmp_path / "here", tmp_path / "there")
+    backends = _restored(str(tmp_path / "there"), parallelism)
+    assert sorted(entry for one in backends for entry in one.entries()) == job.entries()
+
+
+_values = st.integers() | st.text(max_size=3) | st.tuples(st.integers(), st.none())
+_entries = st.lists(
+    st.tuples(st.sampled_from(["v", "l", "m", "n"]), st.integers(0, 60), _values),
+    max_size=60,
+)
+
+
+@given(_entries, st.integers(1, 20), st.integers(1, 64))
+@settings(max_examples=60)
+def test_files_are_sorted_by_key_group_and_lose_nothing(
+    tmp_path_factory: pytest.TempPathFactory,
+    changes: list[tuple[str, int, Any]],
+    file_entries: int,
+    max_parallelism: int,
+) -> None:
+    backend = HashMapKeyedState()
+    backend.value_table("v")
+    backend.list_table("l")
+    backend.map_table("m")
+    backend.value_table("n", namespaced=True)
+    for table, key, value in changes:
+        if table == "v":
+            backend.value_table("v").put(key, value)
+        elif table == "l":
+            backend.list_table("l").append(key, value)
+        elif table == "m":
+            backend.map_table("m").put(key, str(value), value)
+        else:
+            backend.value_table("n", namespaced=True).put((key, value), key)
+    directory = open_storage(str(tmp_path_factory.mktemp("files")))
+    files = write_keyed_files(
+        backend.entries(),
+        backend.descriptions(),
+        directory,
+        "state",
+        max_parallelism=max_parallelism,
+        file_entries=file_entries,
+    )
+    read = []
+    for file in files:
+        entries = list(read_keyed_file(file, directory))
+        assert len(entries) <= file_entries
+        for table in "vlmn":
+            groups = [key_group_of(e.key, max_parallelism) for e in entries if e.table == table]
+            assert groups == sorted(groups)
+        groups = [key_group_of(entry.key, max_parallelism) for entry in entries]
+        assert (file.key_groups.start, file.key_groups.end) == (min(groups), max(groups))
+        read += entries
+    expected = list(backend.entries())
+    assert sorted(map(repr, read)) == sorted(map(repr, expected))
+    for table in "vlmn":
+        keys = {entry.key for entry in expected if entry.table == table}
+        assert sum(file.keys[table] for file in files) == len(keys)
+        assert sum(file.entries[table] for file in files) == sum(e.table == table for e in expected)
+
+
+class TestDamage:
+    def test_a_damaged_data_file_is_named(self, local: Storage) -> None:
+        _filled(local.at("job")).savepoint(local.at("s"))
+        name = "state-id-of-count-0-0"
+        payload = local.at("s").read(name)
+        local.at("s").write(name, payload[:-1] + b"?")
+        with pytest.raises(CorruptFileError, match=name):
+            list(read_state(local.at("s").location, "counter", "total"))
+
+    @pytest.mark.parametrize("path", ["*count-1-0*", "*_metadata*"])
+    @pytest.mark.parametrize("kind", [StorageFaultKind.FAIL, StorageFaultKind.FULL])
+    def test_one_that_cannot_be_written_leaves_nothing(
+        self, local: Storage, path: str, kind: StorageFaultKind
+    ) -> None:
+        job = _filled(local.at("job"))
+        faulty, _ = with_faults(local.at("s"), StorageFault(kind, path=path))
+        with pytest.raises(StorageError):
+            job.savepoint(faulty)
+        assert local.at("s").list_files() == []
+        assert local.at("job").list_files()
+
+    def test_a_segment_that_is_gone_leaves_nothing_either(self, local: Storage) -> None:
+        job = _filled(local.at("job"))
+        taken = job.checkpoint()
+        local.delete_directory("job")
+        with pytest.raises(RuntimeError, match="is gone"):
+            job.savepoint(local.at("s"), taken)
+        assert local.list_files() == []
+
+
+class TestDisposal:
+    def test_all_of_it_goes_and_nothing_else(self, local: Storage, s3: FileSystemOptions) -> None:
+        for storage in (local, open_storage("s3://checkpoints/disposal", s3)):
+            job = _filled(storage.at("job"))
+            taken = job.checkpoint()
+            for name in ("s1", "s2"):
+                job.savepoint(storage.at(name), taken)
+            before = len(storage.list_files())
+            dispose_savepoint(storage.at("s1").location, s3)
+            with pytest.raises(CheckpointNotFoundError):
+                dispose_savepoint(storage.at("s1").location, s3)
+            assert len(storage.list_files()) == before - 3
+            assert read_metadata(storage.at("s2")).files()
+
+    def test_what_a_user_put_beside_it_stays(self, local: Storage) -> None:
+        _filled(local.at("job")).savepoint(local.at("s"))
+        local.write("s/why.txt", b"before the upgrade")
+        dispose_savepoint(local.at("s").location)
+        assert [file.path for file in local.at("s").list_files()] == ["why.txt"]
+
+    def test_a_checkpoint_is_not_the_users_to_delete(self, local: Storage) -> None:
+        directory = CheckpointDirectory(local, "job")
+        location = directory.write(_filled(directory.job).checkpoint(), ())
+        assert location is not None
+        with pytest.raises(NoSavepointError, match="is a checkpoint of the job 'a job'"):
+            dispose_savepoint(location)
+        assert read_metadata(directory.job.at("chk-12"))
+
+
+class TestDescription:
+    def test_a_savepoint_tells_what_is_in_it(self, local: Storage) -> None:
+        job = _filled(local.at("job"))
+        source = operator("source", SubtaskState(finished=True), coordinator=Payload.of(7))
+        job.savepoint(local.at("s"), job.checkpoint(source))
+        summary = show_snapshot(local.at("s").location)
+        counting, numbers = summary.operators
+        assert (summary.type, summary.checkpoint_id, summary.files) == ("savepoint", 12, 2)
+        assert (counting.uid, counting.parallelism, counting.committables) == ("counter", 2, 2)
+        states = {state.name: state for state in counting.states}
+        assert (states["total"].keys, states["total"].entries) == (40, 40)
+        assert states["total"].description == "a value state of Long by keys of type STRING"
+        assert (states["_timers/x"].keys, states["_timers/x"].entries) == (26, 39)
+        assert states["rules"].elements == 2
+        assert not states["seen"].needs_classes
+        assert numbers.has_coordinator_state
+        assert sum(counting.subtask_sizes) == counting.size
+        assert summary.to_json()["operators"][0]["states"][0]["name"] == "_timers/x"
+        text = summary.to_text()
+        for words in (
+            "Savepoint 12 of job 'a job'",
+            "'count': uid 'counter', id id-of-count",
+            "parallelism 2 of at most 16",
+            "'total': a value state of Long by keys of type STRING: 40 keys",
+            "26 keys, 39 entries",
+            "finished subtasks: 1",
+        ):
+            assert words in text
+
+    def test_a_checkpoint_does_so_without_counts(self, local: Storage) -> None:
+        directory = CheckpointDirectory(local, "job")
+        location = directory.write(_filled(directory.job).checkpoint(), ())
+        assert location is not None
+        summary = show_snapshot(location)
+        assert summary.type == "checkpoint"
+        assert summary.size > 0
+
+
+class TestReading:
+    def test_state_as_a_table(self, local: Storage) -> None:
+        _filled(local.at("job")).savepoint(local.at("s"))
+        location = local.at("s").location
+        table = state_table(location, "counter", "total")
+        assert table.schema.to_string() == "key: string\nvalue: int64"
+        assert sorted(table.to_pylist(), key=lambda row: row["value"])[3] == {
+            "key": "key 3",
+            "value": 3,
+        }
+        sums = state_table(location, "count", "sums")
+        assert str(sums.schema.field("value").type) == "map<string, int64>"
+        seen = state_table(location, "id-of-count", "seen")
+        assert seen.column("value").to_pylist()[0].startswith("[")
+        timers = state_table(location, "counter", "_timers/x")
+        assert timers.column_names == ["key", "namespace", "value"]
+
+    def test_rows_and_tuples_become_structs(self, local: Storage) -> None:
+        backend = HashMapKeyedState()
+        row_type = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
+        backend.value_table("rows", element_type=row_type).put((1, "x"), Row(name="a", age=3))
+        ttl = backend.list_table("pairs", ttl=True)
+        ttl.replace((1, "x"), [((1, 2), 99), ((3, 4), 99)])
+        states = SubtaskState(backend.seal(1, StorageSegmentStore(None, 0)))
+        job = Job(local.at("job"))
+        taken = metadata(operator("rows", states))
+        write_savepoint(taken, local.at("s"), job.open_backend)
+        location = local.at("s").location
+        assert state_table(location, "rows", "rows").to_pylist() == [
+            {"key": {"f0": 1, "f1": "x"}, "value": {"name": "a", "age": 3}}
+        ]
+        assert state_table(location, "rows", "pairs").to_pylist()[0]["value"] == [
+            {"f0": 1, "f1": 2},
+            {"f0": 3, "f1": 4},
+        ]
+
+    def test_what_is_not_there_is_listed(self, local: Storage) -> None:
+        _filled(local.at("job")).savepoint(local.at("s"))
+        location = local.at("s").location
+        with pytest.raises(StateNotFoundError, match=r"no operator is called 'x'.*uid 'counter'"):
+            read_state(location, "x", "total")
+        with pytest.raises(StateNotFoundError, match=r"has no keyed state 'x'.*'seen', 'sums'"):
+            read_state(location, "counter", "x")
+
+    def test_a_checkpoint_is_refused(self, local: Storage) -> None:
+        directory = CheckpointDirectory(local, "job")
+        location = directory.write(_filled(directory.job).checkpoint(), ())
+        with pytest.raises(NoSavepointError, match="only the state of savepoints"):
+            read_state(str(location), "counter", "total")
+
+    def test_classes_of_the_job_are_rebuilt_only_if_that_is_wanted(self, local: Storage) -> None:
+        job = Job(local.at("job"))
+        job.put("key", 1, [Point(3)])
+        job.savepoint(local.at("s"))
+        location = local.at("s").location
+        with pytest.raises(ForeignClassError, match=r"'seen' .*Point.*allow_pickle=True"):
+            list(read_state(location, "counter", "seen"))
+        (entry,) = read_state(location, "counter", "seen", allow_pickle=True)
+        assert entry.value == [Point(3)]
+        states = {s.name: s for s in show_snapshot(location).operators[0].states}
+        assert states["seen"].needs_classes
+        assert not states["total"].needs_classes
+        # A job that restores its own state needs its own classes.
+        assert _restored(location, 1)[0].snapshot()["seen"] == {"key": [Point(3)]}
+
+
+@pytest.mark.parametrize(
+    ("value", "foreign"),
+    [
+        ([1, "a", None, (2.5, b"x"), {"k": [True]}, {1, 2}, frozenset({3})], None),
+        (Row(name="a", age=1), None),
+        (fractions.Fraction(1, 3), "fractions.Fraction"),
+        (Point(1), "Point"),
+        (print, "builtins.print"),
+    ],
+    ids=["plain", "row", "class", "own class", "function"],
+)
+def test_plain_data_is_told_from_classes(value: Any, foreign: str | None) -> None:
+    import pickle
+
+    found = foreign_class(pickle.dumps(value, protocol=5))
+    assert (found is None) if foreign is None else (found is not None and foreign in found)
+
+
+def test_the_name_of_a_savepoint_is_flinks() -> None:
+    assert savepoint_directory("/s", "0123456789abcdef", "f" * 32) == (
+        "/s/savepoint-012345-ffffffffffff"
+    )
+
+
+@pytest.mark.parametrize(
+    "name", [m.name for m in pkgutil.walk_packages(checkpoint.__path__, "firesteel.checkpoint.")]
+)
+def test_docstrings_run(name: str) -> None:
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
