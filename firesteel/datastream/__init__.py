@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from firesteel.datastream.async_data_stream import AsyncDataStream
 from firesteel.datastream.data_stream import (
     CloseableIterator,
     ConnectedStreams,
@@ -13,6 +14,9 @@ from firesteel.datastream.data_stream import (
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.functions import (
     AggregateFunction,
+    AsyncFunction,
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
     CoFlatMapFunction,
     CoMapFunction,
     CoProcessFunction,
@@ -39,6 +43,10 @@ from firesteel.gaps import gap_importer
 
 __all__ = [
     "AggregateFunction",
+    "AsyncDataStream",
+    "AsyncFunction",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "CloseableIterator",
     "CoFlatMapFunction",
     "CoMapFunction",

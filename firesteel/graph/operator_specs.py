@@ -74,6 +74,13 @@ class ProcessSpec(OperatorSpec):
 
 
 @dataclass(frozen=True, slots=True)
+class AsyncWaitSpec(OperatorSpec):
+    """``descriptor`` is an AsyncFunctionDescriptor."""
+
+    descriptor: Any
+
+
+@dataclass(frozen=True, slots=True)
 class ReduceSpec(OperatorSpec):
     function: Any
 

@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING
 
 from firesteel.datastream.functions.aggregate_function import AggregateFunction
+from firesteel.datastream.functions.async_function import AsyncFunction, AsyncFunctionDescriptor
+from firesteel.datastream.functions.async_retry import AsyncRetryPredicate, AsyncRetryStrategy
 from firesteel.datastream.functions.base import Function
 from firesteel.datastream.functions.co_flat_map_function import CoFlatMapFunction
 from firesteel.datastream.functions.co_map_function import CoMapFunction
@@ -25,6 +27,10 @@ from firesteel.gaps import gap_importer
 
 __all__ = [
     "AggregateFunction",
+    "AsyncFunction",
+    "AsyncFunctionDescriptor",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "CoFlatMapFunction",
     "CoMapFunction",
     "CoProcessFunction",

@@ -7,6 +7,7 @@ from typing import Any
 
 from firesteel.graph import operator_specs as specs
 from firesteel.task.operators.aggregation import AggregationOperator
+from firesteel.task.operators.async_wait import AsyncWaitOperator
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.operators.co_flat_map import CoFlatMapOperator
 from firesteel.task.operators.co_map import CoMapOperator
@@ -34,6 +35,7 @@ _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any, OperatorContext], Oper
     specs.ProjectSpec: ProjectOperator,
     specs.SelectSpec: SelectOperator,
     specs.ProcessSpec: ProcessOperator,
+    specs.AsyncWaitSpec: AsyncWaitOperator,
     specs.ReduceSpec: ReduceOperator,
     specs.FoldSpec: FoldOperator,
     specs.AggregationSpec: AggregationOperator,
