@@ -33,6 +33,7 @@ from firesteel.datastream.functions import (
     ReduceFunction,
     RuntimeContext,
     SinkFunction,
+    TwoPhaseCommitSinkFunction,
 )
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
@@ -76,6 +77,7 @@ __all__ = [
     "StreamExecutionEnvironment",
     "TimeDomain",
     "TimerService",
+    "TwoPhaseCommitSinkFunction",
 ]
 
 if not TYPE_CHECKING:  # type checkers see only what exists

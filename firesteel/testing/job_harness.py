@@ -23,13 +23,13 @@ from firesteel.datastream.data_stream.stream_base import StreamBase
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.stream_execution_environment.job_compiler import CompiledJob
 from firesteel.errors import InvalidProgramError, JobExecutionError
-from firesteel.graph.operator_specs import CollectSpec, SinkSpec, SourceSpec
+from firesteel.graph.operator_specs import CollectSpec, SourceSpec
 from firesteel.graph.transformations import Transformation
 from firesteel.master.job_master import EpochPlan, JobMaster
 from firesteel.master.rate_control import RateControl
 from firesteel.master.source_coordinator import SourceCoordinator
+from firesteel.task.driver_commit import commit_prepared
 from firesteel.task.messages import ReadBudget, SlotControl
-from firesteel.task.operators.sink import commit
 from firesteel.task.program import JobProgram, PackedProgram
 from firesteel.task.rows import BufferRow, rows_of, to_record_batch
 from firesteel.task.slot import Slot, control_row
@@ -212,10 +212,7 @@ class JobHarness:
         if not rows.failures:
             self._deliver(rows)
         self.master.batch_ended(rows.acks, rows.failures)
-        for node_id, committables in self.master.committables().items():
-            spec = self._graph.nodes[node_id].spec
-            assert isinstance(spec, SinkSpec)
-            commit(spec.sink, committables)
+        commit_prepared(self._graph, "harness", self.master.committables())
 
     # What came out
 

@@ -376,7 +376,7 @@ def test_close_cancels_what_is_left():
     function = Never()
     with harness_of(UNORDERED, function) as harness:
         harness.process_elements([1, 2])
-    assert function.canceled == function.begun
+    assert sorted(function.canceled) == sorted(function.begun)
 
 
 def test_an_attempt_that_broke_off_leaves_no_requests_and_no_results():

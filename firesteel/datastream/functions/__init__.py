@@ -22,6 +22,9 @@ from firesteel.datastream.functions.process_function import ProcessFunction
 from firesteel.datastream.functions.reduce_function import ReduceFunction
 from firesteel.datastream.functions.runtime_context import KeyedStateStore, RuntimeContext
 from firesteel.datastream.functions.sink_function import SinkFunction
+from firesteel.datastream.functions.two_phase_commit_sink_function import (
+    TwoPhaseCommitSinkFunction,
+)
 from firesteel.datastream.timerservice import TimerService
 from firesteel.gaps import gap_importer
 
@@ -50,6 +53,7 @@ __all__ = [
     "RuntimeContext",
     "SinkFunction",
     "TimerService",
+    "TwoPhaseCommitSinkFunction",
 ]
 
 if not TYPE_CHECKING:  # type checkers see only what exists

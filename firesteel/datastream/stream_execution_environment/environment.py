@@ -43,6 +43,7 @@ from firesteel.datastream.stream_execution_environment.job_compiler import (
     CompiledJob,
     buffer_timeout,
     compile_job,
+    warn_of_sinks_that_never_commit,
 )
 from firesteel.errors import (
     NeverSupportedError,
@@ -320,6 +321,7 @@ class StreamExecutionEnvironment:
         from firesteel.master.launcher import launch
 
         self._transformations.clear()
+        warn_of_sinks_that_never_commit(job)
         return launch(job.stream_graph, job.job_graph, job.levels, job.settings)
 
     def _execute_and_collect(

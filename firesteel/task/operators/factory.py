@@ -25,6 +25,7 @@ from firesteel.task.operators.reduce import ReduceOperator
 from firesteel.task.operators.sink import SinkOperator
 from firesteel.task.operators.sink_function import SinkFunctionOperator
 from firesteel.task.operators.source import SourceOperator
+from firesteel.task.operators.two_phase_commit_sink import TwoPhaseCommitSinkOperator
 
 _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any, OperatorContext], Operator]] = {
     specs.SourceSpec: SourceOperator,
@@ -44,6 +45,7 @@ _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any, OperatorContext], Oper
     specs.CoProcessSpec: CoProcessOperator,
     specs.SinkSpec: SinkOperator,
     specs.SinkFunctionSpec: SinkFunctionOperator,
+    specs.TwoPhaseCommitSinkSpec: TwoPhaseCommitSinkOperator,
     specs.PrintSpec: PrintOperator,
     specs.CollectSpec: CollectOperator,
     specs.DataFrameSinkSpec: DataFrameSinkOperator,
