@@ -10,15 +10,16 @@ from firesteel.common.job_status import JobStatus
 from firesteel.errors import JobExecutionError
 from firesteel.graph.operator_specs import DataFrameSinkSpec, DataFrameSourceSpec
 from firesteel.graph.stream_graph import StreamGraph
+from firesteel.master.epoch_rows import EpochRows
 from firesteel.master.job_master import EpochPlan, JobMaster
 from firesteel.spark.clock import clock_options
 from firesteel.spark.dataframe_bridge import decode_dataframe, spark_schema, without_frames
-from firesteel.spark.epoch_rows import EpochRows
 from firesteel.spark.epoch_server import EpochServer
 from firesteel.spark.errors import SPARK_ERRORS, reason_of
 from firesteel.spark.job_files import JobFiles
 from firesteel.spark.plan import build_plan
 from firesteel.spark.slot_task import SlotTask
+from firesteel.spark.standard_output import print_lines
 from firesteel.task.driver_commit import commit_prepared
 from firesteel.task.program import JobProgram
 
@@ -90,7 +91,7 @@ class BatchJob:
             own = without_frames(frame) if frame_sinks else frame
             rows = EpochRows.sort(own.collect())
             if not rows.failures:
-                rows.deliver(self._graph)
+                rows.deliver(self._graph, print_lines)
                 for node in frame_sinks:
                     spec: Any = node.spec
                     objects[node.id](
