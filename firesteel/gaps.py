@@ -57,7 +57,6 @@ def _never(reason: str, names: str) -> Gap:
 
 
 _WINDOWS = "windows come with event time, in a later version; key_by with reduce or fold runs today"
-_ASYNC = "asynchronous I/O comes in a later version; a flat_map may call the service directly"
 _BROADCAST = "broadcast state comes with checkpoints, in a later version; broadcast() runs today"
 _BACKENDS = (
     "state backends come with checkpoints, in a later version; until then state lives in memory"
@@ -85,17 +84,6 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
     "common.utils": (_never(_JAVA, "JavaObjectWrapper"),),
     "common.watermark_strategy": (
         _never(f"{_JAVA}; use WatermarkStrategy instead", "AssignerWithPeriodicWatermarksWrapper"),
-    ),
-    "datastream.async_data_stream": (_not_yet(_ASYNC, "AsyncDataStream"),),
-    "datastream.async_retry_predicates": (
-        _not_yet(_ASYNC, "empty_result_predicate exception_type_predicate has_exception_predicate"),
-    ),
-    "datastream.async_retry_strategies": (
-        _not_yet(
-            _ASYNC,
-            "ExponentialBackoffDelayRetryStrategy FixedDelayRetryStrategy NoRetryStrategy "
-            "RetryPredicate",
-        ),
     ),
     "datastream.checkpoint_storage": (
         _never(f"{_JAVA}; it names a Java class", "CustomCheckpointStorage"),
@@ -216,9 +204,6 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
         _not_yet(
             _WINDOWS,
             "AllWindowFunction ProcessAllWindowFunction ProcessWindowFunction WindowFunction",
-        ),
-        _not_yet(
-            _ASYNC, "AsyncFunction AsyncFunctionDescriptor AsyncRetryPredicate AsyncRetryStrategy"
         ),
         _not_yet(
             _BROADCAST,

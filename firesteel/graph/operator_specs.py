@@ -74,6 +74,13 @@ class ProcessSpec(OperatorSpec):
 
 
 @dataclass(frozen=True, slots=True)
+class AsyncWaitSpec(OperatorSpec):
+    """``descriptor`` is an AsyncFunctionDescriptor."""
+
+    descriptor: Any
+
+
+@dataclass(frozen=True, slots=True)
 class ReduceSpec(OperatorSpec):
     function: Any
 
@@ -122,6 +129,13 @@ class SinkFunctionSpec(OperatorSpec):
 
 
 @dataclass(frozen=True, slots=True)
+class TwoPhaseCommitSinkSpec(OperatorSpec):
+    """A TwoPhaseCommitSinkFunction."""
+
+    function: Any
+
+
+@dataclass(frozen=True, slots=True)
 class PrintSpec(OperatorSpec):
     """``value_type`` is the type of the printed stream: typed values print as Java prints them."""
 
@@ -142,4 +156,11 @@ class DataFrameSinkSpec(OperatorSpec):
 
 
 SOURCE_SPECS = (SourceSpec, DataFrameSourceSpec)
-SINK_SPECS = (SinkSpec, SinkFunctionSpec, PrintSpec, CollectSpec, DataFrameSinkSpec)
+SINK_SPECS = (
+    SinkSpec,
+    SinkFunctionSpec,
+    TwoPhaseCommitSinkSpec,
+    PrintSpec,
+    CollectSpec,
+    DataFrameSinkSpec,
+)

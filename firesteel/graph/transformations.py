@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from firesteel.graph.operator_specs import OperatorSpec
-from firesteel.graph.partitioning import FORWARD, Partitioning
+from firesteel.graph.partitioning import Partitioning
 
 _ids = itertools.count(1)
 
@@ -46,7 +46,10 @@ class Transformation:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A stream as its consumer sees it: whose output, which side output, shipped how."""
+    """A stream as its consumer sees it: whose output, which side output, shipped how.
+
+    Without a partitioning it is FORWARD where both parallelisms agree, else REBALANCE, as in Flink.
+    """
 
     transformation: Transformation
     side_output: str | None = None
@@ -54,8 +57,3 @@ class Origin:
 
     def shipped(self, partitioning: Partitioning) -> Origin:
         return replace(self, partitioning=partitioning)
-
-
-# An origin without a partitioning is FORWARD where both parallelisms agree, else REBALANCE,
-# as in Flink.
-DEFAULT_PARTITIONING = FORWARD

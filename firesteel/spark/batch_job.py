@@ -8,18 +8,19 @@ from pyspark.sql import SparkSession
 
 from firesteel.common.job_status import JobStatus
 from firesteel.errors import JobExecutionError
-from firesteel.graph.operator_specs import DataFrameSinkSpec, DataFrameSourceSpec, SinkSpec
+from firesteel.graph.operator_specs import DataFrameSinkSpec, DataFrameSourceSpec
 from firesteel.graph.stream_graph import StreamGraph
+from firesteel.master.epoch_rows import EpochRows
 from firesteel.master.job_master import EpochPlan, JobMaster
 from firesteel.spark.clock import clock_options
 from firesteel.spark.dataframe_bridge import decode_dataframe, spark_schema, without_frames
-from firesteel.spark.epoch_rows import EpochRows
 from firesteel.spark.epoch_server import EpochServer
 from firesteel.spark.errors import SPARK_ERRORS, reason_of
 from firesteel.spark.job_files import JobFiles
 from firesteel.spark.plan import build_plan
 from firesteel.spark.slot_task import SlotTask
-from firesteel.task.operators.sink import commit
+from firesteel.spark.standard_output import print_lines
+from firesteel.task.driver_commit import commit_prepared
 from firesteel.task.program import JobProgram
 
 
@@ -90,17 +91,14 @@ class BatchJob:
             own = without_frames(frame) if frame_sinks else frame
             rows = EpochRows.sort(own.collect())
             if not rows.failures:
-                rows.deliver(self._graph)
+                rows.deliver(self._graph, print_lines)
                 for node in frame_sinks:
                     spec: Any = node.spec
                     objects[node.id](
                         decode_dataframe(frame, node.id, spark_schema(spec.value_type)), 1
                     )
             self._master.batch_ended(rows.acks, rows.failures)
-            for node_id, committables in self._master.committables().items():
-                sink_spec = self._graph.nodes[node_id].spec
-                assert isinstance(sink_spec, SinkSpec)
-                commit(sink_spec.sink, committables)
+            commit_prepared(self._graph, self._program.job_id, self._master.committables())
         finally:
             if frame_sinks:
                 frame.unpersist()

@@ -91,6 +91,12 @@ def acquire_session(
     return job_session
 
 
+def user_session(required_slots: int, configuration: Configuration) -> SparkSession:
+    """The session that jobs will run on, for the user to make DataFrames with."""
+    with _own.lock:
+        return _base_session(required_slots, configuration, may_restart=False)
+
+
 def is_local(session: SparkSession) -> bool:
     """Whether driver and tasks share this machine's disk."""
     return str(session.sparkContext.master).startswith("local[")

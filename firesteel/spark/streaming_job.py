@@ -13,15 +13,16 @@ from pyspark.sql.streaming.query import StreamingQuery
 from firesteel.errors import FiresteelError, JobExecutionError
 from firesteel.graph.operator_specs import DataFrameSinkSpec, DataFrameSourceSpec
 from firesteel.graph.stream_graph import StreamGraph
+from firesteel.master.epoch_rows import EpochRows
 from firesteel.master.job_master import EpochPlan, JobMaster
 from firesteel.spark.clock import ONLY_EPOCH, clock_options
 from firesteel.spark.dataframe_bridge import decode_dataframe, spark_schema, without_frames
-from firesteel.spark.epoch_rows import EpochRows
 from firesteel.spark.epoch_server import EpochServer
 from firesteel.spark.errors import SPARK_ERRORS, reason_of
 from firesteel.spark.job_files import JobFiles
 from firesteel.spark.plan import build_plan
 from firesteel.spark.slot_task import SlotTask
+from firesteel.spark.standard_output import print_lines
 from firesteel.task.program import JobProgram
 
 _log = logging.getLogger("firesteel")
@@ -184,7 +185,7 @@ class StreamingJob:
     def _take(self, frame: DataFrame, rows: EpochRows) -> None:
         try:
             if not rows.failures:
-                rows.deliver(self._graph)
+                rows.deliver(self._graph, print_lines)
                 for node in self._frame_sinks if not self._is_closing() else ():
                     write = self._graph.driver_objects[node.id]
                     spec: Any = node.spec

@@ -23,17 +23,17 @@ from firesteel.datastream.data_stream.stream_base import StreamBase
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.stream_execution_environment.job_compiler import CompiledJob
 from firesteel.errors import InvalidProgramError, JobExecutionError
-from firesteel.graph.operator_specs import CollectSpec, SinkSpec, SourceSpec
+from firesteel.graph.operator_specs import CollectSpec, SourceSpec
 from firesteel.graph.transformations import Transformation
+from firesteel.master.epoch_rows import EpochRows
 from firesteel.master.job_master import EpochPlan, JobMaster
 from firesteel.master.rate_control import RateControl
 from firesteel.master.source_coordinator import SourceCoordinator
+from firesteel.task.driver_commit import commit_prepared
 from firesteel.task.messages import ReadBudget, SlotControl
-from firesteel.task.operators.sink import commit
 from firesteel.task.program import JobProgram, PackedProgram
 from firesteel.task.rows import BufferRow, rows_of, to_record_batch
 from firesteel.task.slot import Slot, control_row
-from firesteel.testing.driver_rows import DriverRows
 
 Place = tuple[int, int]
 """(level, slot)"""
@@ -196,7 +196,7 @@ class JobHarness:
         self.epoch = plan.epoch
         rows = self._run_levels(plan, faults or {}, last=False)
         if not rows.failures:
-            self._deliver(rows)
+            rows.deliver(self._graph, self.printed.extend)
         self._now += 0.001
         self.master.epoch_ended(rows.acks, rows.failures, self._now)
         return not self.status.is_terminal_state()
@@ -214,12 +214,9 @@ class JobHarness:
         self.epoch = plan.epoch
         rows = self._run_levels(plan, faults, last=True)
         if not rows.failures:
-            self._deliver(rows)
+            rows.deliver(self._graph, self.printed.extend)
         self.master.batch_ended(rows.acks, rows.failures)
-        for node_id, committables in self.master.committables().items():
-            spec = self._graph.nodes[node_id].spec
-            assert isinstance(spec, SinkSpec)
-            commit(spec.sink, committables)
+        commit_prepared(self._graph, "harness", self.master.committables())
 
     # What came out
 
@@ -253,16 +250,9 @@ class JobHarness:
         """The state segments that are kept in files."""
         return sorted(Path(self._directory.name).iterdir())
 
-    def _deliver(self, rows: DriverRows) -> None:
-        for node_id, content in rows.outputs:
-            if isinstance(self._graph.nodes[node_id].spec, CollectSpec):
-                self._graph.driver_objects[node_id].add(content)
-            else:
-                self.printed += content
-
     # Levels and slots
 
-    def _run_levels(self, plan: EpochPlan, faults: Faults, *, last: bool) -> DriverRows:
+    def _run_levels(self, plan: EpochPlan, faults: Faults, *, last: bool) -> EpochRows:
         slots = self._job.levels.slots
         later = [control for control in plan.controls if control.address.level > 0]
         outputs: list[list[BufferRow]] = []
@@ -279,7 +269,7 @@ class JobHarness:
                 self._run_slot(control, inputs[control.address.slot], faults, last=last)
                 for control in plan.of_level(level)
             ]
-        return DriverRows.sort(row for rows in outputs for row in rows)
+        return EpochRows.sort(row for rows in outputs for row in rows)
 
     def _exchange(self, outputs: list[list[BufferRow]], slots: int) -> list[list[BufferRow]]:
         """Every target gets its rows of each upstream slot as a block; blocks in any order."""

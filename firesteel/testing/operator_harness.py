@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Self
@@ -32,6 +33,8 @@ from firesteel.testing.operator_snapshot import OperatorSnapshot
 from firesteel.testing.scripted_source import ScriptedSource
 
 _NAME = "operator harness"
+# A harness that goes on from snapshots stands for a job that was restarted.
+_restarts = itertools.count(1)
 
 
 class WrongSubtaskError(FiresteelError, ValueError):
@@ -61,6 +64,7 @@ class OperatorHarness:
         max_parallelism: int = 128,
         input_types: Sequence[Any] = (),
         batch: bool = False,
+        attempt: int = 0,
     ) -> None:
         if not 0 <= subtask < parallelism:
             raise InvalidProgramError(f"there is no subtask {subtask} of {parallelism}")
@@ -68,7 +72,7 @@ class OperatorHarness:
         graph = job.levels.job_graph
         self._node = _the_operator(list(graph.nodes.values()), inputs)
         self._edges = [[edge for edge in graph.edges if edge.source == source] for source in inputs]
-        job_program = JobProgram(_NAME, _NAME, 0, job.levels, batch=batch)
+        job_program = JobProgram(_NAME, _NAME, attempt, job.levels, batch=batch)
         level = job.levels.level_of[self._node.id]
         slot = job.levels.slot_offset[self._node.slot_sharing_group] + subtask
         self._subtask = wire_slot(job_program, level, slot, self._sent).by_node[self._node.id]
@@ -126,6 +130,7 @@ class OperatorHarness:
             subtask=subtask,
             max_parallelism=given[0].max_parallelism,
             input_types=input_types,
+            attempt=next(_restarts),
         )
         harness._restore(given)
         return harness
@@ -257,10 +262,13 @@ class OperatorHarness:
 
     # Checkpoints
 
-    def snapshot(self) -> OperatorSnapshot:
-        """What a checkpoint would keep; the operator goes on."""
+    def snapshot(self, checkpoint_id: int | None = None) -> OperatorSnapshot:
+        """What a checkpoint would keep; the operator goes on.
+
+        With a number, the operator is told that it is the snapshot of this checkpoint.
+        """
         self.open()
-        whole, committables = self._end_epoch()
+        whole, committables = self._end_epoch(checkpoint_id)
         return OperatorSnapshot(
             operator=self._node.name,
             subtask=self._subtask.index,
@@ -280,6 +288,14 @@ class OperatorHarness:
         """Let a sink commit what it has prepared, as a completed checkpoint does."""
         self._operator.commit(self._committables)
         self._committables.clear()
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Tell the operator that the checkpoint is complete."""
+        self._explaining(partial(self._operator.notify_checkpoint_complete, checkpoint_id))
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """Tell the operator that the checkpoint will never be complete."""
+        self._explaining(partial(self._operator.notify_checkpoint_aborted, checkpoint_id))
 
     # Helpers
 
@@ -311,12 +327,14 @@ class OperatorHarness:
         self._epoch += 1
         self._subtask.begin_epoch(self._epoch)
 
-    def _end_epoch(self) -> tuple[Any, tuple[Any, ...]]:
+    def _end_epoch(self, checkpoint_id: int | None = None) -> tuple[Any, tuple[Any, ...]]:
         """As at the end of every epoch: flush, seal, acknowledge; then the next one begins."""
         for edge in self._all_edges():
             for upstream in self._upstream(edge):
                 self._subtask.gate.end_local(edge.id, upstream, finished=self._ended)
         self._explaining(self._subtask.end_epoch)
+        if checkpoint_id is not None:
+            self._explaining(partial(self._operator.snapshot_state, checkpoint_id))
         ack = self._subtask.ack(self._epoch, self._store)
         committables = ack.committables.get(self._node.id, ())
         self._committables.extend(committables)

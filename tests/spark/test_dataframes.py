@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from firesteel.common import Types
 from firesteel.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
@@ -14,16 +14,8 @@ from tests.spark.conftest import MakeEnvironment
 PAIR = Types.ROW_NAMED(["word", "count"], [Types.STRING(), Types.LONG()])
 
 
-def session(env: StreamExecutionEnvironment) -> SparkSession:
-    """The session of the tests; a first job starts it."""
-    if SparkSession.getActiveSession() is None:
-        env.from_collection([0]).print()
-        env.execute("start")
-    return SparkSession.builder.getOrCreate()
-
-
 def test_a_dataframe_is_a_source_of_a_batch_job(env: StreamExecutionEnvironment) -> None:
-    frame = session(env).range(100).selectExpr("id", "concat('n', id % 3) as name")
+    frame = env.get_spark_session().range(100).selectExpr("id", "concat('n', id % 3) as name")
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     counts = (
         env.from_dataframe(frame).map(lambda row: (row.name, 1)).key_by(lambda pair: pair[0]).sum(1)
@@ -33,7 +25,7 @@ def test_a_dataframe_is_a_source_of_a_batch_job(env: StreamExecutionEnvironment)
 
 
 def test_a_batch_job_writes_a_dataframe(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
-    spark = session(env)
+    spark = env.get_spark_session()
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     target = str(tmp_path / "out")
 
@@ -51,7 +43,7 @@ def test_a_streaming_dataframe_goes_through_a_job_into_a_dataframe_sink(
     make_env: MakeEnvironment, tmp_path: Path
 ) -> None:
     env = make_env(parallelism=2)
-    spark = session(env)
+    spark = env.get_spark_session()
     source, target = tmp_path / "in", tmp_path / "out"
     spark.range(50).coalesce(1).write.parquet(str(source))
     stream = spark.readStream.schema("id long").parquet(str(source))

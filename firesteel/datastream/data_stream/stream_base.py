@@ -24,6 +24,7 @@ from firesteel.datastream.functions import (
     KeySelector,
     MapFunction,
     SinkFunction,
+    TwoPhaseCommitSinkFunction,
 )
 from firesteel.errors import InvalidProgramError, shorten
 from firesteel.graph.operator_specs import (
@@ -37,6 +38,7 @@ from firesteel.graph.operator_specs import (
     ProjectSpec,
     SinkFunctionSpec,
     SinkSpec,
+    TwoPhaseCommitSinkSpec,
 )
 from firesteel.graph.transformations import Origin, Transformation
 
@@ -151,8 +153,10 @@ class StreamBase(ABC):
         return self._sink("Print to Std. Out", PrintSpec(sink_identifier, self._type))
 
     def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
-        """Call ``sink_func.invoke`` for each record."""
+        """Call ``sink_func.invoke`` for each record; a TwoPhaseCommitSinkFunction in transactions."""
         require_function("add_sink", sink_func, SinkFunction, hint="For a Sink, use sink_to().")
+        if isinstance(sink_func, TwoPhaseCommitSinkFunction):
+            return self._sink("Unnamed", TwoPhaseCommitSinkSpec(sink_func))
         return self._sink("Unnamed", SinkFunctionSpec(sink_func))
 
     def sink_to(self, sink: Sink) -> DataStreamSink:

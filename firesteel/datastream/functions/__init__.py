@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING
 
 from firesteel.datastream.functions.aggregate_function import AggregateFunction
+from firesteel.datastream.functions.async_function import AsyncFunction, AsyncFunctionDescriptor
+from firesteel.datastream.functions.async_retry import AsyncRetryPredicate, AsyncRetryStrategy
 from firesteel.datastream.functions.base import Function
 from firesteel.datastream.functions.co_flat_map_function import CoFlatMapFunction
 from firesteel.datastream.functions.co_map_function import CoMapFunction
@@ -20,11 +22,18 @@ from firesteel.datastream.functions.process_function import ProcessFunction
 from firesteel.datastream.functions.reduce_function import ReduceFunction
 from firesteel.datastream.functions.runtime_context import KeyedStateStore, RuntimeContext
 from firesteel.datastream.functions.sink_function import SinkFunction
+from firesteel.datastream.functions.two_phase_commit_sink_function import (
+    TwoPhaseCommitSinkFunction,
+)
 from firesteel.datastream.timerservice import TimerService
 from firesteel.gaps import gap_importer
 
 __all__ = [
     "AggregateFunction",
+    "AsyncFunction",
+    "AsyncFunctionDescriptor",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "CoFlatMapFunction",
     "CoMapFunction",
     "CoProcessFunction",
@@ -44,6 +53,7 @@ __all__ = [
     "RuntimeContext",
     "SinkFunction",
     "TimerService",
+    "TwoPhaseCommitSinkFunction",
 ]
 
 if not TYPE_CHECKING:  # type checkers see only what exists

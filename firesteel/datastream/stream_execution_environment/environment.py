@@ -46,6 +46,7 @@ from firesteel.datastream.stream_execution_environment.job_compiler import (
     CompiledJob,
     buffer_timeout,
     compile_job,
+    warn_of_sinks_that_never_commit,
 )
 from firesteel.errors import (
     NeverSupportedError,
@@ -349,6 +350,16 @@ class StreamExecutionEnvironment:
         """Run what was added since the last job, and return at once."""
         return self._launch(self._compile(job_name))
 
+    def get_spark_session(self) -> Any:
+        """The ``pyspark.sql.SparkSession`` that jobs run on, to make DataFrames with. Not in PyFlink.
+
+        If there is none yet, it is started, with a slot for each core or as many as this
+        environment's parallelism needs.
+        """
+        from firesteel.spark.session import user_session
+
+        return user_session(self.get_parallelism(), self._configuration)
+
     def get_execution_plan(self) -> str:
         """The plan as JSON, in the form that Flink prints. Nothing runs."""
         return plan_json(self._compile().stream_graph)
@@ -380,6 +391,7 @@ class StreamExecutionEnvironment:
         from firesteel.master.launcher import launch
 
         self._transformations.clear()
+        warn_of_sinks_that_never_commit(job)
         return launch(job.stream_graph, job.job_graph, job.levels, job.settings)
 
     def _execute_and_collect(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
 from firesteel.common.configuration import Configuration
-from firesteel.config import options
+from firesteel.config import checkpoint_options, options
 from firesteel.datastream.connectors.base import Boundedness
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.stream_execution_environment import python_dependencies
@@ -17,7 +18,12 @@ from firesteel.graph.graph_settings import DEFAULT_JOB_NAME, GraphSettings
 from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.job_settings import JobSettings
 from firesteel.graph.levels import Levels
-from firesteel.graph.operator_specs import DataFrameSourceSpec, OperatorSpec, SourceSpec
+from firesteel.graph.operator_specs import (
+    DataFrameSourceSpec,
+    OperatorSpec,
+    SourceSpec,
+    TwoPhaseCommitSinkSpec,
+)
 from firesteel.graph.stream_graph import StreamGraph
 from firesteel.graph.transformations import Transformation
 
@@ -25,6 +31,8 @@ CHAIN_DIFFERENT_MAX_PARALLELISM = (
     "pipeline.operator-chaining.chain-operators-with-different-max-parallelism"
 )
 NO_BUFFER_TIMEOUT = -1
+
+_log = logging.getLogger("firesteel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +103,22 @@ def _is_unbounded(spec: OperatorSpec) -> bool:
     if isinstance(spec, SourceSpec):
         return bool(spec.source.get_boundedness() is not Boundedness.BOUNDED)
     return False
+
+
+def warn_of_sinks_that_never_commit(job: CompiledJob) -> None:
+    """Transactions of an unbounded job are committed by checkpoints only."""
+    if job.settings.bounded:
+        return
+    if job.settings.configuration.get_optional(checkpoint_options.CHECKPOINTING_INTERVAL):
+        return
+    for node in job.stream_graph.nodes.values():
+        if isinstance(node.spec, TwoPhaseCommitSinkSpec):
+            _log.warning(
+                "'%s' commits its transactions when a checkpoint completes, but the job never ends "
+                "and has no checkpoints (execution.checkpointing.interval): nothing that it writes "
+                "will become visible.",
+                node.name,
+            )
 
 
 def resolve_runtime_mode(

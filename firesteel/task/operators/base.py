@@ -129,6 +129,15 @@ class Operator:
     def restore(self, whole: Any) -> None:
         """Become what ``snapshot`` returned (None: the beginning). Comes before ``open`` or later."""
 
+    def snapshot_state(self, checkpoint_id: int) -> None:
+        """The epoch that ends carries the barrier of this checkpoint; ``snapshot`` comes next."""
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """It is complete, and with it all earlier ones are superseded. May be told twice."""
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """It will never be complete; a later one may."""
+
     def close(self) -> None:
         """Called once, after the last record or when the job is canceled."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from firesteel.graph import operator_specs as specs
 from firesteel.task.operators.aggregation import AggregationOperator
+from firesteel.task.operators.async_wait import AsyncWaitOperator
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.operators.co_flat_map import CoFlatMapOperator
 from firesteel.task.operators.co_map import CoMapOperator
@@ -24,6 +25,7 @@ from firesteel.task.operators.reduce import ReduceOperator
 from firesteel.task.operators.sink import SinkOperator
 from firesteel.task.operators.sink_function import SinkFunctionOperator
 from firesteel.task.operators.source import SourceOperator
+from firesteel.task.operators.two_phase_commit_sink import TwoPhaseCommitSinkOperator
 
 _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any, OperatorContext], Operator]] = {
     specs.SourceSpec: SourceOperator,
@@ -34,6 +36,7 @@ _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any, OperatorContext], Oper
     specs.ProjectSpec: ProjectOperator,
     specs.SelectSpec: SelectOperator,
     specs.ProcessSpec: ProcessOperator,
+    specs.AsyncWaitSpec: AsyncWaitOperator,
     specs.ReduceSpec: ReduceOperator,
     specs.FoldSpec: FoldOperator,
     specs.AggregationSpec: AggregationOperator,
@@ -42,6 +45,7 @@ _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any, OperatorContext], Oper
     specs.CoProcessSpec: CoProcessOperator,
     specs.SinkSpec: SinkOperator,
     specs.SinkFunctionSpec: SinkFunctionOperator,
+    specs.TwoPhaseCommitSinkSpec: TwoPhaseCommitSinkOperator,
     specs.PrintSpec: PrintOperator,
     specs.CollectSpec: CollectOperator,
     specs.DataFrameSinkSpec: DataFrameSinkOperator,

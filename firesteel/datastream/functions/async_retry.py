@@ -1,0 +1,83 @@
+"""When and how a request of an AsyncFunction is made once more."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+OUT = TypeVar("OUT")
+
+ResultPredicate = Callable[[list[OUT]], bool]
+ExceptionPredicate = Callable[[Exception], bool]
+
+
+class AsyncRetryPredicate(ABC, Generic[OUT]):
+    """Which answers are not good enough. A predicate that is None never asks for a retry."""
+
+    @abstractmethod
+    def result_predicate(self) -> ResultPredicate[OUT] | None:
+        """Return a function of the list of results that says whether to try again."""
+
+    @abstractmethod
+    def exception_predicate(self) -> ExceptionPredicate | None:
+        """Return a function of the exception that says whether to try again."""
+
+
+class AsyncRetryStrategy(ABC, Generic[OUT]):
+    """How often to try again, and after which delay. It is asked by many requests at once."""
+
+    @abstractmethod
+    def can_retry(self, current_attempts: int) -> bool:
+        """Whether there may be another attempt after so many, the first one included."""
+
+    @abstractmethod
+    def get_backoff_time_millis(self, current_attempts: int) -> int:
+        """The delay before the next attempt."""
+
+    @abstractmethod
+    def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]: ...
+
+    @staticmethod
+    def no_restart() -> AsyncRetryStrategy[Any]:
+        """Every request is made once."""
+        from firesteel.datastream.async_retry_strategies import NO_RETRY_STRATEGY
+
+        return NO_RETRY_STRATEGY
+
+    @staticmethod
+    def fixed_delay(
+        max_attempts: int,
+        backoff_time_millis: int,
+        result_predicate: ResultPredicate[Any] | None,
+        exception_predicate: ExceptionPredicate | None,
+    ) -> AsyncRetryStrategy[Any]:
+        """Up to ``max_attempts`` retries, each after the same delay."""
+        from firesteel.datastream.async_retry_strategies import FixedDelayRetryStrategy
+
+        return FixedDelayRetryStrategy(
+            max_attempts, backoff_time_millis, result_predicate, exception_predicate
+        )
+
+    @staticmethod
+    def exponential_backoff(
+        max_attempts: int,
+        initial_delay: int,
+        max_retry_delay: int,
+        multiplier: float,
+        result_predicate: ResultPredicate[Any] | None,
+        exception_predicate: ExceptionPredicate | None,
+    ) -> AsyncRetryStrategy[Any]:
+        """Up to ``max_attempts`` retries; each waits ``multiplier`` times as long as the last."""
+        from firesteel.datastream.async_retry_strategies import (
+            ExponentialBackoffDelayRetryStrategy,
+        )
+
+        return ExponentialBackoffDelayRetryStrategy(
+            max_attempts,
+            initial_delay,
+            max_retry_delay,
+            multiplier,
+            result_predicate,
+            exception_predicate,
+        )

@@ -1,0 +1,138 @@
+"""Makes the requests of an AsyncFunction, with timeouts and retries, inside the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from queue import SimpleQueue
+from typing import Any
+
+from firesteel.datastream.functions import AsyncFunction, AsyncFunctionDescriptor
+from firesteel.errors import shorten
+from firesteel.task.async_io.request import AsyncRequest
+
+_CANCEL_SECONDS = 5.0
+
+
+class AsyncInvoker:
+    """Takes requests, and puts them into ``completed`` when they have an answer.
+
+    All methods run in the loop's thread. One that was canceled gives no more answers: whoever goes
+    on makes a new one.
+    """
+
+    def __init__(
+        self, descriptor: AsyncFunctionDescriptor, completed: SimpleQueue[AsyncRequest]
+    ) -> None:
+        self._function: AsyncFunction[Any, Any] = descriptor.async_function
+        self._invoke = self._function.async_invoke
+        self._timeout = descriptor.timeout.to_milliseconds() / 1000
+        self._completed = completed
+        self._strategy = descriptor.async_retry_strategy
+        predicate = self._strategy.get_retry_predicate()
+        self._retry_result = predicate.result_predicate()
+        self._retry_exception = predicate.exception_predicate()
+        self._retries = self._retry_result is not None or self._retry_exception is not None
+        # The loop itself keeps only weak references.
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._canceled = False
+
+    def start(self, requests: list[AsyncRequest]) -> None:
+        loop = asyncio.get_running_loop()
+        for request in requests:
+            task = request.task = loop.create_task(self._answer(request))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            if self._timeout > 0:
+                request.timer = loop.call_later(self._timeout, self._expire, request)
+
+    async def cancel(self) -> None:
+        """End all requests; user code that does not let itself be canceled is left behind."""
+        self._canceled = True
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_CANCEL_SECONDS)
+
+    async def _answer(self, request: AsyncRequest) -> None:
+        try:
+            attempts = self._attempts if self._retries else self._invoke
+            results = _as_list(await attempts(request.value))
+        except BaseException as error:  # noqa: BLE001 - a SystemExit would end the loop
+            # Cancellation comes here too: ours was settled before, the user's own is a failure.
+            self._settle(request, error=error, failed_in=self._invoke)
+        else:
+            self._settle(request, results)
+
+    async def _attempts(self, value: Any) -> Any:
+        attempts = 1
+        while True:
+            try:
+                results = await self._invoke(value)
+            except Exception as error:
+                if not self._is_wanting(self._retry_exception, error, attempts):
+                    raise
+            else:
+                if not self._is_wanting(self._retry_result, results, attempts):
+                    return results
+            await asyncio.sleep(self._strategy.get_backoff_time_millis(attempts) / 1000)
+            attempts += 1
+
+    def _is_wanting(
+        self, predicate: Callable[[Any], bool] | None, answer: Any, attempts: int
+    ) -> bool:
+        if predicate is None or answer is None or not predicate(answer):
+            return False
+        return self._strategy.can_retry(attempts)
+
+    def _expire(self, request: AsyncRequest) -> None:
+        if request.settled or self._canceled:
+            return
+        function = self._function
+        try:
+            results = _as_list(function.timeout(request.value))
+        except BaseException as error:  # noqa: BLE001 - a SystemExit would end the loop
+            if type(function).timeout is AsyncFunction.timeout:
+                # The user has no handler: it is the request that failed.
+                self._settle(request, error=self._too_late(), failed_in=self._invoke)
+            else:
+                self._settle(request, error=error, failed_in=function.timeout)
+        else:
+            self._settle(request, results)
+        assert request.task is not None
+        request.task.cancel()
+
+    def _too_late(self) -> TimeoutError:
+        return TimeoutError(
+            f"no answer within {self._timeout:g} s. Raise the timeout of the operator, or override "
+            f"timeout(value) to give results for such records"
+        )
+
+    def _settle(
+        self,
+        request: AsyncRequest,
+        results: list[Any] | None = None,
+        error: BaseException | None = None,
+        failed_in: Callable[..., Any] | None = None,
+    ) -> None:
+        if request.settled or self._canceled:
+            return
+        request.settled = True
+        if request.timer is not None:
+            request.timer.cancel()
+        if results is not None:
+            request.results = results
+        request.error, request.failed_in = error, failed_in
+        self._completed.put(request)
+
+
+def _as_list(results: Any) -> list[Any]:
+    if type(results) is list:
+        return results
+    if not isinstance(results, Iterable) or isinstance(results, str | bytes):
+        raise TypeError(
+            f"the result of an AsyncFunction must be a list (empty for no result), but it is "
+            f"{shorten(results)}"
+        )
+    return list(results)

@@ -1,0 +1,171 @@
+"""ordered_wait and unordered_wait: many requests to the outside world at the same time.
+
+Requests run in an event loop in a thread of their own. The slot's thread starts them and emits
+their results, so everything downstream stays in one thread.
+"""
+
+from __future__ import annotations
+
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from firesteel.datastream.functions import AsyncFunctionDescriptor
+from firesteel.errors import JobExecutionError
+from firesteel.graph.operator_specs import AsyncWaitSpec
+from firesteel.task.async_io.element_queues import OrderedElementQueue, UnorderedElementQueue
+from firesteel.task.async_io.event_loop_thread import EventLoopThread
+from firesteel.task.async_io.invoker import AsyncInvoker
+from firesteel.task.async_io.request import AsyncRequest
+from firesteel.task.async_io.runtime_context import StatelessRuntimeContext
+from firesteel.task.operators.base import FunctionOperator, OperatorContext
+
+# How often a wait looks whether there is still somebody to wait for.
+_ALIVE_SECONDS = 5.0
+
+
+class AsyncWaitOperator(FunctionOperator):
+    """Requests go on from batch to batch; the end of an epoch waits for all of them.
+
+    So no request is under way at a barrier, and the operator has no state: an epoch that is
+    retried makes its requests again.
+    """
+
+    def __init__(self, spec: AsyncWaitSpec, context: OperatorContext) -> None:
+        self._descriptor: AsyncFunctionDescriptor = spec.descriptor
+        super().__init__(context, self._descriptor.async_function)
+        self._capacity = self._descriptor.capacity
+        self._thread: EventLoopThread | None = None
+        # What operators downstream have been told. The subtask's clock may be ahead of that.
+        self._watermark = context.clock.watermark
+        self._begin()
+
+    def _begin(self) -> None:
+        ordered = self._descriptor.output_mode is AsyncFunctionDescriptor.OutputMode.ORDERED
+        self._queue: OrderedElementQueue | UnorderedElementQueue = (
+            OrderedElementQueue() if ordered else UnorderedElementQueue()
+        )
+        self._completed: SimpleQueue[AsyncRequest] = SimpleQueue()
+        self._invoker = AsyncInvoker(self._descriptor, self._completed)
+
+    def open(self) -> None:
+        """In the loop's thread: clients that are made here find the loop they will work in."""
+        thread = self._thread = EventLoopThread(f"async {self.name}")
+        context = StatelessRuntimeContext(self.context.runtime_context())
+        try:
+            thread.call(self.function.open, context)
+        except Exception as error:
+            raise self.failure(error, self.function.open) from error
+
+    def restore(self, whole: Any) -> None:
+        """Forget the requests of an attempt that broke off: their records come again."""
+        abandoned = self._invoker
+        self._begin()
+        self._watermark = self.context.clock.watermark
+        if self._thread is not None:
+            self._thread.call(abandoned.cancel)
+
+    def close(self) -> None:
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        try:
+            thread.call(self._invoker.cancel)
+            thread.call(self.function.close)
+        except Exception as error:
+            raise self.failure(error, self.function.close) from error
+        finally:
+            thread.stop()
+
+    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        queue = self._queue
+        start = 0
+        while start < len(values):
+            self._take_completed()
+            if queue.size == self._capacity:
+                self._wait_for_completed()
+                continue
+            stop = start + self._capacity - queue.size
+            self._start(
+                values[start:stop], timestamps[start:stop] if timestamps is not None else None
+            )
+            start = stop
+
+    def process_watermark(self, watermark: int) -> None:
+        self._queue.add_watermark(watermark)
+        self._take_completed()
+
+    def finish(self) -> None:
+        self._drain()
+
+    def end_epoch(self, *, finished: bool) -> None:
+        self._drain()
+
+    def _drain(self) -> None:
+        while self._queue.size:
+            self._wait_for_completed()
+
+    def _start(self, values: list[Any], timestamps: list[int] | None) -> None:
+        assert self._thread is not None
+        if timestamps is None:
+            requests = [AsyncRequest(value, None) for value in values]
+        else:
+            requests = list(map(AsyncRequest, values, timestamps))
+        for request in requests:
+            self._queue.add(request)
+        self._thread.loop.call_soon_threadsafe(self._invoker.start, requests)
+
+    def _wait_for_completed(self) -> None:
+        assert self._thread is not None
+        while True:
+            try:
+                self._complete(self._completed.get(timeout=_ALIVE_SECONDS))
+                break
+            except Empty:
+                if not self._thread.is_alive:
+                    raise JobExecutionError(
+                        f"operator '{self.name}': the event loop of its requests has ended"
+                    ) from None
+        self._take_completed()
+
+    def _take_completed(self) -> None:
+        completed = self._completed
+        while not completed.empty():
+            self._complete(completed.get())
+        self._emit()
+
+    def _complete(self, request: AsyncRequest) -> None:
+        if request.error is not None:
+            assert request.failed_in is not None
+            raise self.failure(request.error, request.failed_in, [request.value]) from request.error
+        self._queue.complete(request)
+
+    def _emit(self) -> None:
+        """Send on what may leave, in one batch as far as possible."""
+        values: list[Any] = []
+        timestamps: list[int] = []
+        clock = self.context.clock
+        newest = clock.watermark
+        # Whatever runs downstream now must see the watermark that has reached it.
+        clock.watermark = self._watermark
+        try:
+            for element in self._queue.take():
+                if not isinstance(element, AsyncRequest):
+                    self._emit_batch(values, timestamps)
+                    values, timestamps = [], []
+                    self._watermark = clock.watermark = element
+                    self.output.watermark(element)
+                    continue
+                if values and (element.timestamp is None) is bool(timestamps):
+                    # Some streams of a union have timestamps and some have none.
+                    self._emit_batch(values, timestamps)
+                    values, timestamps = [], []
+                values += element.results
+                if element.timestamp is not None:
+                    timestamps += [element.timestamp] * len(element.results)
+            self._emit_batch(values, timestamps)
+        finally:
+            clock.watermark = newest
+
+    def _emit_batch(self, values: list[Any], timestamps: list[int]) -> None:
+        if values:
+            self.output.emit(values, timestamps or None)

@@ -1,0 +1,294 @@
+"""add_sink with a TwoPhaseCommitSinkFunction: a transaction for each epoch that has records.
+
+Flink keeps one transaction from checkpoint to checkpoint, and goes back to the checkpoint when a
+task is lost. Here a lost task repeats its epoch only, so what its first attempt wrote must be
+separable from the epochs before: the end of an epoch pre-commits, and a checkpoint gathers what
+was pre-committed since the one before it.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import cloudpickle
+
+from firesteel.datastream.functions import TwoPhaseCommitSinkFunction
+from firesteel.graph.operator_specs import TwoPhaseCommitSinkSpec
+from firesteel.graph.stream_graph import StreamNode
+from firesteel.metrics import MetricRegistry
+from firesteel.task.operators.base import FunctionOperator, OperatorContext
+from firesteel.task.operators.sink_function import InvocationContext
+from firesteel.task.runtime_context import SubtaskInfo, TaskRuntimeContext
+from firesteel.task.transactions import (
+    OpenTransactions,
+    Transaction,
+    TransactionState,
+    in_order,
+)
+
+_log = logging.getLogger("firesteel")
+
+
+class TwoPhaseCommitSinkOperator(FunctionOperator):
+    def __init__(self, spec: TwoPhaseCommitSinkSpec, context: OperatorContext) -> None:
+        super().__init__(context, spec.function)
+        self.function: TwoPhaseCommitSinkFunction[Any, Any, Any]
+        self._invocation = InvocationContext(context.clock)
+        self._execution = f"{context.subtask.job_id}/{context.subtask.attempt}"
+        self._version = 0
+        self._transactions = OpenTransactions()
+        self._opened = False
+        self._restored: TransactionState | None = None
+        self.user_context: Any = None
+
+    # Life
+
+    def open(self) -> None:
+        """Recovery comes after the function is opened, unlike in Flink: it may need connections."""
+        super().open()
+        self._opened = True
+        self.function._transactions = self
+        self._recover(self._restored)
+        self._restored = None
+
+    def restore(self, whole: Any) -> None:
+        state = None if whole is None else TransactionState.decode(whole)
+        if self._opened:
+            self._recover(state)
+        else:
+            self._restored = state
+
+    def close(self) -> None:
+        """Only what is open is dropped: what is pre-committed may belong to a checkpoint."""
+        try:
+            self._abort_current()
+        finally:
+            super().close()
+
+    # Writing
+
+    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        transactions, invocation = self._transactions, self._invocation
+        assert transactions.current is not None
+        transactions.has_records = True
+        invoke, transaction = self.function.invoke, transactions.current.handle
+        iterator = iter(values)
+        try:
+            if timestamps is None:
+                invocation.element_timestamp = None
+                for value in iterator:
+                    invoke(transaction, value, invocation)
+            else:
+                for value, invocation.element_timestamp in zip(iterator, timestamps, strict=True):
+                    invoke(transaction, value, invocation)
+        except Exception as error:
+            raise self.failure(error, invoke, values, iterator) from error
+
+    def end_epoch(self, *, finished: bool) -> None:
+        self._pre_commit(is_last=finished)
+        if finished:
+            self._abort_current()
+
+    # Checkpoints
+
+    def snapshot_state(self, checkpoint_id: int) -> None:
+        self._pre_commit(is_last=False)
+        transactions = self._transactions
+        if transactions.unassigned:
+            transactions.pending[checkpoint_id] = transactions.unassigned
+            transactions.unassigned = ()
+
+    def snapshot(self) -> bytes:
+        self._version += 1
+        transactions = self._transactions
+        state = TransactionState(
+            self._execution,
+            self._version,
+            transactions.current,
+            dict(transactions.pending),
+            transactions.unassigned,
+            transactions.handed_over,
+            self.user_context,
+        )
+        try:
+            return state.encode()
+        except Exception as error:
+            raise self.failure(error, self.function.begin_transaction) from error
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Commit everything up to it: it also stands for earlier ones that never completed."""
+        pending = self._transactions.pending
+        due = {number: pending.pop(number) for number in sorted(pending) if number <= checkpoint_id}
+        self._commit_all(in_order(due))
+
+    def prepare_commit(self, *, finished: bool) -> Sequence[Any]:
+        """After the last record no checkpoint may come: the driver says when to commit the rest."""
+        transactions = self._transactions
+        if not finished:
+            return ()
+        rest = [*in_order(transactions.pending), *transactions.unassigned]
+        transactions.pending, transactions.unassigned = {}, ()
+        transactions.handed_over = frozenset(transaction.id for transaction in rest)
+        return rest
+
+    def commit(self, committables: Sequence[Any]) -> None:
+        self._commit_all(committables)
+
+    def _commit_all(self, due: Sequence[Transaction]) -> None:
+        """One that fails does not keep the others from being committed."""
+        first_error: Exception | None = None
+        last = self._transactions.last
+        for transaction in due:
+            if last is not None and last[1].id == transaction.id:
+                self._transactions.last = None
+            self._warn_if_old(transaction)
+            try:
+                self._call(self.function.commit, transaction.handle)
+            except Exception as error:  # noqa: BLE001 - the first one is raised below
+                first_error = first_error or error
+        if first_error is not None:
+            raise first_error
+
+    # Transactions
+
+    def _begin(self) -> None:
+        handle = self._call(self.function.begin_transaction)
+        now = self.context.clock.now_millis()
+        self._transactions.current = Transaction(uuid.uuid4().hex, handle, now)
+        self._transactions.has_records = False
+
+    def _abort_current(self) -> None:
+        current, self._transactions.current = self._transactions.current, None
+        if current is not None:
+            self._call(self.function.abort, current.handle)
+
+    def _pre_commit(self, *, is_last: bool) -> None:
+        """A transaction without records goes on into the next epoch."""
+        transactions = self._transactions
+        current = transactions.current
+        if current is None or not transactions.has_records:
+            return
+        self._call(self.function.pre_commit, current.handle)
+        transactions.unassigned = (*transactions.unassigned, current)
+        transactions.last = (self._version + 1, current)
+        transactions.current = None
+        if not is_last:
+            self._begin()
+
+    def _recover(self, state: TransactionState | None) -> None:
+        aborted = self._abort_attempt(state)
+        self._transactions = OpenTransactions()
+        self._version = 0 if state is None else state.version
+        if state is None:
+            self.user_context = self._call(self.function.initialize_user_context)
+        elif state.execution == self._execution:
+            self._resume(state, aborted)
+        else:
+            self._recover_execution(state)
+        self._begin()
+
+    def _abort_attempt(self, state: TransactionState | None) -> set[str]:
+        """Abort what an attempt in this process did in vain; the ids of what was aborted."""
+        transactions = self._transactions
+        in_vain = []
+        if transactions.last is not None:
+            version, transaction = transactions.last
+            # A state of a later version may lack it because it has long been committed.
+            if state is None or (state.version <= version and not state.has(transaction)):
+                in_vain.append(transaction)
+        if transactions.current is not None:
+            in_vain.append(transactions.current)
+        for transaction in in_vain:
+            self._call(self.function.abort, transaction.handle)
+        return {transaction.id for transaction in in_vain}
+
+    def _resume(self, state: TransactionState, aborted: set[str]) -> None:
+        """An epoch is repeated, perhaps in another process; the job goes on."""
+        self.user_context = state.user_context
+        self._transactions.pending = dict(state.pending)
+        self._transactions.unassigned = state.unassigned
+        if state.current is not None and state.current.id not in aborted:
+            self._call(self.function.recover_and_abort, state.current.handle)
+
+    def _recover_execution(self, state: TransactionState) -> None:
+        """The job was restored: what its checkpoint holds counts, and the rest never will."""
+        handled = []
+        for transaction in state.pre_committed():
+            self._recover_and_commit(transaction)
+            handled.append(transaction.handle)
+        if state.current is not None:
+            self._call(self.function.recover_and_abort, state.current.handle)
+            handled.append(state.current.handle)
+        if state.user_context is None:
+            self.user_context = self._call(self.function.initialize_user_context)
+        else:
+            self.user_context = state.user_context
+            self._call(self.function.finish_recovering_context, handled)
+
+    def _recover_and_commit(self, transaction: Transaction) -> None:
+        self._warn_if_old(transaction)
+        try:
+            self._call(self.function.recover_and_commit, transaction.handle)
+        except Exception:
+            timeout = self.function._transaction_timeout
+            is_over = timeout is not None and self._age(transaction) > timeout
+            if not (is_over and self.function._ignores_failures_after_timeout):
+                raise
+            _log.exception(
+                "Operator '%s' could not commit the transaction %s, which has been open for longer "
+                "than its timeout of %d ms. It is given up: its records may be lost.",
+                self.name,
+                transaction.handle,
+                timeout,
+            )
+
+    def _warn_if_old(self, transaction: Transaction) -> None:
+        timeout, ratio = self.function._transaction_timeout, self.function._warning_ratio
+        if timeout is None or ratio is None:
+            return
+        age = self._age(transaction)
+        if age > timeout * ratio:
+            _log.warning(
+                "Operator '%s': the transaction %s has been open for %d ms. That is close to the "
+                "transaction timeout of %d ms, or beyond it.",
+                self.name,
+                transaction.handle,
+                age,
+                timeout,
+            )
+
+    def _age(self, transaction: Transaction) -> int:
+        return self.context.clock.now_millis() - transaction.begun_at
+
+    def _call(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return method(*arguments)
+        except Exception as error:
+            raise self.failure(error, method) from error
+
+    # For the function
+
+    def current_handle(self) -> Any:
+        current = self._transactions.current
+        return None if current is None else current.handle
+
+    def pending_handles(self) -> Iterator[tuple[int, Any]]:
+        for number, transactions in sorted(self._transactions.pending.items()):
+            for transaction in transactions:
+                yield number, transaction.handle
+
+
+def commit_in_driver(node: StreamNode, job_id: str, transactions: Sequence[Transaction]) -> None:
+    """The end of a batch job: its tasks are over, so a copy of the function commits here."""
+    spec = node.spec
+    assert isinstance(spec, TwoPhaseCommitSinkSpec)
+    function = cloudpickle.loads(cloudpickle.dumps(spec.function))
+    function.open(TaskRuntimeContext(node, SubtaskInfo(job_id, 0, batch=True), MetricRegistry()))
+    try:
+        for transaction in transactions:
+            function.recover_and_commit(transaction.handle)
+    finally:
+        function.close()
