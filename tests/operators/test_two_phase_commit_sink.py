@@ -177,8 +177,8 @@ def test_a_checkpoint_stands_for_earlier_ones_that_were_aborted(program, store):
 def test_each_epoch_has_a_transaction_and_a_checkpoint_gathers_them(program, store):
     with OperatorHarness.of(program) as harness:
         harness.process_elements([1, 2])
-        harness.snapshot()
-        harness.snapshot()
+        harness.end_epoch()
+        harness.end_epoch()
         harness.process_element(3)
         harness.snapshot(1)
         assert store.in_phase("prepared") == [[1, 2], [3]]
@@ -217,7 +217,7 @@ def moved(program: Any, snapshot: OperatorSnapshot, attempt: int = 0) -> Operato
 def test_an_attempt_that_broke_off_is_aborted_when_the_slot_restores(program, store):
     with OperatorHarness.of(program) as harness:
         harness.process_element(1)
-        before = harness.snapshot()
+        before = harness.end_epoch()
         harness.process_elements([2, 3])
         retried(harness, before)
         assert store.in_phase("open") == [[]]
@@ -230,7 +230,7 @@ def test_an_attempt_that_broke_off_is_aborted_when_the_slot_restores(program, st
 def test_a_complete_attempt_whose_output_was_lost_is_aborted_when_the_slot_restores(program, store):
     with OperatorHarness.of(program) as harness:
         harness.process_element(1)
-        before = harness.snapshot()
+        before = harness.end_epoch()
         harness.process_element(2)
         harness.snapshot(1)
         retried(harness, before)
@@ -246,7 +246,7 @@ def test_also_when_it_is_lost_again_and_in_the_first_epoch(program, store, epoch
     with OperatorHarness.of(program) as harness:
         handle = SubtaskHandle()
         for _ in range(epochs_before):
-            handle = handle_of(harness, harness.snapshot())
+            handle = handle_of(harness, harness.end_epoch())
         for _ in range(3):
             harness.process_element(1)
             harness.snapshot(1)
@@ -258,7 +258,7 @@ def test_also_when_it_is_lost_again_and_in_the_first_epoch(program, store, epoch
 def test_the_transaction_of_a_lost_process_is_aborted_by_the_next(program, store):
     lost = OperatorHarness.of(program)
     lost.process_element(1)
-    before = lost.snapshot()
+    before = lost.end_epoch()
     lost.process_element(2)
     with moved(program, before) as harness:
         assert store.in_phase("open") == [[]]
@@ -271,7 +271,7 @@ def test_the_transaction_of_a_lost_process_is_aborted_by_the_next(program, store
 def test_a_zombie_that_goes_on_after_its_retry_changes_nothing(program, store):
     zombie = OperatorHarness.of(program)
     zombie.process_element(1)
-    before = zombie.snapshot()
+    before = zombie.end_epoch()
     with moved(program, before) as harness:
         harness.process_element(2)
         harness.snapshot(1)
@@ -289,7 +289,7 @@ def test_a_slot_that_comes_back_does_not_abort_what_was_committed_elsewhere(prog
     with moved(program, first) as there:
         there.notify_checkpoint_complete(1)
         there.process_element(2)
-        there.snapshot()
+        there.end_epoch()
         there.process_element(3)
         third = there.snapshot(2)
         retried(here, third)
@@ -316,7 +316,7 @@ class Job:
         self.executions = 0
         self.position = 0
         self.harness = OperatorHarness(program).open()
-        self.acked = self.harness.snapshot()
+        self.acked = self.harness.end_epoch()
         self.completed = (0, self.acked)
         self.acked_barriers: dict[int, tuple[int, OperatorSnapshot]] = {}
         self.checkpoints = 0
@@ -491,9 +491,9 @@ def test_the_user_context_is_part_of_the_state(tmp_path):
 def test_a_repeated_epoch_finds_the_user_context_that_it_found_first(tmp_path):
     function = Numbered(tmp_path)
     with OperatorHarness.of(sink_of(function)) as harness:
-        before = harness.snapshot()
+        before = harness.end_epoch()
         harness.process_element(1)
-        harness.snapshot()
+        harness.end_epoch()
         retried(harness, before)
         assert function.events == ["initialized", 1, 2, 2]
 
@@ -555,7 +555,7 @@ def test_a_handle_that_cannot_travel_is_an_error_that_names_its_maker(tmp_path):
     with OperatorHarness.of(sink_of(Connected(tmp_path))) as harness:
         harness._operator.function.abort = lambda transaction: None
         with pytest.raises(UserFunctionError, match="pickle") as caught:
-            harness.snapshot()
+            harness.end_epoch()
     assert caught.value.function.endswith("Connected.begin_transaction")
 
 

@@ -6,6 +6,11 @@ from firesteel.datastream.functions.aggregate_function import AggregateFunction
 from firesteel.datastream.functions.async_function import AsyncFunction, AsyncFunctionDescriptor
 from firesteel.datastream.functions.async_retry import AsyncRetryPredicate, AsyncRetryStrategy
 from firesteel.datastream.functions.base import Function
+from firesteel.datastream.functions.checkpointed_function import (
+    CheckpointedFunction,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+)
 from firesteel.datastream.functions.co_flat_map_function import CoFlatMapFunction
 from firesteel.datastream.functions.co_map_function import CoMapFunction
 from firesteel.datastream.functions.co_process_function import CoProcessFunction
@@ -34,6 +39,7 @@ __all__ = [
     "AsyncFunctionDescriptor",
     "AsyncRetryPredicate",
     "AsyncRetryStrategy",
+    "CheckpointedFunction",
     "CoFlatMapFunction",
     "CoMapFunction",
     "CoProcessFunction",
@@ -41,6 +47,8 @@ __all__ = [
     "FlatMapFunction",
     "FoldFunction",
     "Function",
+    "FunctionInitializationContext",
+    "FunctionSnapshotContext",
     "KeySelector",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",

@@ -94,7 +94,10 @@ class TwoPhaseCommitSinkOperator(FunctionOperator):
 
     # Checkpoints
 
-    def snapshot_state(self, checkpoint_id: int) -> None:
+    def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
+        if checkpoint_id is None:
+            return
+        super().snapshot_state(checkpoint_id, timestamp)
         self._pre_commit(is_last=False)
         transactions = self._transactions
         if transactions.unassigned:
