@@ -329,17 +329,20 @@ class Job:
         if fault != "none":
             self._begin(records if fault != "breaks off" else records // 2)
             if fault in ("output lost", "process lost late"):
-                self.harness.snapshot(number)
+                self._end(number)
             if fault.startswith("process lost"):
                 self.harness = moved(self.program, self.acked, self.executions)
             else:
                 retried(self.harness, self.acked)
         self._begin(records)
-        self.acked = self.harness.snapshot(number)
+        self.acked = self._end(number)
         self.position += records
         self.note = None
         if number is not None:
             self.acked_barriers[number] = (self.position, self.acked)
+
+    def _end(self, number: int | None) -> OperatorSnapshot:
+        return self.harness.end_epoch() if number is None else self.harness.snapshot(number)
 
     def _begin(self, records: int) -> None:
         if self.note is not None:
