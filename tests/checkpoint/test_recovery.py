@@ -177,9 +177,7 @@ class Recovery(RuleBasedStateMachine):
             self.carry_out(self.job.it.running_files([]))
             self.state = {}
             return
-        own = latest.location is not None and latest.location.startswith(
-            self.job.directory.job.location
-        )
+        own = self.job.directory.holds(latest)
         self.job.restore(latest.metadata, same_directory=own)
         self.carry_out(self.job.it.restored(latest, self.now))
         self.state = dict(self.state_of(latest))
@@ -214,7 +212,8 @@ class Recovery(RuleBasedStateMachine):
         self.job = Job(self.root, self.number, parallelism)
         self.state = {}
         if found is not None:
-            self.job.restore(found.metadata, same_directory=False)
+            own = self.job.directory.holds(found)
+            self.job.restore(found.metadata, same_directory=own)
             self.carry_out(self.job.it.restored(found, self.now))
             self.state = dict(self.state_of(found))
 
@@ -246,4 +245,4 @@ class Recovery(RuleBasedStateMachine):
 
 
 TestRecovery = Recovery.TestCase
-TestRecovery.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestRecovery.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
