@@ -4,6 +4,11 @@ from typing import TYPE_CHECKING
 
 from firesteel.datastream.functions.aggregate_function import AggregateFunction
 from firesteel.datastream.functions.base import Function
+from firesteel.datastream.functions.checkpointed_function import (
+    CheckpointedFunction,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+)
 from firesteel.datastream.functions.co_flat_map_function import CoFlatMapFunction
 from firesteel.datastream.functions.co_map_function import CoMapFunction
 from firesteel.datastream.functions.co_process_function import CoProcessFunction
@@ -25,6 +30,7 @@ from firesteel.gaps import gap_importer
 
 __all__ = [
     "AggregateFunction",
+    "CheckpointedFunction",
     "CoFlatMapFunction",
     "CoMapFunction",
     "CoProcessFunction",
@@ -32,6 +38,8 @@ __all__ = [
     "FlatMapFunction",
     "FoldFunction",
     "Function",
+    "FunctionInitializationContext",
+    "FunctionSnapshotContext",
     "KeySelector",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
