@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Protocol
 
+from firesteel.checkpoint.completed_checkpoint import CompletedCheckpoint
 from firesteel.checkpoint.decisions import CleanUp, DeleteCheckpoint
 from firesteel.checkpoint.errors import StateSizeError, StorageError
 from firesteel.checkpoint.file_systems import FileSystemOptions
@@ -50,6 +51,9 @@ class JobCheckpointStorage(Protocol):
 
     def clean_up(self, order: CleanUp) -> list[str]:
         """Returns the names of what was deleted."""
+
+    def holds(self, checkpoint: CompletedCheckpoint) -> bool:
+        """Whether its files are here, so that new checkpoints may go on referring to them."""
 
 
 def checkpoint_name(checkpoint_id: int) -> str:
@@ -128,6 +132,9 @@ class CheckpointDirectory:
                 _quietly(self.job.delete, name)
         return superfluous
 
+    def holds(self, checkpoint: CompletedCheckpoint) -> bool:
+        return all(self.job.name_of(file) is not None for file in checkpoint.files)
+
 
 class MemoryCheckpoints:
     """In the driver's memory; with a directory, the metadata with all the state goes there as well."""
@@ -153,6 +160,9 @@ class MemoryCheckpoints:
 
     def clean_up(self, order: CleanUp) -> list[str]:
         return [] if self._directory is None else self._directory.clean_up(order)
+
+    def holds(self, checkpoint: CompletedCheckpoint) -> bool:
+        return not checkpoint.files
 
 
 def job_checkpoint_storage(configuration: Configuration, job_id: str) -> JobCheckpointStorage:

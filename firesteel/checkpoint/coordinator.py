@@ -249,7 +249,10 @@ class CheckpointCoordinator:
         return decisions
 
     def running_files(self, files: Iterable[str]) -> list[Decision]:
-        """The files that the running job's state consists of, after every epoch."""
+        """The files that the running job's state consists of.
+
+        To be told after every epoch, before the epoch's acks: what nobody holds is deleted.
+        """
         return self._unheld(self._files.hold(_RUNNING, files))
 
     # The life of the job

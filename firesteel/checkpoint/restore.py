@@ -160,6 +160,8 @@ def _assign(
         operator.max_parallelism if operator.has_keyed_state else target.max_parallelism
     )
     unchanged = parallelism == operator.parallelism
+    has_files = any(subtask.files for subtask in operator.subtasks)
+    kept = unchanged and same_directory and not has_files
     keyed: list[tuple[KeyedPart, ...]] = [()] * parallelism
     if operator.has_keyed_state:
         keyed = redistribute_keyed_state(operator, parallelism)
@@ -178,7 +180,7 @@ def _assign(
                 committables=committables[index],
                 opaque=operator.subtasks[index].opaque if unchanged else None,
                 finished=operator.subtasks[index].finished if unchanged else False,
-                must_materialize=bool(keyed[index]) and not (unchanged and same_directory),
+                must_materialize=bool(keyed[index]) and not kept,
             )
             for index in range(parallelism)
         ),

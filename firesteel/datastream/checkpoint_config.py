@@ -177,10 +177,12 @@ class CheckpointConfig:
     def set_checkpoint_storage(self, storage: CheckpointStorage) -> CheckpointConfig:
         """Say where checkpoints go (beyond PyFlink 2)."""
         _require(storage, CheckpointStorage, "set_checkpoint_storage")
-        for key, value in storage.to_settings().items():
-            self._configuration.remove_config(key)
-            if value is not None:
-                self._configuration.add_all(Configuration.from_dict({key: value}))
+        for option in (keys.CHECKPOINT_STORAGE, keys.CHECKPOINT_DIR):
+            # An older key in a file must not count beside what the program says.
+            for key in (option.key, *option.deprecated_keys):
+                self._configuration.remove_config(key)
+        given = {key: value for key, value in storage.to_settings().items() if value is not None}
+        self._configuration.add_all(Configuration.from_dict(given))
         return self
 
     def set_checkpoint_storage_dir(self, checkpoint_path: str) -> CheckpointConfig:

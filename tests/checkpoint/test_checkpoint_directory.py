@@ -159,6 +159,14 @@ class TestCleaningUp:
         assert directory.clean_up(CleanUp(())) == []
 
 
+def test_which_checkpoints_new_ones_may_build_on(local: Storage) -> None:
+    here, elsewhere = CheckpointDirectory(local, "job"), CheckpointDirectory(local, "other")
+    inline = CompletedCheckpoint(metadata(), None)
+    own = CompletedCheckpoint(_checkpoint(here.job, 1, "a"), here.job.at("chk-1").location)
+    assert [here.holds(own), elsewhere.holds(own), elsewhere.holds(inline)] == [True, False, True]
+    assert [MemoryCheckpoints(1).holds(one) for one in (own, inline)] == [False, True]
+
+
 class TestMemory:
     def test_small_state_is_kept_without_any_file(self) -> None:
         kept = MemoryCheckpoints(max_state_size=100)

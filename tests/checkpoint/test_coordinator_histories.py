@@ -93,13 +93,13 @@ class JobHistory(RuleBasedStateMachine):
         new = [f"/job/shared/{self.epoch}-{number}" for number in range(writes)]
         self.existing.update(new)
         self.running = {*kept, *new}
+        self.carry_out(self.it.running_files(self.running))
         if barrier is not None:
             names = [file.removeprefix("/job/shared/") for file in sorted(self.running)]
             ack = acks(files=names, epoch=self.epoch)
             decisions = self.it.acknowledge(barrier.checkpoint_id, ack, self.now)
             assert any(isinstance(decision, WriteSnapshot) for decision in decisions)
             self.carry_out(decisions)
-        self.carry_out(self.it.running_files(self.running))
 
     @precondition(lambda self: self.writes)
     @rule(which=st.integers(0, 3), succeeds=st.booleans())

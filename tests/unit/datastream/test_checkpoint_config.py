@@ -144,6 +144,12 @@ class TestStorage:
         assert isinstance(found, JobManagerCheckpointStorage)
         assert (found.get_max_state_size(), found.get_checkpoint_path()) == (1000, None)
 
+    def test_what_the_program_says_counts_more_than_an_older_key(self) -> None:
+        settings = {"state.checkpoints.dir": "/old", "state.checkpoint-storage": "filesystem"}
+        config = CheckpointConfig(Configuration.from_dict(settings))
+        config.set_checkpoint_storage(JobManagerCheckpointStorage())
+        assert config.get_checkpoint_storage().get_checkpoint_path() is None
+
     def test_a_directory_alone_means_files(self) -> None:
         settings = {"state.checkpoints.dir": "/checkpoints"}
         config = CheckpointConfig(Configuration.from_dict(settings))

@@ -27,6 +27,8 @@ def test_the_page_runs():
 def test_the_page_has_every_fault():
     for fault in testing.Fault:
         assert f"| `{fault.name}` |" in PAGE.read_text()
+    for kind in testing.StorageFaultKind:
+        assert f"| `{kind.name}` |" in PAGE.read_text()
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -1,0 +1,43 @@
+"""Settings on the command line: ``-Dkey=value``, on top of config.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from firesteel.checkpoint.file_systems import FileSystemOptions
+    from firesteel.common.configuration import Configuration
+
+__all__ = ["configuration_of", "file_system_options", "settings_option"]
+
+settings_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
+    "-D",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting, for example -Ds3.endpoint=http://localhost:9000. It counts more than config.yaml.",
+)
+
+
+def configuration_of(settings: tuple[str, ...]) -> Configuration:
+    """The settings of config.yaml, and those given on top."""
+    from firesteel.common.configuration import Configuration
+    from firesteel.config.loader import load_configuration
+
+    given = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            raise click.BadParameter(f"expected KEY=VALUE, got {setting!r}", param_hint="-D")
+        given[key] = value
+    return load_configuration(Configuration.from_dict(given))
+
+
+def file_system_options(settings: tuple[str, ...]) -> FileSystemOptions:
+    """How to reach object stores."""
+    from firesteel.checkpoint.settings import file_system_options as options_of
+
+    return options_of(configuration_of(settings))

@@ -1,0 +1,248 @@
+"""All parts together: a job that counts, whose storage fails and whose driver dies at any moment."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from firesteel.checkpoint.checkpoint_directory import CheckpointDirectory
+from firesteel.checkpoint.completed_checkpoint import CompletedCheckpoint
+from firesteel.checkpoint.coordinator import CheckpointCoordinator
+from firesteel.checkpoint.decisions import (
+    AnswerRequest,
+    CleanUp,
+    Decision,
+    DeleteCheckpoint,
+    WriteSnapshot,
+)
+from firesteel.checkpoint.discovery import find_checkpoint, find_latest_checkpoint
+from firesteel.checkpoint.errors import CheckpointNotFoundError, StorageError
+from firesteel.checkpoint.keyed_restore import restore_keyed_state
+from firesteel.checkpoint.metadata import CheckpointMetadata, SnapshotType, SubtaskState
+from firesteel.checkpoint.requests import SnapshotRequest
+from firesteel.checkpoint.restore import RestoreTarget, plan_restore
+from firesteel.checkpoint.segment_store import StorageSegmentStore
+from firesteel.checkpoint.settings import CheckpointSettings
+from firesteel.checkpoint.snapshot_writer import SnapshotWriter
+from firesteel.checkpoint.storage import Storage, open_storage
+from firesteel.checkpoint.tasks import OperatorInfo, TaskAck
+from firesteel.common.job_status import JobStatus
+from firesteel.state.changelog import Segment
+from firesteel.state.hashmap.keyed_state import HashMapKeyedState
+from firesteel.state.key_groups import key_group_of, subtask_of
+from firesteel.state.segment_account import with_segment
+from firesteel.testing import StorageFault, StorageFaultKind, with_faults
+
+_MAX = 8
+_FAULTS = st.builds(
+    StorageFault,
+    st.sampled_from([StorageFaultKind.FAIL, StorageFaultKind.FULL, StorageFaultKind.LOST_ANSWER]),
+    st.sampled_from(["write", "rename", "sync"]),
+    st.sampled_from(["*_metadata*", "*/shared/*", "*/state-*"]),
+    call=st.just(1),
+)
+
+
+class Job:
+    """One attempt of a driver: it has its own directory, coordinator and backends."""
+
+    def __init__(self, root: Storage, number: int, parallelism: int) -> None:
+        self.directory = CheckpointDirectory(root, f"job-{number}")
+        self.store = StorageSegmentStore(self.directory.job.at("shared"), inline_threshold=40)
+        self.parallelism = parallelism
+        info = OperatorInfo("count", "counter", "count", parallelism, _MAX, vertex=1)
+        self.it = CheckpointCoordinator(
+            CheckpointSettings(interval=2.0, tolerable_failures=10**6, retained=2),
+            [info],
+            f"job-{number}",
+            "counting",
+            now=0.0,
+        )
+        self.writer = SnapshotWriter(self.directory, self.open_backend)
+        self.backends = [HashMapKeyedState() for _ in range(parallelism)]
+        self.logs: list[list[Segment]] = [[] for _ in range(parallelism)]
+
+    def open_backend(self, operator_id: str, segments: tuple[Segment, ...]) -> HashMapKeyedState:
+        backend = HashMapKeyedState()
+        backend.restore(segments, self.store)
+        return backend
+
+    def restore(self, metadata: CheckpointMetadata, *, same_directory: bool) -> None:
+        target = RestoreTarget("count", "counter", "count", self.parallelism, _MAX)
+        plan = plan_restore(metadata, [target], same_directory=same_directory)
+        assigned = plan.assignments["count"]
+        for index, subtask in enumerate(assigned.subtasks):
+            backend = self.backends[index] = HashMapKeyedState()
+            restore_keyed_state(backend, subtask, _MAX, assigned.states, self.store)
+            keeps = subtask.keyed and not subtask.must_materialize
+            self.logs[index] = list(subtask.keyed[0].segments) if keeps else []
+
+    def put(self, key: int, value: int) -> None:
+        owner = subtask_of(key_group_of(key, _MAX), self.parallelism, _MAX)
+        self.backends[owner].value_table("counts").put(key, value)
+
+    def seal(self, epoch: int) -> None:
+        sealed = [backend.seal(epoch, self.store) for backend in self.backends]
+        for index, segments in enumerate(sealed):
+            for segment in segments:
+                self.logs[index] = with_segment(self.logs[index], segment)
+            self.backends[index].confirm()
+
+    def counts(self) -> dict[int, int]:
+        return {entry.key: entry.value for one in self.backends for entry in one.entries()}
+
+
+class Recovery(RuleBasedStateMachine):
+    """``expected`` is the state at each checkpoint that was completed, by its id and directory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.path = Path(tempfile.mkdtemp())
+        storage, self.file_system = with_faults(open_storage(str(self.path / "checkpoints")))
+        self.root = storage
+        self.number = 0
+        self.now = 0.0
+        self.epoch = 0
+        self.value = 0
+        self.state: dict[int, int] = {}
+        # What was taken at a barrier, by checkpoint id.
+        self.taken: dict[tuple[int, int], dict[int, int]] = {}
+        self.savepoints: dict[str, dict[int, int]] = {}
+        self.requests = 0
+        self.job = Job(self.root, self.number, parallelism=2)
+
+    def carry_out(self, decisions: list[Decision]) -> None:
+        for decision in decisions:
+            if isinstance(decision, WriteSnapshot):
+                self.write(decision)
+            elif isinstance(decision, DeleteCheckpoint | CleanUp):
+                self.job.writer.delete(decision)
+            elif isinstance(decision, AnswerRequest) and decision.location is not None:
+                number = self.job.it.stats.overview()["latest"]["savepoint"]["id"]
+                self.savepoints[decision.location] = self.taken[self.number, number]
+
+    def write(self, order: WriteSnapshot) -> None:
+        try:
+            written = self.job.writer.write(order)
+        except StorageError as error:
+            failed = self.job.it.write_failed(order.metadata.checkpoint_id, error, self.now)
+            self.carry_out(failed)
+            return
+        self.carry_out(
+            self.job.it.snapshot_written(
+                written.checkpoint_id, written.location, written.metadata, self.now
+            )
+        )
+
+    @rule(keys=st.sets(st.integers(0, 30), max_size=6))
+    def an_epoch(self, keys: set[int]) -> None:
+        self.now += 1
+        self.epoch += 1
+        barrier = self.job.it.trigger(self.now, self.epoch)
+        before = dict(self.state)
+        for key in keys:
+            self.value += 1
+            self.job.put(key, self.value)
+            self.state[key] = self.value
+        try:
+            self.job.seal(self.epoch)
+        except StorageError:
+            # A task that cannot write its state fails the job.
+            self.state = before
+            self.fail_over()
+            return
+        files = {path for log in self.job.logs for segment in log for path in segment.paths()}
+        self.carry_out(self.job.it.running_files(files))
+        if barrier is not None:
+            self.taken[self.number, barrier.checkpoint_id] = dict(self.state)
+            acks = [
+                TaskAck((1, index), {"count": SubtaskState(tuple(log))})
+                for index, log in enumerate(self.job.logs)
+            ]
+            self.carry_out(self.job.it.acknowledge(barrier.checkpoint_id, acks, self.now))
+
+    @rule()
+    def fail_over(self) -> None:
+        """A task fails: the same driver goes back to its last checkpoint."""
+        self.carry_out(self.job.it.job_failed(self.now))
+        latest = self.job.it.store.latest
+        if latest is None:
+            self.job.backends = [HashMapKeyedState() for _ in self.job.backends]
+            self.job.logs = [[] for _ in self.job.logs]
+            self.carry_out(self.job.it.running_files([]))
+            self.state = {}
+            return
+        own = self.job.directory.holds(latest)
+        self.job.restore(latest.metadata, same_directory=own)
+        self.carry_out(self.job.it.restored(latest, self.now))
+        self.state = dict(self.state_of(latest))
+
+    def state_of(self, checkpoint: CompletedCheckpoint) -> dict[int, int]:
+        if checkpoint.is_savepoint:
+            return self.savepoints[checkpoint.location or ""]
+        number = int(checkpoint.metadata.job_id.removeprefix("job-"))
+        return self.taken[number, checkpoint.checkpoint_id]
+
+    @rule(parallelism=st.integers(1, 4))
+    def the_driver_is_killed(self, parallelism: int) -> None:
+        """A new driver finds the newest checkpoint of any of its predecessors."""
+        self.file_system.heal()
+        try:
+            found = find_latest_checkpoint(self.root, job_name="counting").checkpoint
+        except CheckpointNotFoundError:
+            found = None
+        self.start(found, parallelism)
+
+    @precondition(lambda self: self.savepoints)
+    @rule(which=st.integers(0, 5), parallelism=st.integers(1, 4))
+    def it_is_started_from_a_savepoint(self, which: int, parallelism: int) -> None:
+        self.file_system.heal()
+        self.carry_out(self.job.it.shutdown(JobStatus.CANCELED, self.now))
+        assert self.job.directory.job.list_files() == []
+        location = sorted(self.savepoints)[which % len(self.savepoints)]
+        self.start(find_checkpoint(location).checkpoint, parallelism)
+
+    def start(self, found: CompletedCheckpoint | None, parallelism: int) -> None:
+        self.number += 1
+        self.job = Job(self.root, self.number, parallelism)
+        self.state = {}
+        if found is not None:
+            own = self.job.directory.holds(found)
+            self.job.restore(found.metadata, same_directory=own)
+            self.carry_out(self.job.it.restored(found, self.now))
+            self.state = dict(self.state_of(found))
+
+    @rule()
+    def a_savepoint_is_asked_for(self) -> None:
+        self.requests += 1
+        target = str(self.path / "savepoints" / f"s{self.requests}")
+        request = SnapshotRequest(f"r{self.requests}", SnapshotType.SAVEPOINT, target)
+        self.carry_out(self.job.it.request(request))
+
+    @rule(fault=_FAULTS)
+    def storage_breaks(self, fault: StorageFault) -> None:
+        self.file_system.heal()
+        self.file_system.add(fault)
+
+    @invariant()
+    def the_state_is_as_if_nothing_had_happened(self) -> None:
+        assert self.job.counts() == self.state
+
+    def teardown(self) -> None:
+        self.file_system.heal()
+        self.carry_out(self.job.it.shutdown(JobStatus.FINISHED, self.now))
+        assert self.job.directory.job.list_files() == []
+        for location, state in self.savepoints.items():
+            job = Job(self.root, 10**6, parallelism=3)
+            job.restore(find_checkpoint(location).checkpoint.metadata, same_directory=False)
+            assert job.counts() == state
+        shutil.rmtree(self.path)
+
+
+TestRecovery = Recovery.TestCase
+TestRecovery.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
