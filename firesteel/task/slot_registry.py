@@ -16,6 +16,8 @@ class SlotEntry:
     """A slot and the lock that keeps a second attempt of its task out while the first still runs."""
 
     slot: Slot
+    # Where the functions run that have archives; None: wherever the process is.
+    working_directory: str | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -36,8 +38,9 @@ class SlotRegistry:
             entry = self._slots.get(key)
             if entry is None:
                 # Every slot unpacks its own: subtasks never share function objects.
-                program = self._program(address, load).unpack()
-                entry = self._slots[key] = SlotEntry(Slot(program, address.level, address.slot))
+                packed = self._program(address, load)
+                slot = Slot(packed.unpack(), address.level, address.slot)
+                entry = self._slots[key] = SlotEntry(slot, packed.placed.working_directory)
             return entry
 
     def _program(self, address: SlotAddress, load: Callable[[], PackedProgram]) -> PackedProgram:

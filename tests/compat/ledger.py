@@ -128,8 +128,6 @@ RULES: tuple[Rule, ...] = (
     _not_yet(f"{_ENVIRONMENT}.get_checkpointing_*mode"),
     _not_yet(f"{_ENVIRONMENT}.enable_changelog_state_backend"),
     _not_yet(f"{_ENVIRONMENT}.set_default_savepoint_directory"),
-    _not_yet(f"{_ENVIRONMENT}.add_python_archive"),
-    _not_yet(f"{_ENVIRONMENT}.register_cached_file"),
     _not_yet("common.job_client.JobClient.*savepoint"),
     _idle("common.restart_strategy.*", "restarts come with checkpoints, in a later version"),
     _idle("common.execution_config.*snapshot_compression", "snapshots come in a later version"),
