@@ -11,7 +11,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from firesteel.errors import FiresteelError
+from firesteel.errors import FiresteelError, WriteFailedError
 
 
 class CorruptSegmentError(FiresteelError, RuntimeError):
@@ -43,7 +43,11 @@ class SegmentStore:
             return Segment(epoch, full, len(payload), inline=payload)
         # A unique name: two attempts of one task may write at the same time.
         path = self._directory / f"segment-{epoch}-{uuid.uuid4().hex}"
-        path.write_bytes(payload)
+        try:
+            path.write_bytes(payload)
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            raise WriteFailedError.of(path, error) from error
         return Segment(epoch, full, len(payload), path=str(path), checksum=zlib.crc32(payload))
 
     def read(self, segment: Segment) -> bytes:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from firesteel.errors import TypeMismatchError
+from firesteel.errors import TypeMismatchError, WriteFailedError
 from firesteel.graph.job_graph import JobVertex
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.metrics import MetricRegistry
@@ -227,7 +227,11 @@ class Subtask:
         segments, whole, committables = {}, {}, {}
         sources = {}
         for node_id, operator in self.operators.items():
-            segment = operator.context.keyed_state.seal(epoch, store)
+            try:
+                segment = operator.context.keyed_state.seal(epoch, store)
+            except WriteFailedError as error:
+                error.operator = operator.name
+                raise
             if segment is not None:
                 segments[node_id] = segment
             # What becomes a committable is no longer part of the writer's state.
