@@ -6,8 +6,12 @@ driver), and derives from the builtin one would expect.
 
 from __future__ import annotations
 
+import errno
 import reprlib
 from typing import Any
+
+# The disk is full, or the user's share of it.
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 __all__ = [
     "ChannelSequenceError",
@@ -23,6 +27,7 @@ __all__ = [
     "UnsavedStateError",
     "UnstableKeyError",
     "UserFunctionError",
+    "WriteFailedError",
     "shorten",
 ]
 
@@ -158,6 +163,39 @@ class UserFunctionError(FiresteelError, RuntimeError):
             f"Job '{self.job}' failed: operator '{self.operator}' called "
             f"{self.function}{place}{record}, which raised the error above."
         )
+
+
+class WriteFailedError(FiresteelError, OSError):
+    """A file could not be written, for example because the disk is full.
+
+    Whoever knows the operator sets ``operator`` on the way out.
+    """
+
+    def __init__(
+        self, path: str, error_number: int | None, reason: str, operator: str | None = None
+    ) -> None:
+        super().__init__(error_number, reason)
+        self.path = path
+        self.reason = reason
+        self.operator = operator
+
+    @staticmethod
+    def of(path: object, error: OSError) -> OSError:
+        """What to raise where writing ``path`` raised ``error``."""
+        if isinstance(error, FiresteelError):
+            return error
+        return WriteFailedError(str(path), error.errno, error.strerror or str(error))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # OSError keeps its number in a slot of its own, which the general way would lose.
+        return type(self), (self.path, self.errno, self.reason, self.operator)
+
+    def __str__(self) -> str:
+        who = f"Operator '{self.operator}'" if self.operator else "Firesteel"
+        hint = ""
+        if self.errno in _NO_SPACE:
+            hint = " Free some space there, or write to another place."
+        return f"{who} could not write {self.path}: {self.reason}.{hint}"
 
 
 class InsufficientSlotsError(FiresteelError, RuntimeError):

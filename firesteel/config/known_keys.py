@@ -55,7 +55,7 @@ _NAMES = """
     metrics.latency.granularity metrics.latency.history-size metrics.scope.delimiter
     metrics.scope.jm metrics.scope.jm-job metrics.scope.operator metrics.scope.task
     metrics.scope.tm metrics.scope.tm-job metrics.system-resource
-    pipeline.auto-type-registration pipeline.cached-files
+    pipeline.auto-type-registration
     pipeline.classpaths pipeline.default-kryo-serializers
     pipeline.force-avro pipeline.force-kryo pipeline.jobvertex-parallelism-overrides
     pipeline.operator-chaining.chain-operators-with-different-max-parallelism

@@ -89,6 +89,12 @@ DEFAULT_PARALLELISM: Option[int] = Option(
     "parallelism.default", INT, 1, "The parallelism of operators that set none."
 )
 PIPELINE_NAME: Option[str | None] = Option("pipeline.name", STRING, None, "The name of the job.")
+CACHED_FILES: Option[str | None] = Option(
+    "pipeline.cached-files",
+    STRING,
+    None,
+    "Files for the distributed cache: name:model,path:/models/m.bin;name:...",
+)
 MAX_PARALLELISM: Option[int] = Option(
     "pipeline.max-parallelism",
     INT,
@@ -225,7 +231,7 @@ PYTHON_REQUIREMENTS: Option[str | None] = Option(
     "python.requirements", STRING, None, "A requirements file."
 )
 PYTHON_ARCHIVES: Option[str | None] = Option(
-    "python.archives", STRING, None, "Archives to unpack for the workers.", is_used=False
+    "python.archives", STRING, None, "Archives to unpack for the workers."
 )
 BUNDLE_SIZE: Option[int] = Option(
     "python.fn-execution.bundle.size", INT, 1000, "Records of a bundle.", is_used=False

@@ -31,6 +31,23 @@ class PythonRequirements:
 
 
 @dataclass(frozen=True, slots=True)
+class PythonArchive:
+    """A zip file that becomes the directory ``target`` in the working directory of the tasks."""
+
+    path: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class CachedFile:
+    """A file or directory that functions find under ``name``."""
+
+    path: str
+    name: str
+    executable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class JobSettings:
     """``runtime_mode`` is BATCH or STREAMING, AUTOMATIC has been decided.
 
@@ -45,3 +62,5 @@ class JobSettings:
     python_files: tuple[str, ...] = ()
     requirements: PythonRequirements | None = None
     python_executable: str | None = None
+    python_archives: tuple[PythonArchive, ...] = ()
+    cached_files: tuple[CachedFile, ...] = ()

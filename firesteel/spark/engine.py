@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from firesteel.config import options
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.graph.job_settings import JobSettings
@@ -13,6 +15,7 @@ from firesteel.master.rate_control import RateControl, target_duration
 from firesteel.master.source_coordinator import SourceCoordinator
 from firesteel.spark.batch_job import BatchJob
 from firesteel.spark.job_files import JobFiles
+from firesteel.spark.resources import stage_resources
 from firesteel.spark.session import (
     acquire_session,
     host_settings,
@@ -68,6 +71,10 @@ class SparkEngine:
         )
         # Before the program is packed: it takes the module search path along.
         ship(context, settings, self._files.root, local=shared_disk)
+        program = replace(
+            program,
+            resources=stage_resources(context, settings, self._files.root, local=shared_disk),
+        )
         program_file = self._files.write_program(program)
         if not shared_disk:
             context.addFile(program_file)
@@ -75,7 +82,14 @@ class SparkEngine:
         idle_timeout = configuration.get(options.SLOT_HOST_IDLE_TIMEOUT).total_seconds()
         task = SlotTask(
             program_file,
-            None if in_worker else host_settings(self._session, idle_timeout),
+            None
+            if in_worker
+            else host_settings(
+                self._session,
+                idle_timeout,
+                # A process has one working directory, which archives change.
+                only_job=job_id if settings.python_archives else None,
+            ),
             batch=batch,
             max_attempts=task_attempts(self._session),
         )

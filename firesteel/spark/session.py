@@ -176,9 +176,13 @@ def _start(required_slots: int, configuration: Configuration) -> SparkSession:
     return session
 
 
-def host_settings(session: SparkSession, idle_timeout: float) -> HostSettings:
-    """How the slot hosts of this application are found and protected."""
+def host_settings(
+    session: SparkSession, idle_timeout: float, only_job: str | None = None
+) -> HostSettings:
+    """How the slot hosts of this application, or of one of its jobs only, are found and protected."""
     application = str(session.sparkContext.applicationId)
+    if only_job is not None:
+        application = f"{application}-{only_job[:8]}"
     settings = _hosts.get(application)
     if settings is None:
         name = f"{application}-{secrets.token_hex(4)}"

@@ -27,14 +27,14 @@ def ship(context: SparkContext, settings: JobSettings, directory: Path, *, local
     if settings.requirements is not None:
         _install(settings.requirements, directory / "requirements")
         context.addPyFile(
-            str(_zip_directory(directory / "requirements", directory / "requirements.zip"))
+            str(zip_directory(directory / "requirements", directory / "requirements.zip"))
         )
     for name in reversed(settings.python_files):
         path = Path(name)
         if not path.exists():
             raise ConfigurationError(f"python.files: there is no file {name}", key="python.files")
         if path.is_dir():
-            path = _zip_directory(path, directory / f"{path.name}.zip")
+            path = zip_directory(path, directory / f"{path.name}.zip")
         context.addPyFile(str(path))
 
 
@@ -46,7 +46,7 @@ def _zip_packages(target: Path) -> Path:
     return target
 
 
-def _zip_directory(directory: Path, target: Path) -> Path:
+def zip_directory(directory: Path, target: Path) -> Path:
     with zipfile.ZipFile(target, "w") as archive:
         _add_tree(archive, directory, directory)
     return target

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -32,14 +34,17 @@ class SlotTask:
     max_attempts: int = 1
 
     def load_program(self) -> PackedProgram:
-        path = Path(self.program_file)
-        if not path.exists():
-            # Another machine: Spark has shipped the file.
-            path = Path(SparkFiles.get(path.name))
+        path = _locate(self.program_file)
         packed = pickling.loads(path.read_bytes())
         assert isinstance(packed, PackedProgram)
-        # What Spark has shipped to this worker since its host was started.
-        return replace(packed, search_path=(*packed.search_path, *sys.path))
+        # Beside the program: that directory goes with the job, or with Spark's executor.
+        resources = path.parent / f"resources-{packed.job_id}"
+        return replace(
+            packed,
+            # What Spark has shipped to this worker since its host was started.
+            search_path=(*packed.search_path, *sys.path),
+            placed=packed.resources.place(resources, _locate),
+        )
 
     def run(
         self,
@@ -60,17 +65,40 @@ class SlotTask:
         entry = _worker_slots.entry(address, self.load_program)
         context = TaskContext.get()
         attempt = context.attemptNumber() if context is not None else 0
-        try:
-            yield from entry.slot.run_epoch(
-                address,
-                _rows(batches),
-                control,
-                last=self.batch,
-                raise_errors=self.batch and attempt + 1 < self.max_attempts,
-            )
-        finally:
-            if self.batch or entry.slot.closed:
-                _worker_slots.forget(address)
+        with _working_directory(entry.working_directory):
+            try:
+                yield from entry.slot.run_epoch(
+                    address,
+                    _rows(batches),
+                    control,
+                    last=self.batch,
+                    raise_errors=self.batch and attempt + 1 < self.max_attempts,
+                )
+            finally:
+                if self.batch or entry.slot.closed:
+                    _worker_slots.forget(address)
+
+
+def _locate(path: str) -> Path:
+    """A file of the driver's, on this machine."""
+    if Path(path).exists():
+        return Path(path)
+    # Another machine: Spark has shipped the file.
+    return Path(SparkFiles.get(Path(path).name))
+
+
+@contextmanager
+def _working_directory(path: str | None) -> Iterator[None]:
+    """Spark's worker goes back where it was: its next task may be another job's."""
+    if path is None:
+        yield
+        return
+    before = os.getcwd()
+    os.chdir(path)
+    try:
+        yield
+    finally:
+        os.chdir(before)
 
 
 def _rows(batches: Iterable[pa.RecordBatch] | None) -> Iterator[BufferRow]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from firesteel.errors import FiresteelError
+from firesteel.errors import FiresteelError, WriteFailedError
 
 FORMAT_VERSION = 1
 
@@ -85,13 +85,17 @@ class SegmentStore:
             return Segment(epoch, full, size, inline=b"".join(chunks), checksum=checksum)
         assert self._directory is not None
         path = self._unique(f"segment-{epoch}")
-        with path.open("wb") as file:
-            file.writelines(chunks)
-            chunks.clear()
-            for chunk in remaining:
-                file.write(chunk)
-                size += len(chunk)
-                checksum = zlib.crc32(chunk, checksum)
+        try:
+            with path.open("wb") as file:
+                file.writelines(chunks)
+                chunks.clear()
+                for chunk in remaining:
+                    file.write(chunk)
+                    size += len(chunk)
+                    checksum = zlib.crc32(chunk, checksum)
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            raise WriteFailedError.of(path, error) from error
         return Segment(epoch, full, size, path=str(path), checksum=checksum)
 
     def read(self, segment: Segment) -> bytes:

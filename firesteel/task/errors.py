@@ -8,7 +8,13 @@ from collections.abc import Callable, Iterator
 from types import CodeType, TracebackType
 from typing import Any
 
-from firesteel.errors import FiresteelError, TypeMismatchError, UserFunctionError, shorten
+from firesteel.errors import (
+    FiresteelError,
+    TypeMismatchError,
+    UserFunctionError,
+    WriteFailedError,
+    shorten,
+)
 
 
 def user_function_error(
@@ -25,6 +31,9 @@ def user_function_error(
     """
     if isinstance(error, TypeMismatchError | UserFunctionError):
         # Raised further down the chain, which knows better.
+        return error
+    if isinstance(error, WriteFailedError):
+        error.operator = error.operator or operator
         return error
     record = None
     if values:

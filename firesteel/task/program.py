@@ -11,6 +11,7 @@ import cloudpickle
 
 from firesteel.graph.levels import Levels
 from firesteel.graph.stream_graph import StreamEdge
+from firesteel.task.job_resources import JobResources, PlacedResources
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +29,17 @@ class JobProgram:
     segment_directory: str | None = None
     inline_threshold: int = 64 * 1024
     batch: bool = False
+    # What travels with the job, and where a task finds the cached files among it.
+    resources: JobResources = field(default_factory=JobResources)
+    cached_files: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class PackedProgram:
     """The bytes, and the module search path that the driver had.
 
-    What the driver can import by name, a slot on the same machine can import too.
+    What the driver can import by name, a slot on the same machine can import too. ``placed`` says
+    where the job's resources are on the machine of a task.
     """
 
     job_id: str
@@ -45,6 +50,8 @@ class PackedProgram:
     specs: dict[int, bytes]
     partitionings: dict[int, bytes]
     rest: bytes
+    resources: JobResources = field(default_factory=JobResources)
+    placed: PlacedResources = field(default_factory=PlacedResources)
 
     @staticmethod
     def pack(program: JobProgram) -> PackedProgram:
@@ -60,6 +67,7 @@ class PackedProgram:
             {node.id: _dumps(node.spec) for node in graph.nodes.values()},
             {edge.id: _dumps(edge.partitioning) for edge in edges},
             _dumps(bare),
+            program.resources,
         )
 
     def unpack(self) -> JobProgram:
@@ -67,6 +75,8 @@ class PackedProgram:
             if entry not in sys.path:
                 sys.path.append(entry)
         bare: JobProgram = cloudpickle.loads(self.rest)
+        if self.placed.cached_files:
+            bare = replace(bare, cached_files=self.placed.cached_files)
         return _with_parts(
             bare,
             {node: cloudpickle.loads(spec) for node, spec in self.specs.items()},

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from firesteel.common.distributed_cache import DistributedCache
 from firesteel.datastream.functions import KeyedStateStore, RuntimeContext
 from firesteel.datastream.state import (
     AggregatingState,
@@ -35,6 +36,8 @@ class SubtaskInfo:
     job_parameters: Mapping[str, str] = field(default_factory=dict)
     # A batch job: one epoch with everything in it.
     batch: bool = False
+    # The paths of cached files, by name.
+    cached_files: Mapping[str, str] = field(default_factory=dict)
 
 
 class TaskRuntimeContext(RuntimeContext):
@@ -98,6 +101,9 @@ class TaskRuntimeContext(RuntimeContext):
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
         return self._subtask.job_parameters.get(key, default_value)
+
+    def get_distributed_cache(self) -> DistributedCache:
+        return DistributedCache(self._subtask.cached_files)
 
     def get_metrics_group(self) -> MetricGroup:
         return self._metrics.group(self._node.name)

@@ -88,6 +88,9 @@ class SlotHost:
         needs_program = not self._registry.has_program(address.job_id, address.attempt)
         peer.send(needs_program)
         packed: PackedProgram | None = peer.receive() if needs_program else None
+        if packed is not None and packed.placed.working_directory is not None:
+            # Jobs with archives have hosts of their own.
+            os.chdir(packed.placed.working_directory)
 
         def load() -> PackedProgram:
             if packed is None:

@@ -16,6 +16,8 @@ class SlotEntry:
     """A slot and the lock that keeps a second attempt of its task out while the first still runs."""
 
     slot: Slot
+    # Where the functions run that have archives; None: wherever the process is.
+    working_directory: str | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -38,7 +40,7 @@ class SlotRegistry:
                 # Every slot unpacks its own: subtasks never share function objects.
                 packed = self._program(address, load)
                 slot = Slot(packed.unpack(), address.level, address.slot, renew=packed.unpack)
-                entry = self._slots[key] = SlotEntry(slot)
+                entry = self._slots[key] = SlotEntry(slot, packed.placed.working_directory)
             return entry
 
     def _program(self, address: SlotAddress, load: Callable[[], PackedProgram]) -> PackedProgram:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from firesteel import pickling
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.errors import TypeMismatchError, UnsavedStateError
+from firesteel.errors import TypeMismatchError, UnsavedStateError, WriteFailedError
 from firesteel.graph.job_graph import JobVertex
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.metrics import MetricRegistry
@@ -306,7 +306,7 @@ class Subtask:
             try:
                 sealed = operator.context.keyed_state.seal(epoch, store)
                 held = operator.context.operator_state.snapshot()
-            except TypeMismatchError as error:
+            except (TypeMismatchError, WriteFailedError) as error:
                 error.operator = operator.name
                 raise
             if sealed:

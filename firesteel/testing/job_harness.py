@@ -19,6 +19,7 @@ from typing import Any
 from firesteel.common.configuration import Configuration
 from firesteel.common.job_status import JobStatus
 from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.datastream.connectors.file_system.storage import qualify
 from firesteel.datastream.data_stream.stream_base import StreamBase
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.stream_execution_environment.job_compiler import CompiledJob
@@ -123,6 +124,9 @@ class JobHarness:
             segment_directory=self._directory.name,
             inline_threshold=inline_threshold,
             batch=self._batch,
+            cached_files={
+                file.name: qualify(file.path) for file in self._job.settings.cached_files
+            },
         )
         # Every slot unpacks its own: functions are never shared between processes.
         self._packed = PackedProgram.pack(program_of_job)

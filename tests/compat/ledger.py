@@ -124,9 +124,6 @@ RULES: tuple[Rule, ...] = (
     _not_yet("datastream.data_stream.*.count_window"),
     # Savepoints of a running job.
     _not_yet("common.job_client.JobClient.*savepoint"),
-    # Files for the tasks.
-    _not_yet(f"{_ENVIRONMENT}.add_python_archive"),
-    _not_yet(f"{_ENVIRONMENT}.register_cached_file"),
     _idle("common.execution_config.*snapshot_compression", "snapshots come in a later version"),
     # Settings that no part of the runtime reads.
     _idle("common.execution_config.*latency_tracking_interval", "latency is not tracked in this version"),

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,7 +30,7 @@ import sys
 
 from firesteel.common import Configuration
 from firesteel.common.watermark_strategy import WatermarkStrategy
-from firesteel.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from firesteel.datastream import MapFunction, RuntimeExecutionMode, StreamExecutionEnvironment
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 
 from helper_of_user import triple
@@ -41,7 +42,21 @@ configuration.set_string("spark.executor.memory", "512m")
 configuration.set_string("firesteel.epoch.max-records", "2000")
 env = StreamExecutionEnvironment.get_execution_environment(configuration)
 env.set_parallelism(2)
-env.add_python_file(os.path.join(os.path.dirname(__file__), "helper_of_user.py"))
+here = os.path.dirname(__file__)
+env.add_python_file(os.path.join(here, "helper_of_user.py"))
+env.add_python_archive(os.path.join(here, "data.zip"), "data")
+env.register_cached_file(os.path.join(here, "zero.txt"), "zero")
+
+
+class AddZero(MapFunction):
+    def open(self, runtime_context):
+        with open("data/zero.txt") as file:
+            self.zero = int(file.read())
+        with open(runtime_context.get_distributed_cache().get_file("zero")) as file:
+            self.zero += int(file.read())
+
+    def map(self, value):
+        return value + self.zero
 
 
 def sums():
@@ -49,6 +64,7 @@ def sums():
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
     return (
         numbers.map(triple)
+        .map(AddZero())
         .map(lambda x: (x % 2, x, os.getppid()))
         .key_by(lambda t: t[0])
         .reduce(lambda a, b: (a[0], a[1] + b[1], b[2]))
@@ -141,6 +157,9 @@ def test_user_code_and_firesteel_itself_reach_the_executors(
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     (tmp_path / "helper_of_user.py").write_text(HELPER)
+    (tmp_path / "zero.txt").write_text("0")
+    with zipfile.ZipFile(tmp_path / "data.zip", "w") as archive:
+        archive.write(tmp_path / "zero.txt", "zero.txt")
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     # An interpreter without this environment's packages.
     environment["PYSPARK_PYTHON"] = os.path.realpath(sys.executable)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+from firesteel.common.distributed_cache import DistributedCache
 from firesteel.datastream.state import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -73,6 +74,10 @@ class RuntimeContext(KeyedStateStore):
     @abstractmethod
     def get_job_parameter(self, key: str, default_value: str) -> str:
         """A global job parameter of the execution config, or ``default_value``."""
+
+    @abstractmethod
+    def get_distributed_cache(self) -> DistributedCache:
+        """The files of ``env.register_cached_file``. Not in PyFlink."""
 
     @abstractmethod
     def get_metrics_group(self) -> MetricGroup:

@@ -33,6 +33,7 @@ from firesteel.datastream.data_stream.function_arguments import (
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.slot_sharing_group import SlotSharingGroup
 from firesteel.datastream.stream_execution_environment import (
+    cached_files,
     data_frame_types,
     local_parallelism,
     python_dependencies,
@@ -228,11 +229,11 @@ class StreamExecutionEnvironment:
         python_dependencies.add_file(self._configuration, file_path)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        raise NotYetSupportedError(
-            "StreamExecutionEnvironment.add_python_archive",
-            "archives are not unpacked for tasks; ship code with add_python_file, and data through "
-            "a path that all machines see",
-        )
+        """Unpack a zip file in the working directory of the tasks, as the directory ``target_dir``.
+
+        Functions find it by its relative path. Without a target it is named like the archive.
+        """
+        python_dependencies.add_archive(self._configuration, archive_path, target_dir)
 
     def set_python_requirements(
         self, requirements_file_path: str, requirements_cache_dir: str | None = None
@@ -247,10 +248,12 @@ class StreamExecutionEnvironment:
         self._configuration.set(options.PYTHON_EXECUTABLE, python_exec)
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
-        raise NotYetSupportedError(
-            "StreamExecutionEnvironment.register_cached_file",
-            "there is no distributed cache; use a path that all machines see",
-        )
+        """Bring a file or directory to all tasks.
+
+        Functions find it with ``runtime_context.get_distributed_cache().get_file(name)``, which
+        PyFlink lacks: there only Java functions can read it.
+        """
+        cached_files.register(self._configuration, file_path, name, executable=executable)
 
     # -- sources -------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from firesteel.config import checkpoint_options, options
 from firesteel.datastream.connectors.base import Boundedness
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.stream_execution_environment import python_dependencies
+from firesteel.datastream.stream_execution_environment.cached_files import cached_files
 from firesteel.errors import InvalidProgramError
 from firesteel.graph import job_graph_generator, level_assignment, stream_graph_generator
 from firesteel.graph.graph_settings import DEFAULT_JOB_NAME, GraphSettings
@@ -64,6 +65,8 @@ def compile_job(
         python_files=python_dependencies.files(configuration),
         requirements=python_dependencies.requirements(configuration),
         python_executable=configuration.get_optional(options.PYTHON_EXECUTABLE),
+        python_archives=python_dependencies.archives(configuration),
+        cached_files=cached_files(configuration),
     )
     return CompiledJob(stream_graph, job_graph, level_assignment.assign(job_graph), settings)
 

@@ -5,10 +5,13 @@ Flink separates entries with a comma, and the two parts of an entry with a hash 
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 from firesteel.common.configuration import Configuration
 from firesteel.config import options
 from firesteel.config.option import Option
-from firesteel.graph.job_settings import PythonRequirements
+from firesteel.errors import ConfigurationError, InvalidProgramError
+from firesteel.graph.job_settings import PythonArchive, PythonRequirements
 
 _ENTRIES = ","
 _PARTS = "#"
@@ -21,6 +24,53 @@ def add_file(configuration: Configuration, file_path: str) -> None:
 
 def files(configuration: Configuration) -> tuple[str, ...]:
     return tuple(_entries(configuration, options.PYTHON_FILES))
+
+
+def add_archive(configuration: Configuration, path: str, target: str | None) -> None:
+    _check_archive(path, target)
+    entries = _entries(configuration, options.PYTHON_ARCHIVES)
+    _set(configuration, options.PYTHON_ARCHIVES, [*entries, _joined(path, target)])
+
+
+def archives(configuration: Configuration) -> tuple[PythonArchive, ...]:
+    """An archive without a target becomes a directory of its own name, as in Flink."""
+    found = []
+    for entry in _entries(configuration, options.PYTHON_ARCHIVES):
+        path, target = _split(entry)
+        found.append(PythonArchive(path, target or PurePath(path).name))
+    _refuse_interpreter_in_archive(configuration, found)
+    return tuple(found)
+
+
+def _check_archive(path: str, target: str | None) -> None:
+    for text in (path, target or "."):
+        if _ENTRIES in text or _PARTS in text:
+            raise InvalidProgramError(
+                f"add_python_archive: path and target must not contain ',' or '#', but one is "
+                f"{text!r}."
+            )
+    if target is not None and (PurePath(target).is_absolute() or ".." in PurePath(target).parts):
+        raise InvalidProgramError(
+            f"add_python_archive: the target must lie within the working directory of the tasks, "
+            f"and {target!r} does not."
+        )
+
+
+def _refuse_interpreter_in_archive(
+    configuration: Configuration, found: list[PythonArchive]
+) -> None:
+    """Spark starts the interpreter before any job and its archives are there."""
+    executable = configuration.get_optional(options.PYTHON_EXECUTABLE)
+    if executable is None:
+        return
+    for archive in found:
+        if PurePath(executable).is_relative_to(archive.target):
+            raise ConfigurationError(
+                f"python.executable: {executable} lies in the archive {archive.path}. The "
+                f"interpreter of the tasks must be installed on their machines; archives are for "
+                f"data and modules.",
+                key="python.executable",
+            )
 
 
 def set_requirements(configuration: Configuration, path: str, cache_directory: str | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from firesteel.common.distributed_cache import DistributedCache
 from firesteel.datastream.functions import RuntimeContext
 from firesteel.errors import InvalidProgramError
 from firesteel.metrics import MetricGroup
@@ -35,6 +36,9 @@ class StatelessRuntimeContext(RuntimeContext):
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
         return self._context.get_job_parameter(key, default_value)
+
+    def get_distributed_cache(self) -> DistributedCache:
+        return self._context.get_distributed_cache()
 
     def get_metrics_group(self) -> MetricGroup:
         return self._context.get_metrics_group()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from firesteel.datastream.connectors.base import SinkWriter, WriteContext, WriterContext
+from firesteel.errors import FiresteelError, WriteFailedError
 from firesteel.graph.operator_specs import SinkSpec
 from firesteel.task.errors import user_function_error
 from firesteel.task.operators.base import Operator, OperatorContext
@@ -22,14 +23,13 @@ class SinkOperator(Operator):
 
     def restore(self, whole: Any) -> None:
         if self._writer is not None:
-            self._writer.close()
+            self._call(self._writer.close)
         subtask = self.context.subtask
-        self._writer = self._sink.create_writer(
-            WriterContext(subtask.index, self.context.node.parallelism, subtask.job_id), whole
-        )
+        context = WriterContext(subtask.index, self.context.node.parallelism, subtask.job_id)
+        self._writer = self._call(self._sink.create_writer, context, whole)
 
     def snapshot(self) -> Any:
-        return self._writer.snapshot_state() if self._writer is not None else None
+        return self._call(self._writer.snapshot_state) if self._writer is not None else None
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
         writer = self._writer
@@ -38,12 +38,7 @@ class SinkOperator(Operator):
         context._watermark = self.context.clock.watermark
         context._processing_time = self.context.clock.now_millis()
         if type(writer).write_batch is not SinkWriter.write_batch:
-            try:
-                writer.write_batch(values, timestamps, context)
-            except Exception as error:
-                raise user_function_error(
-                    error, self.name, type(writer).write_batch, None, None
-                ) from error
+            self._call(writer.write_batch, values, timestamps, context)
             return
         iterator = iter(values)
         try:
@@ -58,27 +53,43 @@ class SinkOperator(Operator):
 
     def end_epoch(self, *, finished: bool) -> None:
         assert self._writer is not None
-        self._writer.flush(finished)
+        self._call(self._writer.flush, finished)
 
     def prepare_commit(self, *, finished: bool) -> Sequence[Any]:
         assert self._writer is not None
-        return self._writer.prepare_commit(finished)
+        prepared: Sequence[Any] = self._call(self._writer.prepare_commit, finished)
+        return prepared
 
     def commit(self, committables: Sequence[Any]) -> None:
-        commit(self._sink, committables)
+        commit(self._sink, committables, self._call)
 
     def close(self) -> None:
         if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+            writer, self._writer = self._writer, None
+            self._call(writer.close)
+
+    def _call(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        """What a connector raises names this operator."""
+        try:
+            return method(*arguments)
+        except FiresteelError as error:
+            if isinstance(error, WriteFailedError):
+                error.operator = error.operator or self.name
+            raise
+        except Exception as error:
+            raise user_function_error(error, self.name, method, None, None) from error
 
 
-def commit(sink: Any, committables: Sequence[Any]) -> None:
-    """Commit in whatever process this is."""
-    committer = sink.create_committer()
+def _plainly(method: Callable[..., Any], *arguments: Any) -> Any:
+    return method(*arguments)
+
+
+def commit(sink: Any, committables: Sequence[Any], call: Callable[..., Any] = _plainly) -> None:
+    """Commit in whatever process this is; ``call`` makes the calls."""
+    committer = call(sink.create_committer)
     if committer is None:
         return
     try:
-        committer.commit(committables)
+        call(committer.commit, committables)
     finally:
         committer.close()

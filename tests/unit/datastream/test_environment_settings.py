@@ -7,8 +7,8 @@ from firesteel.datastream import (
     StreamExecutionEnvironment,
 )
 from firesteel.datastream.stream_execution_environment import local_parallelism
-from firesteel.errors import ConfigurationError, InvalidProgramError, NotYetSupportedError
-from firesteel.graph.job_settings import PythonRequirements
+from firesteel.errors import ConfigurationError, InvalidProgramError
+from firesteel.graph.job_settings import CachedFile, PythonArchive, PythonRequirements
 
 
 def _settings(env):
@@ -159,11 +159,50 @@ def test_requirements_without_cache(env):
     assert _settings(env).requirements == PythonRequirements("/requirements.txt")
 
 
-def test_files_that_tasks_would_not_see_are_refused(env):
-    with pytest.raises(NotYetSupportedError, match="a path that all machines see"):
-        env.register_cached_file("/model.bin", "model", executable=True)
-    with pytest.raises(NotYetSupportedError, match="add_python_file"):
-        env.add_python_archive("/venv.zip", "data")
+def test_archives_become_directories_of_their_own_name_or_of_the_given_one(env):
+    env.add_python_archive("/data/models.zip")
+    env.add_python_archive("/venv.zip", "env/python")
+    assert _settings(env).python_archives == (
+        PythonArchive("/data/models.zip", "models.zip"),
+        PythonArchive("/venv.zip", "env/python"),
+    )
+
+
+@pytest.mark.parametrize("target", ["/etc", "../up", "a,b", "a#b"])
+def test_an_archive_stays_in_the_working_directory(env, target):
+    with pytest.raises(InvalidProgramError, match="add_python_archive"):
+        env.add_python_archive("/data.zip", target)
+
+
+def test_the_interpreter_of_the_tasks_cannot_come_in_an_archive(env):
+    env.add_python_archive("/venv.zip", "venv")
+    env.set_python_executable("venv/bin/python")
+    with pytest.raises(ConfigurationError, match="must be installed"):
+        _settings(env)
+
+
+def test_cached_files_are_kept_in_the_notation_of_flink(env):
+    env.register_cached_file("file:///models/m.bin", "model")
+    env.register_cached_file("/tools/run", "tool", executable=True)
+    assert env._configuration.get_string("pipeline.cached-files", "") == (
+        "name:model,path:file:///models/m.bin,executable:false;"
+        "name:tool,path:/tools/run,executable:true"
+    )
+    assert _settings(env).cached_files == (
+        CachedFile("file:///models/m.bin", "model"),
+        CachedFile("/tools/run", "tool", executable=True),
+    )
+
+
+def test_a_name_is_registered_once_and_in_flinks_notation(env):
+    env.register_cached_file("/a", "a")
+    with pytest.raises(InvalidProgramError, match="taken"):
+        env.register_cached_file("/b", "a")
+    with pytest.raises(InvalidProgramError, match="without"):
+        env.register_cached_file("/a,b", "b")
+    env._configuration.set_string("pipeline.cached-files", "path:/only")
+    with pytest.raises(ConfigurationError, match="lacks a name"):
+        _settings(env)
 
 
 def test_settings_of_a_job_do_not_change_after_it_began(env):

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from firesteel.common.job_status import JobStatus
@@ -126,3 +128,23 @@ def test_a_manual_clock_does_not_go_back():
     assert clock() == 15
     with pytest.raises(ValueError, match="cannot go back"):
         clock.set(14)
+
+
+def test_functions_find_cached_files(tmp_path):
+    (tmp_path / "factor.txt").write_text("7")
+
+    class Multiply(MapFunction):
+        def open(self, runtime_context):
+            path = runtime_context.get_distributed_cache().get_file("factor")
+            self.factor = int(Path(path).read_text())
+
+        def map(self, value):
+            return value * self.factor
+
+    def program(env):
+        env.register_cached_file(str(tmp_path / "factor.txt"), "factor")
+        return env.from_collection([1, 2]).map(Multiply())
+
+    harness = JobHarness(program)
+    harness.run()
+    assert harness.collected == [7, 14]

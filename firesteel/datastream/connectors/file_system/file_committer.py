@@ -8,6 +8,7 @@ from typing import Any
 
 from firesteel.datastream.connectors.base import Committer
 from firesteel.datastream.connectors.file_system.part_file import PartFileMissingError
+from firesteel.errors import WriteFailedError
 
 __all__ = ["FileCommitter"]
 
@@ -36,7 +37,10 @@ def _finish(committable: dict[str, Any]) -> None:
         raise PartFileMissingError(in_progress, size, "it is gone") from None
     if actual != size:
         raise PartFileMissingError(in_progress, size, f"it has {actual}")
-    os.replace(in_progress, final)
+    try:
+        os.replace(in_progress, final)
+    except OSError as error:
+        raise WriteFailedError.of(final, error) from error
 
 
 def _sync_directory(directory: str) -> None:

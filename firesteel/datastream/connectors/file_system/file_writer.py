@@ -167,10 +167,12 @@ class FileWriter(SinkWriter):
         return part
 
     def _close_part(self, bucket_id: str) -> None:
-        part = self._open_parts.pop(bucket_id, None)
+        part = self._open_parts.get(bucket_id)
         if part is None:
             return
+        # If this fails, the file is still known, and goes with the writer.
         part.sync()
+        del self._open_parts[bucket_id]
         part.close()
         self._pending.append(
             {

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import uuid
 from typing import Any
 
-from firesteel.errors import FiresteelError
+from firesteel.errors import FiresteelError, WriteFailedError
 
 __all__ = ["PartFile", "PartFileMissingError"]
 
@@ -33,7 +34,6 @@ class PartFile:
 
     def __init__(self, bucket_id: str, final_path: str, creation_time: int) -> None:
         directory, name = os.path.split(final_path)
-        os.makedirs(directory, exist_ok=True)
         self.final_path = final_path
         self.in_progress_path = os.path.join(directory, f".{name}.inprogress.{uuid.uuid4()}")
         #: Whether a snapshot names this file, so that it must outlive its writer.
@@ -42,7 +42,11 @@ class PartFile:
         self._creation_time = creation_time
         self._last_update_time = creation_time
         self._size = 0
-        self._file = open(self.in_progress_path, "xb")  # noqa: SIM115 - lives as long as the part
+        try:
+            os.makedirs(directory, exist_ok=True)
+            self._file = open(self.in_progress_path, "xb")  # noqa: SIM115 - lives as long as the part
+        except OSError as error:
+            raise WriteFailedError.of(self.in_progress_path, error) from error
 
     @staticmethod
     def restore(snapshot: dict[str, Any]) -> PartFile:
@@ -60,31 +64,43 @@ class PartFile:
                         reason = f"it has only {part._size}"
                         raise PartFileMissingError(path, length, reason)
                     part.write(data, snapshot["updated"])
-        except FileNotFoundError as error:
+            part.flush()
+        except OSError as error:
             part.discard()
-            if isinstance(error, PartFileMissingError):
-                raise
-            raise PartFileMissingError(path, length, "it is gone") from error
+            if isinstance(error, FileNotFoundError) and not isinstance(error, FiresteelError):
+                raise PartFileMissingError(path, length, "it is gone") from error
+            raise
         return part
 
     def write(self, data: bytes, now: int) -> None:
-        self._file.write(data)
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise WriteFailedError.of(self.in_progress_path, error) from error
         self._size += len(data)
         self._last_update_time = now
 
     def flush(self) -> None:
-        self._file.flush()
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise WriteFailedError.of(self.in_progress_path, error) from error
 
     def sync(self) -> None:
         """Everything written is on the disk."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise WriteFailedError.of(self.in_progress_path, error) from error
 
     def close(self) -> None:
-        self._file.close()
+        """Whatever counts has been flushed before, so what cannot be written now does not matter."""
+        with contextlib.suppress(OSError):
+            self._file.close()
 
     def discard(self) -> None:
-        self._file.close()
+        self.close()
         if os.path.exists(self.in_progress_path):
             os.unlink(self.in_progress_path)
 

@@ -1,0 +1,102 @@
+"""Archives and cached files of a job, brought to their places on the machine of a task."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import tempfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class JobFile:
+    """A file that travels with the job; ``path`` is where the driver has it.
+
+    For an archive ``name`` is the directory that it becomes, for a cached file what functions
+    call it; ``file_name`` is then its name on the disk, whose ending may matter. One that is to be
+    unpacked is a zip file.
+    """
+
+    path: str
+    name: str
+    file_name: str = ""
+    unpack: bool = False
+    executable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedResources:
+    """``working_directory`` holds the unpacked archives; None: there are none."""
+
+    working_directory: str | None = None
+    cached_files: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class JobResources:
+    archives: tuple[JobFile, ...] = ()
+    cached_files: tuple[JobFile, ...] = ()
+
+    def place(self, directory: Path, locate: Callable[[str], Path]) -> PlacedResources:
+        """Put everything under ``directory``, unless another task of this machine has done it.
+
+        ``locate`` finds on this machine what the driver has at a path.
+        """
+        if not self.archives and not self.cached_files:
+            return PlacedResources()
+        if not directory.exists():
+            self._make(directory, locate)
+        return PlacedResources(
+            str(directory / "work") if self.archives else None,
+            {
+                file.name: str(_cached_path(directory, number, file))
+                for number, file in enumerate(self.cached_files)
+            },
+        )
+
+    def _make(self, directory: Path, locate: Callable[[str], Path]) -> None:
+        """All or nothing: tasks of several slots may do this at the same time."""
+        unfinished = Path(tempfile.mkdtemp(prefix=f"{directory.name}-", dir=directory.parent))
+        try:
+            for archive in self.archives:
+                extract(locate(archive.path), unfinished / "work" / archive.name)
+            for number, file in enumerate(self.cached_files):
+                _place_cached(locate(file.path), _cached_path(unfinished, number, file), file)
+            with contextlib.suppress(OSError):  # another task was faster
+                unfinished.rename(directory)
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _cached_path(directory: Path, number: int, file: JobFile) -> Path:
+    return directory / "cache" / str(number) / file.file_name
+
+
+def _place_cached(source: Path, target: Path, file: JobFile) -> None:
+    target.parent.mkdir(parents=True)
+    if file.unpack:
+        extract(source, target)
+        return
+    shutil.copyfile(source, target)
+    if file.executable:
+        target.chmod(0o755)
+
+
+def extract(archive: Path, target: Path) -> None:
+    """Unpack a zip file with permissions and symbolic links, as a virtual environment needs them."""
+    target.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(archive) as source:
+        for entry in source.infolist():
+            path = source.extract(entry, target)
+            mode = entry.external_attr >> 16
+            if stat.S_ISLNK(mode):
+                link = source.read(entry).decode()
+                os.unlink(path)
+                os.symlink(link, path)
+            elif mode and not entry.is_dir():
+                os.chmod(path, stat.S_IMODE(mode))
