@@ -266,6 +266,20 @@ class UnsavedStateError(FiresteelError, RuntimeError):
         )
 
 
+class RescalingError(FiresteelError, RuntimeError):
+    """State that only fits the parallelism it was written with."""
+
+    def __init__(self, operator: str) -> None:
+        super().__init__(operator)
+        self.operator = operator
+
+    def __str__(self) -> str:
+        return (
+            f"Operator '{self.operator}' keeps state that cannot be handed to another number of "
+            "subtasks. Start it with the parallelism that the checkpoint or savepoint was taken with."
+        )
+
+
 class ChannelSequenceError(FiresteelError, RuntimeError):
     """Buffers of a channel came out of order, twice, or not at all."""
 

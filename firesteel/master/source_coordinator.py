@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
+from firesteel.checkpoint.payload import Payload, payload_of_split, split_of_payload
 from firesteel.datastream.connectors.base import (
     Boundedness,
     Source,
@@ -20,15 +22,28 @@ _SPLITS_AHEAD = 4
 
 
 class SourceCoordinator:
-    def __init__(self, node_id: int, source: Source, parallelism: int) -> None:
+    def __init__(
+        self,
+        node_id: int,
+        source: Source,
+        parallelism: int,
+        restored: Payload | None = None,
+        assigned: Sequence[int] = (),
+    ) -> None:
+        """``restored`` is a ``checkpoint``; ``assigned`` says how many splits readers have then."""
         self.node_id = node_id
         self.parallelism = parallelism
-        self._enumerator: SplitEnumerator = source.create_enumerator(parallelism)
+        state = None if restored is None else restored.load()
+        self._enumerator: SplitEnumerator = source.create_enumerator(
+            parallelism, None if state is None else state["enumerator"]
+        )
         self._holds_back = source.get_boundedness() is Boundedness.BOUNDED
         self._discovered_at: float | None = None
         self._unassigned: deque[SourceSplit] = deque()
+        if state is not None:
+            self._unassigned.extend(map(_split, state["unassigned"]))
         self._statuses: list[SourceStatus | None] = [None] * parallelism
-        self._assigned: list[int] = [0] * parallelism
+        self._assigned: list[int] = list(assigned) or [0] * parallelism
 
     def discover(self, now: float) -> None:
         """Look for new splits, as often as the enumerator wants to."""
@@ -89,12 +104,20 @@ class SourceCoordinator:
             return 0.0
         return min((status.delay for status in statuses if not status.finished), default=0.1)
 
-    def snapshot(self) -> Any:
-        """What a checkpoint keeps of the driver's side."""
-        return {
-            "enumerator": self._enumerator.snapshot_state(),
-            "unassigned": list(self._unassigned),
-        }
+    def checkpoint(self) -> Payload:
+        """What a checkpoint keeps of the driver's side: JSON, if all splits are."""
+        splits = [payload_of_split(split) for split in self._unassigned]
+        is_json = not any(payload.needs_code for payload in splits)
+        return Payload.of(
+            {
+                "enumerator": self._enumerator.snapshot_state(),
+                "unassigned": [s.json for s in splits] if is_json else [*self._unassigned],
+            }
+        )
 
     def close(self) -> None:
         self._enumerator.close()
+
+
+def _split(kept: Any) -> SourceSplit:
+    return kept if isinstance(kept, SourceSplit) else split_of_payload(Payload(json=kept))

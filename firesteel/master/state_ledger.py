@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from pathlib import Path
 from typing import Any
 
 from firesteel.state.changelog import Segment
@@ -20,27 +18,48 @@ class StateLedger:
         self._unsaved: dict[tuple[int, int], frozenset[int]] = {}
         self._gates: dict[tuple[int, int], Any] = {}
         self._nodes: dict[tuple[int, int], set[int]] = {}
+        self._restored: dict[tuple[int, int], SubtaskHandle] = {}
+
+    def restore(self, vertex: int, subtask: int, handle: SubtaskHandle) -> None:
+        """Begin with what a checkpoint held; the subtask's first ack takes over from it."""
+        self._restored[vertex, subtask] = handle
+        for node, operator in handle.operators.items():
+            if operator.segments:
+                self._segments[vertex, subtask, node] = list(operator.segments)
 
     def record(self, ack: SubtaskAck) -> None:
         """Add what an epoch changed. A full segment replaces those up to its own epoch."""
+        self._adopt(ack.vertex, ack.subtask)
         self._gates[ack.vertex, ack.subtask] = ack.gate
         nodes = self._nodes.setdefault((ack.vertex, ack.subtask), set())
         nodes.update(ack.segments, ack.whole, ack.operator_state, ack.unsaved)
         self._unsaved[ack.vertex, ack.subtask] = ack.unsaved
         for node, segments in ack.segments.items():
             place = (ack.vertex, ack.subtask, node)
-            before = after = self._segments.get(place, [])
+            log = self._segments.get(place, [])
             for segment in segments:
-                after = with_segment(after, segment)
-            self._segments[place] = after
-            # Segments may have files in common.
-            _delete(_paths(before) - _paths(after))
+                log = with_segment(log, segment)
+            self._segments[place] = log
         for node, whole in ack.whole.items():
             self._whole[ack.vertex, ack.subtask, node] = whole
         for node, states in ack.operator_state.items():
             self._operator_state[ack.vertex, ack.subtask, node] = states
 
+    def _adopt(self, vertex: int, subtask: int) -> None:
+        """What a subtask got back and has not changed since is its own now."""
+        restored = self._restored.pop((vertex, subtask), None)
+        if restored is None:
+            return
+        for node, operator in restored.operators.items():
+            self._nodes.setdefault((vertex, subtask), set()).add(node)
+            self._operator_state[vertex, subtask, node] = operator.operator_state
+            if operator.whole is not None:
+                self._whole[vertex, subtask, node] = operator.whole
+
     def handle(self, vertex: int, subtask: int) -> SubtaskHandle:
+        restored = self._restored.get((vertex, subtask))
+        if restored is not None:
+            return restored
         nodes = self._nodes.get((vertex, subtask), ())
         return SubtaskHandle(
             operators={
@@ -55,12 +74,8 @@ class StateLedger:
             gate=self._gates.get((vertex, subtask)),
         )
 
-
-def _paths(segments: list[Segment]) -> set[str]:
-    return {path for segment in segments for path in segment.paths()}
-
-
-def _delete(paths: set[str]) -> None:
-    for path in paths:
-        with contextlib.suppress(FileNotFoundError):
-            Path(path).unlink()
+    def files(self) -> frozenset[str]:
+        """The files that the segments consist of."""
+        return frozenset(
+            path for log in self._segments.values() for one in log for path in one.paths()
+        )

@@ -9,6 +9,8 @@ import pickle
 from dataclasses import dataclass, field
 from typing import Any
 
+from firesteel.checkpoint.metadata import StateDescription
+from firesteel.checkpoint.restore import SubtaskAssignment
 from firesteel.datastream.connectors.base import SourceSplit
 from firesteel.errors import FiresteelError
 from firesteel.state.changelog import Segment
@@ -29,6 +31,15 @@ class SlotAddress:
 
 
 @dataclass(frozen=True, slots=True)
+class RestoredState:
+    """Keyed state that must be gathered from what other subtasks left, or from a savepoint."""
+
+    assignment: SubtaskAssignment
+    max_parallelism: int
+    states: tuple[StateDescription, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class OperatorHandle:
     """The state of one operator subtask: segments of keyed state, and what is small and whole.
 
@@ -40,6 +51,9 @@ class OperatorHandle:
     whole: bytes | None = None
     operator_state: OperatorStates = field(default_factory=dict)
     unsaved: bool = False
+    # What subtasks that are gone had kept whole, after the parallelism has changed.
+    more: tuple[bytes, ...] = ()
+    restored: RestoredState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +90,11 @@ class SlotControl:
     # The checkpoint that this epoch ends with, if it does, and when it was triggered.
     checkpoint_id: int | None = None
     checkpoint_timestamp: int = 0
+    # Event time ends before the barrier: the job stops for good with this savepoint.
+    drain: bool = False
+    # The newest checkpoint that is complete, and those that never will be, if there is news.
+    completed_checkpoint: int | None = None
+    aborted_checkpoints: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +138,9 @@ class SubtaskAck:
     operator_state: dict[int, OperatorStates] = field(default_factory=dict)
     # The nodes whose functions hold what only a checkpoint makes them save.
     unsaved: frozenset[int] = frozenset()
+    # With a checkpoint: the keyed state of each node in words, and how long the snapshot took.
+    tables: dict[int, tuple[StateDescription, ...]] = field(default_factory=dict)
+    sync_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,12 @@ from typing import Any
 
 import cloudpickle
 
+from firesteel.checkpoint.file_systems import FileSystemOptions
+from firesteel.checkpoint.segment_store import StorageSegmentStore
+from firesteel.checkpoint.storage import open_storage
 from firesteel.graph.levels import Levels
 from firesteel.graph.stream_graph import StreamEdge
+from firesteel.state.changelog import SegmentStore
 from firesteel.task.job_resources import JobResources, PlacedResources
 
 
@@ -18,7 +22,7 @@ from firesteel.task.job_resources import JobResources, PlacedResources
 class JobProgram:
     """The graph with the user's functions.
 
-    ``segment_directory`` is None where driver and slots share no directory.
+    ``segment_directory`` is a path or an object store; None where driver and slots share none.
     """
 
     job_id: str
@@ -32,6 +36,15 @@ class JobProgram:
     # What travels with the job, and where a task finds the cached files among it.
     resources: JobResources = field(default_factory=JobResources)
     cached_files: Mapping[str, str] = field(default_factory=dict)
+    # Whether there are periodic checkpoints, and how to reach where they are.
+    checkpointed: bool = False
+    file_systems: FileSystemOptions | None = None
+
+    def open_segment_store(self) -> SegmentStore:
+        shared = None
+        if self.segment_directory is not None:
+            shared = open_storage(self.segment_directory, self.file_systems)
+        return StorageSegmentStore(shared, self.inline_threshold, self.file_systems)
 
 
 @dataclass(frozen=True, slots=True)

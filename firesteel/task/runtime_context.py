@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from firesteel.checkpoint.file_systems import FileSystemOptions
 from firesteel.common.distributed_cache import DistributedCache
 from firesteel.datastream.functions import KeyedStateStore, RuntimeContext
 from firesteel.datastream.state import (
@@ -38,6 +39,10 @@ class SubtaskInfo:
     batch: bool = False
     # The paths of cached files, by name.
     cached_files: Mapping[str, str] = field(default_factory=dict)
+    # Sinks commit when a checkpoint completes, not after every epoch.
+    checkpointed: bool = False
+    # How to reach a savepoint in an object store.
+    file_systems: FileSystemOptions | None = None
 
 
 class TaskRuntimeContext(RuntimeContext):

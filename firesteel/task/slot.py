@@ -18,7 +18,6 @@ from dataclasses import replace
 import pyarrow as pa
 
 from firesteel.errors import FiresteelError, JobExecutionError, UserFunctionError
-from firesteel.state.changelog import SegmentStore
 from firesteel.task.messages import (
     SlotAck,
     SlotAddress,
@@ -63,7 +62,7 @@ class Slot:
         self._level = level
         self._slot = slot
         self._batcher = RowBatcher()
-        self._store = SegmentStore(program.segment_directory, program.inline_threshold)
+        self._store = program.open_segment_store()
         slots = program.levels.slots
         self._next_slots = slots[level + 1] if level + 1 < len(slots) else 0
         self._renew = renew
@@ -198,7 +197,7 @@ class Slot:
         # All sources together may take so long; each gets its share, so that none starves.
         budget = replace(control.budget, seconds=control.budget.seconds / max(sources, 1))
         for subtask in self._subtasks.values():
-            for _ in subtask.read_epoch(budget):
+            for _ in subtask.read_epoch(budget, drain=control.drain):
                 if self._batcher.is_full():
                     yield self._batcher.take()
 

@@ -50,6 +50,8 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
                 program.job_parameters,
                 program.batch,
                 program.cached_files,
+                program.checkpointed,
+                program.file_systems,
             )
             to_driver = _to_driver(send, slot, index)
             subtask = Subtask(vertex, graph.nodes, info, to_driver, _key_types(graph.edges))

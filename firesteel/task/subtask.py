@@ -6,6 +6,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from firesteel import pickling
+from firesteel.checkpoint.keyed_restore import restore_keyed_state
+from firesteel.checkpoint.metadata import StateDescription
+from firesteel.checkpoint.state_descriptions import describe_tables
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.errors import TypeMismatchError, UnsavedStateError, WriteFailedError
 from firesteel.graph.job_graph import JobVertex
@@ -53,6 +56,9 @@ class Subtask:
         self.vertex = vertex
         self.index = info.index
         self._batch = info.batch
+        self._checkpointed = info.checkpointed
+        self._file_systems = info.file_systems
+        self._key_types = key_types
         self.clock = SubtaskClock()
         self.metrics = MetricRegistry()
         self.operators: dict[int, Operator] = {
@@ -144,7 +150,7 @@ class Subtask:
         for node_id, operator in self.operators.items():
             state = handle.operators.get(node_id, OperatorHandle())
             try:
-                operator.context.keyed_state.restore(state.segments, store)
+                self._restore_keyed_state(operator, state, store)
             except IncompatibleStateError as error:
                 error.operator = operator.name
                 raise
@@ -156,10 +162,30 @@ class Subtask:
             operator.context.restored = (
                 handle.restored_checkpoint_id is not None or node_id in handle.operators
             )
-            operator.restore(None if state.whole is None else pickling.loads(state.whole))
+            wholes = [pickling.loads(one) for one in (state.whole, *state.more) if one is not None]
+            if len(wholes) > 1:
+                operator.restore_several(wholes)
+            else:
+                operator.restore(wholes[0] if wholes else None)
         self._unsaved = frozenset()
         head = self.head
         self.finished = head.finished if isinstance(head, SourceOperator) else self.gate.finished
+
+    def _restore_keyed_state(
+        self, operator: Operator, state: OperatorHandle, store: SegmentStore
+    ) -> None:
+        keyed_state, restored = operator.context.keyed_state, state.restored
+        if restored is None:
+            keyed_state.restore(state.segments, store)
+            return
+        restore_keyed_state(
+            keyed_state,
+            restored.assignment,
+            restored.max_parallelism,
+            restored.states,
+            store,
+            self._file_systems,
+        )
 
     def open(self) -> None:
         """From the end of the chain to its head, as in Flink: a head may emit at once."""
@@ -214,9 +240,13 @@ class Subtask:
             committables = control.committables.get(node_id)
             if committables:
                 operator.commit(committables)
+            if control.completed_checkpoint is not None:
+                operator.notify_checkpoint_complete(control.completed_checkpoint)
+            for checkpoint_id in control.aborted_checkpoints:
+                operator.notify_checkpoint_aborted(checkpoint_id)
 
-    def read_epoch(self, budget: ReadBudget) -> Iterator[None]:
-        """Let a source read; other vertices have nothing to do here."""
+    def read_epoch(self, budget: ReadBudget, *, drain: bool = False) -> Iterator[None]:
+        """Let a source read; other vertices have nothing to do here. ``drain``: it ends here."""
         if not isinstance(self.head, SourceOperator):
             return
         reading = self.head.read_epoch(budget)
@@ -229,7 +259,7 @@ class Subtask:
             finally:
                 self.busy_seconds += time.perf_counter() - started
             yield
-        if self.head.finished and not self.finished:
+        if (self.head.finished or drain) and not self.finished:
             self._watermark(MAX_WATERMARK)
             self._finish()
 
@@ -300,6 +330,7 @@ class Subtask:
         segments, whole, committables = {}, {}, {}
         sources: dict[int, SourceStatus] = {}
         operator_state: dict[int, OperatorStates] = {}
+        started = time.perf_counter()
         self._note_unsaved(checkpoint_id)
         for node_id, operator in self.operators.items():
             operator.snapshot_state(checkpoint_id, checkpoint_timestamp)
@@ -313,10 +344,12 @@ class Subtask:
                 segments[node_id] = sealed
             if held is not None:
                 operator_state[node_id] = held
-            # What becomes a committable is no longer part of the writer's state.
-            prepared = operator.prepare_commit(finished=self.finished)
-            if prepared:
-                committables[node_id] = tuple(prepared)
+            # What becomes a committable is no longer part of the writer's state. With checkpoints,
+            # only they and the end of the input make committables.
+            if checkpoint_id is not None or self.finished or not self._checkpointed:
+                prepared = operator.prepare_commit(finished=self.finished)
+                if prepared:
+                    committables[node_id] = tuple(prepared)
             state = operator.snapshot()
             if state is not None:
                 whole[node_id] = pickling.dumps(state)
@@ -335,9 +368,18 @@ class Subtask:
             next_timer=self._next_timer(),
             operator_state=operator_state,
             unsaved=self._unsaved,
+            tables={} if checkpoint_id is None else self._described_tables(),
+            sync_seconds=time.perf_counter() - started,
             metrics=self._vertex_metrics(),
             user_metrics=self.metrics.snapshot() or None,
         )
+
+    def _described_tables(self) -> dict[int, tuple[StateDescription, ...]]:
+        return {
+            node_id: describe_tables(tables, self._key_types.get(node_id))
+            for node_id, operator in self.operators.items()
+            if (tables := operator.context.keyed_state.descriptions())
+        }
 
     def _note_unsaved(self, checkpoint_id: int | None) -> None:
         if checkpoint_id is not None:

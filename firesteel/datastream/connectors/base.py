@@ -222,7 +222,11 @@ class Sink(ABC):
     """A user-written sink: make a writer, and a committer where writing takes two phases."""
 
     @abstractmethod
-    def create_writer(self, context: WriterContext, state: Any = None) -> SinkWriter: ...
+    def create_writer(self, context: WriterContext, state: Any = None) -> SinkWriter:
+        """``state`` is what a writer's ``snapshot_state`` gave; None at first.
+
+        After a change of the parallelism it may be a list of what several writers gave.
+        """
 
     def create_committer(self) -> Committer | None:
         return None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from firesteel.datastream.functions import CheckpointedFunction, Function
+from firesteel.errors import RescalingError
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.metrics import MetricRegistry
 from firesteel.state.backend import KeyedStateBackend
@@ -150,6 +151,10 @@ class Operator:
 
     def restore(self, whole: Any) -> None:
         """Become what ``snapshot`` returned (None: the beginning). Comes before ``open`` or later."""
+
+    def restore_several(self, wholes: Sequence[Any]) -> None:
+        """The parallelism has changed: become what several subtasks were."""
+        raise RescalingError(self.name)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """It is complete, and with it all earlier ones are superseded. May be told twice."""

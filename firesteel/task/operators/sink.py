@@ -28,6 +28,9 @@ class SinkOperator(Operator):
         context = WriterContext(subtask.index, self.context.node.parallelism, subtask.job_id)
         self._writer = self._call(self._sink.create_writer, context, whole)
 
+    def restore_several(self, wholes: Sequence[Any]) -> None:
+        self.restore(list(wholes))
+
     def snapshot(self) -> Any:
         return self._call(self._writer.snapshot_state) if self._writer is not None else None
 

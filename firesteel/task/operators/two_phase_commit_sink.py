@@ -42,6 +42,7 @@ class TwoPhaseCommitSinkOperator(FunctionOperator):
         self._transactions = OpenTransactions()
         self._opened = False
         self._restored: TransactionState | None = None
+        self._others: list[TransactionState] = []
         self.user_context: Any = None
 
     # Life
@@ -60,6 +61,12 @@ class TwoPhaseCommitSinkOperator(FunctionOperator):
             self._recover(state)
         else:
             self._restored = state
+
+    def restore_several(self, wholes: Sequence[Any]) -> None:
+        """After rescaling: the transactions of subtasks that are gone are ended, too."""
+        first, *others = wholes
+        self._others = [TransactionState.decode(whole) for whole in others]
+        self.restore(first)
 
     def close(self) -> None:
         """Only what is open is dropped: what is pre-committed may belong to a checkpoint."""
@@ -191,6 +198,9 @@ class TwoPhaseCommitSinkOperator(FunctionOperator):
             self._resume(state, aborted)
         else:
             self._recover_execution(state)
+        others, self._others = self._others, []
+        for other in others:
+            self._recover_execution(other)
         self._begin()
 
     def _abort_attempt(self, state: TransactionState | None) -> set[str]:

@@ -1,0 +1,195 @@
+"""What the job master and the checkpoint coordinator have to tell each other.
+
+Pure, like both of them: decisions that talk to storage or to users are handed on to the edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from firesteel.checkpoint.coordinator import CheckpointCoordinator
+from firesteel.checkpoint.decisions import (
+    AnswerRequest,
+    Barrier,
+    CleanUp,
+    Decision,
+    DeleteCheckpoint,
+    FailJob,
+    NotifyCheckpointAborted,
+    NotifyCheckpointComplete,
+    StopJob,
+    WriteSnapshot,
+)
+from firesteel.checkpoint.metadata import SnapshotType
+from firesteel.checkpoint.payload import Payload
+from firesteel.checkpoint.requests import SnapshotRequest, StopMode
+from firesteel.checkpoint.tasks import TaskAck, TaskId, TaskTiming
+from firesteel.errors import FiresteelError
+from firesteel.graph.job_graph import JobGraph
+from firesteel.master.checkpoint_acks import operator_states_of, state_descriptions_of
+from firesteel.master.committables import Committables
+from firesteel.master.source_coordinator import SourceCoordinator
+from firesteel.master.state_ledger import StateLedger
+from firesteel.task.messages import SlotAck, SubtaskAck
+
+EdgeDecision = WriteSnapshot | DeleteCheckpoint | CleanUp | AnswerRequest
+
+_FINAL = "$final"
+
+
+@dataclass(slots=True)
+class Notes:
+    """What the operators are to be told with the next control rows."""
+
+    completed: int | None = None
+    aborted: tuple[int, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.completed is not None or bool(self.aborted)
+
+
+@dataclass(slots=True)
+class JobCheckpoints:
+    """Of one attempt of a job; the coordinator outlives it."""
+
+    coordinator: CheckpointCoordinator
+    graph: JobGraph
+    ledger: StateLedger
+    sources: Mapping[int, SourceCoordinator]
+    committables: Committables
+    # Whether sinks commit when a checkpoint completes; else after every epoch.
+    periodic: bool = False
+    notes: Notes = field(default_factory=Notes)
+    for_edge: list[EdgeDecision] = field(default_factory=list)
+    failure: FiresteelError | None = None
+    stopped: bool = False
+    barrier: Barrier | None = None
+    _told: Notes = field(default_factory=Notes)
+    _epochs: dict[int, int] = field(default_factory=dict)
+    _final_requested: bool = False
+    final_done: bool = False
+
+    # What comes next
+
+    @property
+    def must_wait(self) -> bool:
+        """A savepoint to stop with is being written: nothing may be read behind its barrier."""
+        return self.coordinator.is_stopping
+
+    def delay(self, now: float, finished: Collection[TaskId]) -> float | None:
+        if self.notes or self.committables.are_due:
+            return 0.0
+        return self.coordinator.delay(now, finished)
+
+    def plan(self, now: float, epoch: int, finished: Collection[TaskId]) -> Barrier | None:
+        """An epoch is planned: what it tells the operators, and the barrier it ends with."""
+        self._told, self.notes = self.notes, Notes()
+        self.barrier = self.coordinator.trigger(now, epoch, finished)
+        if self.barrier is not None:
+            self._epochs[self.barrier.checkpoint_id] = epoch
+        return self.barrier
+
+    @property
+    def told(self) -> Notes:
+        """What the control rows of the running epoch say."""
+        return self._told
+
+    def drains(self) -> bool:
+        return self.barrier is not None and self.barrier.stop is StopMode.DRAIN
+
+    def needs_final(self) -> bool:
+        """All tasks have finished, and what sinks prepared waits for one more checkpoint."""
+        return self.periodic and self.committables.are_waiting and not self.final_done
+
+    def request_final(self) -> None:
+        if not self._final_requested:
+            self._final_requested = True
+            self.request(SnapshotRequest(_FINAL, SnapshotType.CHECKPOINT), ())
+
+    # What has happened
+
+    def epoch_ended(self, acks: Iterable[SlotAck], now: float) -> None:
+        """All acks are in, and the ledger has them."""
+        self.committables.carried_out()
+        self.handle(self.coordinator.running_files(self.ledger.files()), now)
+        barrier, self.barrier = self.barrier, None
+        if barrier is not None:
+            pending = {c.checkpoint_id: c for c in self.coordinator.pending}
+            checkpoint = pending.get(barrier.checkpoint_id)
+            since = now - checkpoint.triggered_at if checkpoint is not None else 0.0
+            tasks = [
+                self._task_ack(ack, barrier.checkpoint_id, since)
+                for slot in acks
+                for ack in slot.subtasks
+            ]
+            self.handle(
+                self.coordinator.acknowledge(
+                    barrier.checkpoint_id, tasks, now, self._coordinators()
+                ),
+                now,
+            )
+        self.handle(self.coordinator.expire(now), now)
+
+    def epoch_failed(self) -> None:
+        """What was to be told must be told again: nobody knows whether it was heard."""
+        self.barrier = None
+
+    def _task_ack(self, ack: SubtaskAck, checkpoint_id: int, since: float) -> TaskAck:
+        handle = self.ledger.handle(ack.vertex, ack.subtask)
+        operators, states = {}, {}
+        for node_id in self._operators(ack.vertex):
+            node = self.graph.nodes[node_id]
+            operator = handle.operators.get(node_id)
+            operators[node.operator_id] = operator_states_of(
+                node,
+                operator,
+                ack.sources.get(node_id),
+                self.committables.waiting_of(ack.vertex, ack.subtask, node_id),
+                finished=ack.finished,
+            )
+            states[node.operator_id] = state_descriptions_of(ack.tables.get(node_id, ()), operator)
+        timing = TaskTiming(start_delay=max(0.0, since - ack.sync_seconds), sync=ack.sync_seconds)
+        return TaskAck((ack.vertex, ack.subtask), operators, states, timing)
+
+    def _operators(self, vertex_id: int) -> tuple[int, ...]:
+        return next(v.operators for v in self.graph.vertices if v.id == vertex_id)
+
+    def _coordinators(self) -> dict[str, Payload]:
+        return {
+            self.graph.nodes[node].operator_id: source.checkpoint()
+            for node, source in self.sources.items()
+        }
+
+    def request(self, request: SnapshotRequest, finished: Collection[TaskId]) -> None:
+        self.handle(self.coordinator.request(request, finished), 0.0)
+
+    def handle(self, decisions: Iterable[Decision], now: float) -> None:
+        for decision in decisions:
+            match decision:
+                case NotifyCheckpointComplete(checkpoint_id):
+                    self.notes.completed = checkpoint_id
+                    epoch = self._epochs.pop(checkpoint_id, None)
+                    if epoch is not None:
+                        self.committables.confirm(epoch)
+                case NotifyCheckpointAborted(checkpoint_id):
+                    self._epochs.pop(checkpoint_id, None)
+                    self.notes.aborted += (checkpoint_id,)
+                case FailJob(error):
+                    self.failure = error
+                case StopJob():
+                    self.stopped = True
+                case AnswerRequest(request_id, _, error) if request_id == _FINAL:
+                    self.final_done = error is None
+                    if error is not None:
+                        self.failure = error
+                case _:
+                    self.for_edge.append(decision)
+
+    def take_for_edge(self) -> list[EdgeDecision]:
+        taken, self.for_edge = self.for_edge, []
+        return taken
+
+    def overview(self) -> dict[str, Any]:
+        return self.coordinator.stats.overview()
