@@ -10,23 +10,16 @@ from typing import Any
 from firesteel.checkpoint.payload import Payload
 from firesteel.state.changelog import Segment
 from firesteel.state.key_groups import KeyGroupRange
+from firesteel.state.redistribution import OperatorStates
 
 __all__ = [
-    "SPLITS",
-    "WRITER_STATE",
     "CheckpointMetadata",
     "KeyedStateFile",
-    "ListState",
-    "OperatorState",
-    "Redistribution",
+    "OperatorMetadata",
     "SnapshotType",
     "StateDescription",
     "SubtaskState",
 ]
-
-# List states that the runtime itself keeps; a user's state cannot begin with a dollar sign.
-SPLITS = "$splits"
-WRITER_STATE = "$writer"
 
 
 class SnapshotType(Enum):
@@ -36,19 +29,11 @@ class SnapshotType(Enum):
     SAVEPOINT = "savepoint"
 
 
-class Redistribution(Enum):
-    """What happens to the elements of a list state when the parallelism changes."""
-
-    SPLIT = "split"
-    UNION = "union"
-    BROADCAST = "broadcast"
-
-
 @dataclass(frozen=True, slots=True)
 class StateDescription:
-    """A named state: ``kind`` is that of its table (value, list, map), or of its redistribution.
+    """A named state: ``kind`` is that of its table (value, list, map), or ``operator split`` etc.
 
-    ``types`` is JSON: what ``state.type_descriptions`` says about a table, and its ``key_type``.
+    ``types`` is JSON: what ``state.type_descriptions`` says about it.
     """
 
     name: str
@@ -74,26 +59,20 @@ class KeyedStateFile:
 
 
 @dataclass(frozen=True, slots=True)
-class ListState:
-    """Operator state of one subtask: elements that can move to other subtasks one by one."""
-
-    name: str
-    redistribution: Redistribution
-    elements: tuple[Payload, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class SubtaskState:
     """What one subtask of one operator needs to come back.
 
     Keyed state is either ``segments`` (a checkpoint: a full one first, or none, then changes) or
-    ``files`` (a savepoint). ``committables`` are to be committed because the checkpoint completed.
-    ``opaque`` fits the same parallelism only, and is dropped when that changes.
+    ``files`` (a savepoint). ``splits`` are those of a source's reader at their positions,
+    ``writer_states`` what a sink's writer keeps. ``committables`` are to be committed because the
+    checkpoint completed. ``opaque`` fits the same parallelism only, and is dropped when that changes.
     """
 
     segments: tuple[Segment, ...] = ()
     files: tuple[KeyedStateFile, ...] = ()
-    lists: tuple[ListState, ...] = ()
+    operator_state: OperatorStates = field(default_factory=dict)
+    splits: tuple[Payload, ...] = ()
+    writer_states: tuple[Payload, ...] = ()
     committables: tuple[Payload, ...] = ()
     opaque: Payload | None = None
     finished: bool = False
@@ -104,8 +83,10 @@ class SubtaskState:
         return not (
             self.segments
             or self.files
+            or self.splits
+            or self.writer_states
             or self.committables
-            or any(state.elements for state in self.lists)
+            or any(state.elements for state in self.operator_state.values())
         )
 
     @property
@@ -114,14 +95,14 @@ class SubtaskState:
         return (
             sum(segment.size for segment in self.segments)
             + sum(file.size for file in self.files)
-            + sum(_size(payload) for state in self.lists for payload in state.elements)
-            + sum(map(_size, self.committables))
+            + sum(len(one) for state in self.operator_state.values() for one in state.elements)
+            + sum(map(_size, (*self.splits, *self.writer_states, *self.committables)))
             + (0 if self.opaque is None else _size(self.opaque))
         )
 
 
 @dataclass(frozen=True, slots=True)
-class OperatorState:
+class OperatorMetadata:
     """All subtasks of one operator, and what its coordinator (a source's enumerator) keeps."""
 
     operator_id: str
@@ -164,7 +145,7 @@ class CheckpointMetadata:
     epoch: int
     trigger_time: int
     completion_time: int
-    operators: tuple[OperatorState, ...]
+    operators: tuple[OperatorMetadata, ...]
 
     def subtasks(self) -> Iterator[SubtaskState]:
         for operator in self.operators:

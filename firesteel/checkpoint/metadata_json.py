@@ -10,9 +10,7 @@ from typing import Any
 from firesteel.checkpoint.metadata import (
     CheckpointMetadata,
     KeyedStateFile,
-    ListState,
-    OperatorState,
-    Redistribution,
+    OperatorMetadata,
     SnapshotType,
     StateDescription,
     SubtaskState,
@@ -22,6 +20,7 @@ from firesteel.checkpoint.storage import Storage
 from firesteel.errors import FiresteelError
 from firesteel.state.changelog import Segment, SegmentFile
 from firesteel.state.key_groups import KeyGroupRange
+from firesteel.state.redistribution import OperatorState, Redistribution
 
 __all__ = ["SHARED_DIRECTORY", "ForeignFileError", "metadata_from_json", "metadata_to_json"]
 
@@ -79,7 +78,7 @@ def metadata_to_json(metadata: CheckpointMetadata, directory: Storage) -> Json:
     }
 
 
-def _operator(operator: OperatorState, relative: Callable[[str], str]) -> Json:
+def _operator(operator: OperatorMetadata, relative: Callable[[str], str]) -> Json:
     return {
         "operator_id": operator.operator_id,
         "uid": operator.uid,
@@ -100,14 +99,16 @@ def _subtask(state: SubtaskState, relative: Callable[[str], str]) -> Json:
         "finished": state.finished,
         "segments": [_segment(segment, relative) for segment in state.segments],
         "files": [_file(file, relative) for file in state.files],
-        "lists": [
-            {
-                "name": listed.name,
-                "redistribution": listed.redistribution.value,
-                "elements": [_payload(element) for element in listed.elements],
+        "operator_state": {
+            name: {
+                "redistribution": one.mode.value,
+                "description": one.description,
+                "elements": [_encode(element) for element in one.elements],
             }
-            for listed in state.lists
-        ],
+            for name, one in state.operator_state.items()
+        },
+        "splits": [_payload(split) for split in state.splits],
+        "writer_states": [_payload(writer) for writer in state.writer_states],
         "committables": [_payload(committable) for committable in state.committables],
         "opaque": _payload(state.opaque),
     }
@@ -186,8 +187,8 @@ def metadata_from_json(content: Json, directory: Storage) -> CheckpointMetadata:
     )
 
 
-def _to_operator(content: Json, locate: Callable[[str], str]) -> OperatorState:
-    operator = OperatorState(
+def _to_operator(content: Json, locate: Callable[[str], str]) -> OperatorMetadata:
+    operator = OperatorMetadata(
         operator_id=content["operator_id"],
         uid=content["uid"],
         name=content["name"],
@@ -213,15 +214,17 @@ def _to_subtask(content: Json, locate: Callable[[str], str]) -> SubtaskState:
         finished=content["finished"],
         segments=tuple(_to_segment(segment, locate) for segment in content["segments"]),
         files=tuple(_to_file(file, locate) for file in content["files"]),
-        lists=tuple(
-            ListState(
-                listed["name"],
-                Redistribution(listed["redistribution"]),
-                tuple(_to_present_payload(element) for element in listed["elements"]),
+        operator_state={
+            name: OperatorState(
+                Redistribution(one["redistribution"]),
+                tuple(map(_decode, one["elements"])),
+                one["description"],
             )
-            for listed in content["lists"]
-        ),
-        committables=tuple(_to_present_payload(one) for one in content["committables"]),
+            for name, one in content["operator_state"].items()
+        },
+        splits=_to_payloads(content["splits"]),
+        writer_states=_to_payloads(content["writer_states"]),
+        committables=_to_payloads(content["committables"]),
         opaque=_to_payload(content["opaque"]),
     )
 
@@ -267,6 +270,10 @@ def _to_file(content: Json, locate: Callable[[str], str]) -> KeyedStateFile:
         keys=dict(content["keys"]),
         pickled=frozenset(content["pickled"]),
     )
+
+
+def _to_payloads(contents: list[Json]) -> tuple[Payload, ...]:
+    return tuple(map(_to_present_payload, contents))
 
 
 def _to_payload(content: Json | None) -> Payload | None:

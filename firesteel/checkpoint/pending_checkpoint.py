@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from firesteel.checkpoint.metadata import (
     CheckpointMetadata,
-    OperatorState,
+    OperatorMetadata,
     SnapshotType,
     StateDescription,
     SubtaskState,
@@ -72,11 +72,11 @@ class PendingCheckpoint:
         )
         return self.metadata
 
-    def _operator(self, info: OperatorInfo) -> OperatorState:
+    def _operator(self, info: OperatorInfo) -> OperatorMetadata:
         acks = [self.acks.get((info.vertex, subtask)) for subtask in range(info.parallelism)]
         # A task that had finished before the barrier may have nothing to report.
         nothing = SubtaskState(finished=True)
-        return OperatorState(
+        return OperatorMetadata(
             operator_id=info.operator_id,
             uid=info.uid,
             name=info.name,

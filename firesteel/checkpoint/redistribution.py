@@ -1,4 +1,4 @@
-"""State moves to another number of subtasks: key groups, lists, splits, committables. Pure functions."""
+"""State moves to another number of subtasks: key groups, operator state, splits, committables."""
 
 from __future__ import annotations
 
@@ -6,22 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from firesteel.checkpoint.metadata import (
-    KeyedStateFile,
-    ListState,
-    OperatorState,
-    Redistribution,
-)
+from firesteel.checkpoint.metadata import KeyedStateFile, OperatorMetadata
 from firesteel.checkpoint.payload import Payload
 from firesteel.state.changelog import Segment
 from firesteel.state.key_groups import KeyGroupRange
+from firesteel.state.redistribution import OperatorState, redistribute
 
 __all__ = [
     "KeyedPart",
     "distribute",
-    "redistribute_committables",
     "redistribute_keyed_state",
-    "redistribute_lists",
+    "redistribute_operator_state",
+    "redistribute_payloads",
 ]
 
 T = TypeVar("T")
@@ -40,7 +36,7 @@ class KeyedPart:
 
 
 def redistribute_keyed_state(
-    operator: OperatorState, parallelism: int
+    operator: OperatorMetadata, parallelism: int
 ) -> list[tuple[KeyedPart, ...]]:
     """For each new subtask, the old subtasks whose key groups it shares."""
     result: list[tuple[KeyedPart, ...]] = []
@@ -66,71 +62,34 @@ def _within(inner: KeyGroupRange, outer: KeyGroupRange) -> bool:
     return outer.start <= inner.start and inner.end <= outer.end
 
 
-def redistribute_lists(operator: OperatorState, parallelism: int) -> list[tuple[ListState, ...]]:
-    """For each new subtask, its list states by the rule of each."""
-    result: list[list[ListState]] = [[] for _ in range(parallelism)]
-    # Where a state's odd elements end, the next one's begin, so that no subtask gets all of them.
-    first = 0
-    for name in _names(operator):
-        old = [_list_of(operator, index, name) for index in range(operator.parallelism)]
-        rule = next(state.redistribution for state in old if state is not None)
-        shares, first = _shares(old, rule, parallelism, first)
-        for new_index, elements in enumerate(shares):
-            if elements:
-                result[new_index].append(ListState(name, rule, elements))
-    return [tuple(states) for states in result]
+def redistribute_operator_state(
+    operator: OperatorMetadata, parallelism: int
+) -> list[dict[str, OperatorState]]:
+    """For each new subtask, its lists and broadcast states by the rule of each."""
+    return redistribute([subtask.operator_state for subtask in operator.subtasks], parallelism)
 
 
-def _shares(
-    old: Sequence[ListState | None], rule: Redistribution, parallelism: int, first: int
-) -> tuple[list[tuple[Payload, ...]], int]:
-    elements = [() if state is None else state.elements for state in old]
-    together = tuple(element for one in elements for element in one)
-    if rule is Redistribution.UNION:
-        return [together] * parallelism, first
-    if rule is Redistribution.BROADCAST:
-        # All subtasks had the same; one that was empty had not seen anything yet.
-        present = [one for one in elements if one] or [()]
-        return [present[index % len(present)] for index in range(parallelism)], first
-    if len(old) == parallelism:
-        return [*elements], first
-    shares = distribute(together, parallelism, first)
-    return [tuple(share) for share in shares], (first + len(together)) % parallelism
-
-
-def distribute(elements: Sequence[T], parallelism: int, first: int = 0) -> list[list[T]]:
-    """Runs of neighbors, as even as can be; odd ones go to the subtasks from ``first`` on.
-
-    >>> distribute([1, 2, 3, 4, 5], 3)
-    [[1, 2], [3, 4], [5]]
-    >>> distribute([1, 2, 3, 4, 5], 3, first=2)
-    [[3, 4], [5], [1, 2]]
-    """
-    each, odd = divmod(len(elements), parallelism)
-    result: list[list[T]] = [[] for _ in range(parallelism)]
-    start = 0
-    for turn in range(parallelism):
-        end = start + each + (turn < odd)
-        result[(first + turn) % parallelism] = list(elements[start:end])
-        start = end
-    return result
-
-
-def redistribute_committables(
-    operator: OperatorState, parallelism: int
+def redistribute_payloads(
+    old: Sequence[tuple[Payload, ...]], parallelism: int
 ) -> list[tuple[Payload, ...]]:
-    """Each is to be committed once, by whichever subtask."""
-    old = [subtask.committables for subtask in operator.subtasks]
+    """Splits, committables and their like: each goes to one subtask, and stays where it can."""
     if len(old) == parallelism:
-        return old
-    together = [one for committables in old for one in committables]
+        return [*old]
+    together = [payload for of_subtask in old for payload in of_subtask]
     return [tuple(share) for share in distribute(together, parallelism)]
 
 
-def _names(operator: OperatorState) -> list[str]:
-    return sorted({state.name for subtask in operator.subtasks for state in subtask.lists})
+def distribute(elements: Sequence[T], parallelism: int) -> list[list[T]]:
+    """Runs of neighbors, as even as can be.
 
-
-def _list_of(operator: OperatorState, index: int, name: str) -> ListState | None:
-    found = [state for state in operator.subtasks[index].lists if state.name == name]
-    return found[0] if found else None
+    >>> distribute([1, 2, 3, 4, 5], 3)
+    [[1, 2], [3, 4], [5]]
+    """
+    each, odd = divmod(len(elements), parallelism)
+    result: list[list[T]] = []
+    start = 0
+    for turn in range(parallelism):
+        end = start + each + (turn < odd)
+        result.append(list(elements[start:end]))
+        start = end
+    return result

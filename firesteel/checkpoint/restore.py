@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from firesteel.checkpoint.metadata import (
     CheckpointMetadata,
-    ListState,
-    OperatorState,
+    OperatorMetadata,
     StateDescription,
 )
 from firesteel.checkpoint.payload import Payload
 from firesteel.checkpoint.redistribution import (
     KeyedPart,
-    redistribute_committables,
     redistribute_keyed_state,
-    redistribute_lists,
+    redistribute_operator_state,
+    redistribute_payloads,
 )
 from firesteel.checkpoint.restore_errors import (
     MaxParallelismChangedError,
@@ -26,6 +25,7 @@ from firesteel.checkpoint.restore_errors import (
 from firesteel.checkpoint.state_descriptions import in_words
 from firesteel.graph.job_graph import JobGraph
 from firesteel.state.key_groups import KeyGroupRange
+from firesteel.state.redistribution import OperatorStates
 
 __all__ = [
     "OperatorAssignment",
@@ -71,7 +71,9 @@ class SubtaskAssignment:
 
     key_groups: KeyGroupRange
     keyed: tuple[KeyedPart, ...] = ()
-    lists: tuple[ListState, ...] = ()
+    operator_state: OperatorStates = field(default_factory=dict)
+    splits: tuple[Payload, ...] = ()
+    writer_states: tuple[Payload, ...] = ()
     committables: tuple[Payload, ...] = ()
     opaque: Payload | None = None
     finished: bool = False
@@ -130,8 +132,8 @@ def plan_restore(
 
 
 def _match(
-    operators: Sequence[OperatorState], targets: Sequence[RestoreTarget]
-) -> tuple[dict[str, OperatorState], list[OperatorState]]:
+    operators: Sequence[OperatorMetadata], targets: Sequence[RestoreTarget]
+) -> tuple[dict[str, OperatorMetadata], list[OperatorMetadata]]:
     """Old operators by the ids of the new ones, and those with state that nobody takes."""
     ids = {target.operator_id for target in targets}
     pairs = {o.operator_id: o for o in operators if o.operator_id in ids}
@@ -150,7 +152,7 @@ def _match(
 
 
 def _assign(
-    operator: OperatorState, target: RestoreTarget, same_directory: bool
+    operator: OperatorMetadata, target: RestoreTarget, same_directory: bool
 ) -> OperatorAssignment:
     _check_max_parallelism(operator, target)
     if target.states is not None:
@@ -165,8 +167,10 @@ def _assign(
     keyed: list[tuple[KeyedPart, ...]] = [()] * parallelism
     if operator.has_keyed_state:
         keyed = redistribute_keyed_state(operator, parallelism)
-    lists = redistribute_lists(operator, parallelism)
-    committables = redistribute_committables(operator, parallelism)
+    operator_state = redistribute_operator_state(operator, parallelism)
+    splits = redistribute_payloads([one.splits for one in operator.subtasks], parallelism)
+    writers = redistribute_payloads([one.writer_states for one in operator.subtasks], parallelism)
+    prepared = redistribute_payloads([one.committables for one in operator.subtasks], parallelism)
     return OperatorAssignment(
         operator_id=target.operator_id,
         max_parallelism=max_parallelism,
@@ -176,8 +180,10 @@ def _assign(
             SubtaskAssignment(
                 key_groups=KeyGroupRange.of_subtask(index, parallelism, max_parallelism),
                 keyed=keyed[index],
-                lists=lists[index],
-                committables=committables[index],
+                operator_state=operator_state[index],
+                splits=splits[index],
+                writer_states=writers[index],
+                committables=prepared[index],
                 opaque=operator.subtasks[index].opaque if unchanged else None,
                 finished=operator.subtasks[index].finished if unchanged else False,
                 must_materialize=bool(keyed[index]) and not kept,
@@ -187,7 +193,7 @@ def _assign(
     )
 
 
-def _check_max_parallelism(operator: OperatorState, target: RestoreTarget) -> None:
+def _check_max_parallelism(operator: OperatorMetadata, target: RestoreTarget) -> None:
     if not operator.has_keyed_state:
         return
     changed = operator.max_parallelism != target.max_parallelism

@@ -15,13 +15,13 @@ from firesteel.checkpoint.file_systems import FileSystemOptions
 from firesteel.checkpoint.keyed_state_files import write_keyed_files
 from firesteel.checkpoint.metadata import (
     CheckpointMetadata,
-    OperatorState,
+    OperatorMetadata,
     SnapshotType,
     StateDescription,
     SubtaskState,
 )
 from firesteel.checkpoint.metadata_file import METADATA_FILE, open_checkpoint, write_metadata
-from firesteel.checkpoint.state_descriptions import describe_lists, describe_tables
+from firesteel.checkpoint.state_descriptions import describe_operator_states, describe_tables
 from firesteel.checkpoint.storage import Storage, is_temporary
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.errors import FiresteelError
@@ -68,15 +68,17 @@ def write_savepoint(
 
 
 def _write_operator(
-    operator: OperatorState,
+    operator: OperatorMetadata,
     target: Storage,
     open_backend: OpenBackend,
     key_type: TypeInformation | None,
-) -> OperatorState:
+) -> OperatorMetadata:
     described = {state.name: state for state in operator.states}
     subtasks = []
     for index, subtask in enumerate(operator.subtasks):
-        described.update((state.name, state) for state in describe_lists(subtask.lists))
+        described.update(
+            (state.name, state) for state in describe_operator_states(subtask.operator_state)
+        )
         if subtask.segments:
             prefix = f"state-{operator.operator_id}-{index}"
             subtask, states = _write_keyed_state(
@@ -90,7 +92,7 @@ def _write_operator(
 
 def _write_keyed_state(
     subtask: SubtaskState,
-    operator: OperatorState,
+    operator: OperatorMetadata,
     target: Storage,
     prefix: str,
     open_backend: OpenBackend,

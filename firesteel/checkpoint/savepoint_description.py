@@ -7,11 +7,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from firesteel.checkpoint.file_systems import FileSystemOptions
-from firesteel.checkpoint.metadata import CheckpointMetadata, OperatorState, SubtaskState
+from firesteel.checkpoint.metadata import CheckpointMetadata, OperatorMetadata, SubtaskState
 from firesteel.checkpoint.metadata_file import FORMAT_VERSION, open_checkpoint
-from firesteel.checkpoint.payload import Payload
+from firesteel.checkpoint.plain_pickle import foreign_class
 from firesteel.checkpoint.sizes import readable_size
-from firesteel.checkpoint.state_descriptions import in_words
+from firesteel.checkpoint.state_descriptions import describe_operator_states, in_words
+from firesteel.state.elements import pickles_in
+from firesteel.state.redistribution import Redistribution
 
 __all__ = [
     "OperatorSummary",
@@ -49,6 +51,7 @@ class OperatorSummary:
     size: int
     subtask_sizes: tuple[int, ...]
     states: tuple[StateSummary, ...]
+    splits: int
     committables: int
     has_coordinator_state: bool
     finished_subtasks: int
@@ -112,7 +115,7 @@ def describe_snapshot(metadata: CheckpointMetadata, location: str) -> SnapshotSu
     )
 
 
-def _operator(operator: OperatorState) -> OperatorSummary:
+def _operator(operator: OperatorMetadata) -> OperatorSummary:
     return OperatorSummary(
         operator_id=operator.operator_id,
         uid=operator.uid,
@@ -122,20 +125,21 @@ def _operator(operator: OperatorState) -> OperatorSummary:
         size=operator.size,
         subtask_sizes=tuple(subtask.size for subtask in operator.subtasks),
         states=tuple(_states(operator)),
+        splits=sum(len(subtask.splits) for subtask in operator.subtasks),
         committables=sum(len(subtask.committables) for subtask in operator.subtasks),
         has_coordinator_state=operator.coordinator is not None,
         finished_subtasks=sum(subtask.finished for subtask in operator.subtasks),
     )
 
 
-def _states(operator: OperatorState) -> list[StateSummary]:
-    lists = {state.name for subtask in operator.subtasks for state in subtask.lists}
+def _states(operator: OperatorMetadata) -> list[StateSummary]:
+    lists = {name for subtask in operator.subtasks for name in subtask.operator_state}
     summaries = [
         _keyed_state(state.name, in_words(state), operator.subtasks)
         for state in operator.states
         if state.name not in lists
     ]
-    return summaries + [_list_state(name, operator.subtasks) for name in sorted(lists)]
+    return summaries + [_operator_state(name, operator.subtasks) for name in sorted(lists)]
 
 
 def _keyed_state(name: str, description: str, subtasks: tuple[SubtaskState, ...]) -> StateSummary:
@@ -152,14 +156,20 @@ def _keyed_state(name: str, description: str, subtasks: tuple[SubtaskState, ...]
     )
 
 
-def _list_state(name: str, subtasks: tuple[SubtaskState, ...]) -> StateSummary:
-    found = [state for subtask in subtasks for state in subtask.lists if state.name == name]
-    payloads: list[Payload] = [payload for state in found for payload in state.elements]
+def _operator_state(name: str, subtasks: tuple[SubtaskState, ...]) -> StateSummary:
+    found = [one.operator_state[name] for one in subtasks if name in one.operator_state]
+    (described,) = describe_operator_states({name: found[0]})
+    pickles = [
+        pickle
+        for state in found
+        for element in state.elements
+        for pickle in pickles_in(element, pair=state.mode is Redistribution.BROADCAST)
+    ]
     return StateSummary(
         name,
-        f"an operator {found[0].redistribution.value} state",
-        elements=len(payloads),
-        needs_classes=any(payload.needs_code for payload in payloads),
+        in_words(described),
+        elements=sum(len(state.elements) for state in found),
+        needs_classes=any(foreign_class(pickle) is not None for pickle in pickles),
     )
 
 
@@ -181,6 +191,8 @@ def _operator_lines(operator: OperatorSummary) -> list[str]:
         lines.append(
             f"    '{state.name}': {state.description}" + (f": {details}" if details else "")
         )
+    if operator.splits:
+        lines.append(f"    splits of the source: {operator.splits}")
     if operator.committables:
         lines.append(f"    to be committed: {operator.committables}")
     if operator.has_coordinator_state:

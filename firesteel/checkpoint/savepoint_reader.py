@@ -11,7 +11,7 @@ from firesteel.checkpoint.file_systems import FileSystemOptions
 from firesteel.checkpoint.keyed_state_files import read_keyed_file
 from firesteel.checkpoint.metadata import (
     CheckpointMetadata,
-    OperatorState,
+    OperatorMetadata,
     SnapshotType,
     StateDescription,
 )
@@ -77,7 +77,7 @@ def state_table(
 
 def _open(
     location: str, operator: str, state: str, options: FileSystemOptions | None
-) -> tuple[Storage, OperatorState, StateDescription]:
+) -> tuple[Storage, OperatorMetadata, StateDescription]:
     directory, metadata = open_checkpoint(location, options)
     if metadata.type is not SnapshotType.SAVEPOINT:
         raise NoSavepointError(
@@ -94,7 +94,7 @@ def _open(
     return directory, found, next(one for one in found.states if one.name == state)
 
 
-def _operator(metadata: CheckpointMetadata, wanted: str) -> OperatorState:
+def _operator(metadata: CheckpointMetadata, wanted: str) -> OperatorMetadata:
     for key in ("uid", "operator_id", "name"):
         found = [o for o in metadata.operators if getattr(o, key) == wanted]
         if len(found) == 1:
@@ -106,7 +106,7 @@ def _operator(metadata: CheckpointMetadata, wanted: str) -> OperatorState:
 
 
 def _entries(
-    directory: Storage, operator: OperatorState, state: str, *, allow_pickle: bool
+    directory: Storage, operator: OperatorMetadata, state: str, *, allow_pickle: bool
 ) -> Iterator[StateEntry]:
     for subtask in operator.subtasks:
         for file in subtask.files:

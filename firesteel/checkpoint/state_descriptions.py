@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from firesteel.checkpoint.metadata import ListState, StateDescription
+from firesteel.checkpoint.metadata import StateDescription
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.state.declarations import in_words as table_in_words
+from firesteel.state.redistribution import OperatorStates
 from firesteel.state.tables import TableDescription
 from firesteel.state.type_descriptions import (
     UnknownTypeError,
@@ -16,7 +18,7 @@ from firesteel.state.type_descriptions import (
     table_of,
 )
 
-__all__ = ["describe_lists", "describe_tables", "in_words", "table_descriptions"]
+__all__ = ["describe_operator_states", "describe_tables", "in_words", "table_descriptions"]
 
 _TABLE_KINDS = frozenset({"value", "list", "map"})
 _NO_TABLE = "operator "
@@ -33,10 +35,13 @@ def describe_tables(
     )
 
 
-def describe_lists(lists: Iterable[ListState]) -> tuple[StateDescription, ...]:
-    """Operator state."""
+def describe_operator_states(states: OperatorStates) -> tuple[StateDescription, ...]:
+    """Lists and broadcast states."""
     return tuple(
-        StateDescription(state.name, f"{_NO_TABLE}{state.redistribution.value}") for state in lists
+        StateDescription(
+            name, f"{_NO_TABLE}{state.mode.value}", {"elements": json.loads(state.description)[1:]}
+        )
+        for name, state in sorted(states.items())
     )
 
 
@@ -48,7 +53,8 @@ def table_descriptions(states: Iterable[StateDescription]) -> dict[str, TableDes
 def in_words(state: StateDescription) -> str:
     """For messages and listings; what cannot be understood is shown as it is."""
     if state.kind not in _TABLE_KINDS:
-        return f"an {state.kind} state"
+        elements = " to ".join(map(_type_text, state.types.get("elements", ())))
+        return f"an {state.kind} state" + (f" of {elements}" if elements else "")
     try:
         words = table_in_words(_table(state))
     except (KeyError, UnknownTypeError):

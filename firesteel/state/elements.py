@@ -35,3 +35,13 @@ def decode_pair(payload: bytes) -> tuple[Any, Any]:
     (length,) = _LENGTH.unpack_from(payload)
     middle = _LENGTH.size + length
     return decode_element(payload[_LENGTH.size : middle]), decode_element(payload[middle:])
+
+
+def pickles_in(payload: bytes, *, pair: bool) -> list[bytes]:
+    """The pickles of an element or pair, closed."""
+    parts = [payload]
+    if pair:
+        (length,) = _LENGTH.unpack_from(payload)
+        middle = _LENGTH.size + length
+        parts = [payload[_LENGTH.size : middle], payload[middle:]]
+    return [part[1:] for part in parts if part[:1] == _PICKLED]

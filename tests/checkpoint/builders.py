@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from firesteel.checkpoint.metadata import (
     CheckpointMetadata,
     KeyedStateFile,
-    ListState,
-    OperatorState,
-    Redistribution,
+    OperatorMetadata,
     SnapshotType,
     StateDescription,
     SubtaskState,
@@ -20,6 +18,7 @@ from firesteel.checkpoint.payload import Payload
 from firesteel.checkpoint.storage import Storage
 from firesteel.state.changelog import Segment, SegmentFile
 from firesteel.state.key_groups import KeyGroupRange
+from firesteel.state.redistribution import OperatorState, Redistribution
 
 
 def operator(
@@ -29,10 +28,10 @@ def operator(
     max_parallelism: int = 128,
     states: tuple[StateDescription, ...] = (),
     coordinator: Payload | None = None,
-) -> OperatorState:
+) -> OperatorMetadata:
     """An operator with as many subtasks as are given, one empty one by default."""
     given = subtasks or (SubtaskState(),)
-    return OperatorState(
+    return OperatorMetadata(
         operator_id=f"id-of-{name}",
         uid=uid,
         name=name,
@@ -45,7 +44,7 @@ def operator(
 
 
 def metadata(
-    *operators: OperatorState,
+    *operators: OperatorMetadata,
     checkpoint_id: int = 7,
     type: SnapshotType = SnapshotType.CHECKPOINT,
     epoch: int = 40,
@@ -128,24 +127,27 @@ def subtask_states(directory: Storage) -> st.SearchStrategy[SubtaskState]:
         SubtaskState,
         segments=st.lists(segments(directory), max_size=3).map(tuple),
         files=st.lists(files(directory), max_size=2).map(tuple),
-        lists=st.lists(
+        operator_state=st.dictionaries(
+            names,
             st.builds(
-                ListState,
-                names,
+                OperatorState,
                 st.sampled_from(Redistribution),
-                st.lists(payloads, max_size=3).map(tuple),
+                st.lists(st.binary(max_size=5), max_size=3).map(tuple),
+                st.text(max_size=5),
             ),
             max_size=2,
-        ).map(tuple),
+        ),
+        splits=st.lists(payloads, max_size=2).map(tuple),
+        writer_states=st.lists(payloads, max_size=2).map(tuple),
         committables=st.lists(payloads, max_size=2).map(tuple),
         opaque=st.none() | payloads,
         finished=st.booleans(),
     )
 
 
-def operators(directory: Storage) -> st.SearchStrategy[OperatorState]:
+def operators(directory: Storage) -> st.SearchStrategy[OperatorMetadata]:
     return st.builds(
-        lambda subtasks, **rest: OperatorState(
+        lambda subtasks, **rest: OperatorMetadata(
             subtasks=tuple(subtasks), parallelism=len(subtasks), **rest
         ),
         st.lists(subtask_states(directory), min_size=1, max_size=3),

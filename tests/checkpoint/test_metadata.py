@@ -11,12 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firesteel.checkpoint.errors import CheckpointNotFoundError, CorruptCheckpointError
-from firesteel.checkpoint.metadata import (
-    CheckpointMetadata,
-    ListState,
-    Redistribution,
-    SubtaskState,
-)
+from firesteel.checkpoint.metadata import CheckpointMetadata, SubtaskState
 from firesteel.checkpoint.metadata_file import (
     METADATA_FILE,
     decode_metadata,
@@ -31,6 +26,8 @@ from firesteel.checkpoint.segment_store import StorageSegmentStore
 from firesteel.checkpoint.storage import Storage, open_storage
 from firesteel.datastream.connectors.base import SourceSplit
 from firesteel.state.changelog import Segment
+from firesteel.state.elements import encode_element
+from firesteel.state.redistribution import OperatorState, Redistribution
 from tests.checkpoint.builders import all_metadata, file_segment, metadata, operator, values
 
 _DIRECTORY = open_storage("/checkpoints/job/chk-7")
@@ -112,8 +109,15 @@ class Bomb:
 def test_reading_opens_no_pickle(storage: Storage) -> None:
     bomb = Payload.of(Bomb())
     assert bomb.needs_code
-    states = (ListState("bombs", Redistribution.SPLIT, (bomb,)),)
-    subtask = SubtaskState(lists=states, committables=(bomb,), opaque=bomb)
+    element = encode_element(Bomb())
+    state = OperatorState(Redistribution.SPLIT, (element,), '["split", "PICKLED_BYTE_ARRAY"]')
+    subtask = SubtaskState(
+        operator_state={"bombs": state},
+        splits=(bomb,),
+        writer_states=(bomb,),
+        committables=(bomb,),
+        opaque=bomb,
+    )
     directory = storage.at("chk-1")
     write_metadata(metadata(operator("source", subtask, coordinator=bomb)), directory)
     assert read_metadata(directory).operators[0].subtasks == (subtask,)

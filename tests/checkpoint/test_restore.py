@@ -7,16 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firesteel.checkpoint.metadata import (
-    SPLITS,
     KeyedStateFile,
-    ListState,
-    OperatorState,
-    Redistribution,
+    OperatorMetadata,
     StateDescription,
     SubtaskState,
 )
 from firesteel.checkpoint.payload import Payload
-from firesteel.checkpoint.redistribution import KeyedPart, distribute
+from firesteel.checkpoint.redistribution import KeyedPart
 from firesteel.checkpoint.restore import (
     OperatorAssignment,
     RestoreTarget,
@@ -36,8 +33,10 @@ from firesteel.common import Types
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.state.backend import KeyGroupFilter
 from firesteel.state.changelog import Segment
+from firesteel.state.elements import decode_element, encode_element
 from firesteel.state.hashmap.keyed_state import HashMapKeyedState
 from firesteel.state.key_groups import KeyGroupRange, key_group_of, subtask_of
+from firesteel.state.redistribution import OperatorState, Redistribution
 from firesteel.state.segment_account import with_segment
 from firesteel.state.tables import TableDescription, TableKind
 from tests.checkpoint.builders import metadata, operator
@@ -51,7 +50,7 @@ def _target(
     return RestoreTarget(f"id-of-{name}", uid, name, parallelism, max_parallelism, **rest)
 
 
-def _assign(state: OperatorState, parallelism: int, **options) -> OperatorAssignment:
+def _assign(state: OperatorMetadata, parallelism: int, **options) -> OperatorAssignment:
     target = _target(state.name, parallelism, max_parallelism=state.max_parallelism)
     return plan_restore(metadata(state), [target], **options).assignments[state.operator_id]
 
@@ -103,8 +102,9 @@ class TestRefusals:
         assert plan.assignments["id-of-count"].max_parallelism == 64
 
     def test_it_does_not_matter_without_keyed_state(self) -> None:
-        split = ListState(SPLITS, Redistribution.SPLIT, (Payload.of(1),))
-        given = metadata(operator("source", SubtaskState(lists=(split,)), max_parallelism=64))
+        given = metadata(
+            operator("source", SubtaskState(splits=(Payload.of(1),)), max_parallelism=64)
+        )
         plan = plan_restore(given, [_target("source")])
         assert plan.assignments["id-of-source"].max_parallelism == 128
 
@@ -139,7 +139,9 @@ class TestSameParallelism:
         states = tuple(
             SubtaskState(
                 segments=(Segment(1, True, 1, inline=bytes([index])),),
-                lists=(ListState("l", Redistribution.SPLIT, (Payload.of(index),)),),
+                operator_state={"l": _list(Redistribution.SPLIT, [index])},
+                splits=(Payload.of(f"split {index}"),),
+                writer_states=(Payload.of(f"part {index}"),),
                 committables=(Payload.of(f"file {index}"),),
                 opaque=Payload.of({"watermark": index}),
                 finished=index == 1,
@@ -151,7 +153,9 @@ class TestSameParallelism:
             SubtaskAssignment(
                 key_groups=KeyGroupRange.of_subtask(index, 2, 128),
                 keyed=(KeyedPart(state.segments, (), is_exact=True),),
-                lists=state.lists,
+                operator_state=state.operator_state,
+                splits=state.splits,
+                writer_states=state.writer_states,
                 committables=state.committables,
                 opaque=state.opaque,
                 finished=state.finished,
@@ -172,24 +176,23 @@ class TestSameParallelism:
 _elements = st.lists(st.lists(st.integers(), max_size=5), min_size=1, max_size=5)
 
 
-def _with_lists(rule: Redistribution, contents: list[list[int]]) -> OperatorState:
-    return operator(
-        "source",
-        *(
-            SubtaskState(lists=(ListState("l", rule, tuple(map(Payload.of, elements))),))
-            for elements in contents
-        ),
-    )
+def _list(rule: Redistribution, elements: list[int]) -> OperatorState:
+    return OperatorState(rule, tuple(map(encode_element, elements)), f'["{rule.value}", "LONG"]')
+
+
+def _with_lists(rule: Redistribution, contents: list[list[int]]) -> OperatorMetadata:
+    states = [SubtaskState(operator_state={"l": _list(rule, one)}) for one in contents]
+    return operator("source", *states)
 
 
 def _lists(assigned: OperatorAssignment) -> list[list[int]]:
     return [
-        [payload.load() for state in subtask.lists for payload in state.elements]
+        [decode_element(element) for element in subtask.operator_state["l"].elements]
         for subtask in assigned.subtasks
     ]
 
 
-class TestLists:
+class TestOperatorState:
     @given(_elements, st.integers(1, 6))
     def test_split_ones_are_dealt_out_evenly_and_in_order(
         self, contents: list[list[int]], parallelism: int
@@ -217,30 +220,26 @@ class TestLists:
         given = _with_lists(Redistribution.BROADCAST, [content] * old_parallelism)
         assert _lists(_assign(given, parallelism)) == [content] * parallelism
 
-    def test_several_states_do_not_all_start_with_the_first_subtask(self) -> None:
-        one = SubtaskState(
-            lists=tuple(ListState(n, Redistribution.SPLIT, (Payload.of(n),)) for n in "abc")
-        )
-        assert _lists(_assign(operator("source", one), 3)) == [["a"], ["b"], ["c"]]
 
-    @given(st.lists(st.integers()), st.integers(1, 7), st.integers(0, 6))
-    def test_dealing_loses_nothing(self, elements: list[int], parallelism: int, first: int) -> None:
-        dealt = distribute(elements, parallelism, first % parallelism)
-        assert sorted(element for one in dealt for element in one) == sorted(elements)
-
-    @given(st.lists(st.lists(st.text()), min_size=1, max_size=4), st.integers(1, 5))
-    def test_every_committable_is_committed_once(
-        self, contents: list[list[str]], parallelism: int
-    ) -> None:
-        state = operator(
-            "sink", *(SubtaskState(committables=tuple(map(Payload.of, one))) for one in contents)
-        )
-        found = [
-            payload.load()
-            for subtask in _assign(state, parallelism).subtasks
-            for payload in subtask.committables
-        ]
-        assert found == [committable for one in contents for committable in one]
+@pytest.mark.parametrize("field", ["splits", "writer_states", "committables"])
+@given(
+    contents=st.lists(st.lists(st.text()), min_size=1, max_size=4), parallelism=st.integers(1, 5)
+)
+def test_splits_and_committables_go_to_exactly_one_subtask(
+    field: str, contents: list[list[str]], parallelism: int
+) -> None:
+    state = operator(
+        "io", *(SubtaskState(**{field: tuple(map(Payload.of, one))}) for one in contents)
+    )
+    found = [
+        [payload.load() for payload in getattr(subtask, field)]
+        for subtask in _assign(state, parallelism).subtasks
+    ]
+    assert [one for share in found for one in share] == [one for share in contents for one in share]
+    if parallelism == len(contents):
+        assert found == contents
+    else:
+        assert max(map(len, found)) - min(map(len, found)) <= 1
 
 
 class TestKeyGroups:
@@ -352,7 +351,7 @@ def test_a_graph_takes_over_the_key_groups_of_the_checkpoint() -> None:
     targets = restore_targets(graph)
     reduce = next(target for target in targets if target.uid == "max")
     assert (reduce.parallelism, reduce.max_parallelism_is_set) == (2, False)
-    stored = OperatorState(reduce.operator_id, "max", "Reduce", 1, 64, (_STATE,))
+    stored = OperatorMetadata(reduce.operator_id, "max", "Reduce", 1, 64, (_STATE,))
     plan = plan_restore(metadata(stored), targets)
     changed = with_stored_max_parallelism(graph, plan)
     limits = {node.uid: node.max_parallelism for node in changed.nodes.values()}

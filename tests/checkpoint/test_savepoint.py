@@ -31,8 +31,6 @@ from firesteel.checkpoint.keyed_state_files import (
 )
 from firesteel.checkpoint.metadata import (
     CheckpointMetadata,
-    ListState,
-    Redistribution,
     SnapshotType,
     SubtaskState,
 )
@@ -52,9 +50,11 @@ from firesteel.checkpoint.segment_store import StorageSegmentStore
 from firesteel.checkpoint.storage import Storage, open_storage
 from firesteel.common import Row, Types
 from firesteel.state.changelog import Segment
+from firesteel.state.elements import encode_pair
 from firesteel.state.entries import StateEntry
 from firesteel.state.hashmap.keyed_state import HashMapKeyedState
 from firesteel.state.key_groups import key_group_of, subtask_of
+from firesteel.state.redistribution import OperatorState, Redistribution
 from firesteel.testing import StorageFault, StorageFaultKind, with_faults
 from tests.checkpoint.builders import metadata, operator
 
@@ -80,6 +80,7 @@ class Job:
         self.store = StorageSegmentStore(storage.at("shared"), inline_threshold=50)
         self.backends = [HashMapKeyedState(Types.STRING()) for _ in range(parallelism)]
         self.parallelism = parallelism
+        self.limit: Any = 5
 
     def put(self, key: str, total: int, seen: Sequence[Any] = (), **sums: int) -> None:
         group = key_group_of(key, _MAX)
@@ -99,9 +100,17 @@ class Job:
         for index, backend in enumerate(self.backends):
             segments = backend.seal(1, self.store)
             backend.confirm()
-            rules = ListState("rules", Redistribution.BROADCAST, (Payload.of({"limit": 5}),))
+            rules = OperatorState(
+                Redistribution.BROADCAST,
+                (encode_pair("limit", self.limit),),
+                '["broadcast", "STRING", "LONG"]',
+            )
             states.append(
-                SubtaskState(segments, lists=(rules,), committables=(Payload.of(f"part-{index}"),))
+                SubtaskState(
+                    segments,
+                    operator_state={"rules": rules},
+                    committables=(Payload.of(f"part-{index}"),),
+                )
             )
         counting = operator("count", *states, uid="counter", max_parallelism=_MAX)
         return metadata(counting, *more, checkpoint_id=12)
@@ -318,6 +327,8 @@ class TestDescription:
         assert states["total"].description == "a value state of Long by keys of type STRING"
         assert (states["_timers/x"].keys, states["_timers/x"].entries) == (26, 39)
         assert states["rules"].elements == 2
+        assert states["rules"].description == "an operator broadcast state of STRING to LONG"
+        assert not states["rules"].needs_classes
         assert not states["seen"].needs_classes
         assert numbers.has_coordinator_state
         assert sum(counting.subtask_sizes) == counting.size
@@ -332,6 +343,15 @@ class TestDescription:
             "finished subtasks: 1",
         ):
             assert words in text
+
+    def test_it_tells_which_states_need_classes_of_the_job(self, local: Storage) -> None:
+        job = Job(local.at("job"))
+        job.put("key", 1, [Point(3)])
+        job.limit = Point(5)
+        job.savepoint(local.at("s"))
+        summary = show_snapshot(local.at("s").location)
+        assert {s.name for s in summary.operators[0].states if s.needs_classes} == {"rules", "seen"}
+        assert "needs classes of the job" in summary.to_text()
 
     def test_a_checkpoint_does_so_without_counts(self, local: Storage) -> None:
         directory = CheckpointDirectory(local, "job")
@@ -401,9 +421,6 @@ class TestReading:
             list(read_state(location, "counter", "seen"))
         (entry,) = read_state(location, "counter", "seen", allow_pickle=True)
         assert entry.value == [Point(3)]
-        states = {s.name: s for s in show_snapshot(location).operators[0].states}
-        assert states["seen"].needs_classes
-        assert not states["total"].needs_classes
         # A job that restores its own state needs its own classes.
         assert _restored(location, 1)[0].snapshot()["seen"] == {"key": [Point(3)]}
 
