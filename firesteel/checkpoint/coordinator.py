@@ -111,6 +111,7 @@ class CheckpointCoordinator:
             checkpoint.type,
             epoch,
             None if request is None else request.stop,
+            checkpoint.trigger_time,
         )
 
     @property

@@ -35,6 +35,8 @@ class Barrier:
     type: SnapshotType
     epoch: int
     stop: StopMode | None = None
+    # When it was triggered, in milliseconds since 1970.
+    timestamp: int = 0
 
 
 @dataclass(frozen=True, slots=True)

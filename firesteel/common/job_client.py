@@ -9,11 +9,8 @@ from firesteel.common.completable_future import CompletableFuture
 from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.job_id import JobID
 from firesteel.common.job_status import JobStatus
-from firesteel.errors import NotYetSupportedError
 
 __all__ = ["JobClient", "JobControl"]
-
-_SAVEPOINTS = "Savepoints come with checkpointing, in a later version."
 
 
 class JobControl(Protocol):
@@ -33,6 +30,12 @@ class JobControl(Protocol):
     def metrics(self) -> dict[str, Any]: ...
 
     def overview(self) -> dict[str, Any]: ...
+
+    def savepoint(self, directory: str | None, stop: Any) -> Future[str]: ...
+
+    def checkpoint(self) -> Future[str]: ...
+
+    def checkpoints(self) -> dict[str, Any]: ...
 
 
 class JobClient:
@@ -70,7 +73,24 @@ class JobClient:
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
-        raise NotYetSupportedError("JobClient.stop_with_savepoint", _SAVEPOINTS)
+        """Take a savepoint and end the job with it; the future has the savepoint's directory.
+
+        With ``advance_to_end_of_event_time`` everything that is pending comes out first, and the
+        job is over; without, it can be resumed as if it had never stopped.
+        """
+        from firesteel.checkpoint.requests import StopMode
+
+        mode = StopMode.DRAIN if advance_to_end_of_event_time else StopMode.SUSPEND
+        return CompletableFuture(self._control.savepoint(savepoint_directory, mode))
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        raise NotYetSupportedError("JobClient.trigger_savepoint", _SAVEPOINTS)
+        """Take a savepoint while the job goes on; the future has its directory."""
+        return CompletableFuture(self._control.savepoint(savepoint_directory, None))
+
+    def trigger_checkpoint(self) -> CompletableFuture[str]:
+        """Take a checkpoint now, besides the regular ones (beyond PyFlink)."""
+        return CompletableFuture(self._control.checkpoint())
+
+    def get_checkpoints(self) -> dict[str, Any]:
+        """The history of checkpoints, in the words of Flink's REST API (beyond PyFlink)."""
+        return self._control.checkpoints()

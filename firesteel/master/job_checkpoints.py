@@ -25,14 +25,16 @@ from firesteel.checkpoint.decisions import (
 from firesteel.checkpoint.metadata import SnapshotType
 from firesteel.checkpoint.payload import Payload
 from firesteel.checkpoint.requests import SnapshotRequest, StopMode
-from firesteel.checkpoint.tasks import TaskAck, TaskId, TaskTiming
+from firesteel.checkpoint.settings import CheckpointSettings
+from firesteel.checkpoint.tasks import TaskAck, TaskId, TaskTiming, operators_of
 from firesteel.errors import FiresteelError
 from firesteel.graph.job_graph import JobGraph
-from firesteel.master.checkpoint_acks import operator_states_of, state_descriptions_of
+from firesteel.master.checkpoint_acks import subtask_state
 from firesteel.master.committables import Committables
 from firesteel.master.source_coordinator import SourceCoordinator
 from firesteel.master.state_ledger import StateLedger
 from firesteel.task.messages import SlotAck, SubtaskAck
+from firesteel.task.program import JobProgram
 
 EdgeDecision = WriteSnapshot | DeleteCheckpoint | CleanUp | AnswerRequest
 
@@ -85,11 +87,15 @@ class JobCheckpoints:
 
     def plan(self, now: float, epoch: int, finished: Collection[TaskId]) -> Barrier | None:
         """An epoch is planned: what it tells the operators, and the barrier it ends with."""
-        self._told, self.notes = self.notes, Notes()
+        self.tell()
         self.barrier = self.coordinator.trigger(now, epoch, finished)
         if self.barrier is not None:
             self._epochs[self.barrier.checkpoint_id] = epoch
         return self.barrier
+
+    def tell(self) -> None:
+        """The next control rows say what there is to say."""
+        self._told, self.notes = self.notes, Notes()
 
     @property
     def told(self) -> Notes:
@@ -113,43 +119,37 @@ class JobCheckpoints:
     def epoch_ended(self, acks: Iterable[SlotAck], now: float) -> None:
         """All acks are in, and the ledger has them."""
         self.committables.carried_out()
-        self.handle(self.coordinator.running_files(self.ledger.files()), now)
+        self.handle(self.coordinator.running_files(self.ledger.files()))
         barrier, self.barrier = self.barrier, None
         if barrier is not None:
             pending = {c.checkpoint_id: c for c in self.coordinator.pending}
             checkpoint = pending.get(barrier.checkpoint_id)
             since = now - checkpoint.triggered_at if checkpoint is not None else 0.0
-            tasks = [
-                self._task_ack(ack, barrier.checkpoint_id, since)
-                for slot in acks
-                for ack in slot.subtasks
-            ]
+            tasks = [self._task_ack(ack, since) for slot in acks for ack in slot.subtasks]
             self.handle(
                 self.coordinator.acknowledge(
                     barrier.checkpoint_id, tasks, now, self._coordinators()
-                ),
-                now,
+                )
             )
-        self.handle(self.coordinator.expire(now), now)
+        self.handle(self.coordinator.expire(now))
 
     def epoch_failed(self) -> None:
         """What was to be told must be told again: nobody knows whether it was heard."""
         self.barrier = None
 
-    def _task_ack(self, ack: SubtaskAck, checkpoint_id: int, since: float) -> TaskAck:
+    def _task_ack(self, ack: SubtaskAck, since: float) -> TaskAck:
         handle = self.ledger.handle(ack.vertex, ack.subtask)
         operators, states = {}, {}
         for node_id in self._operators(ack.vertex):
             node = self.graph.nodes[node_id]
-            operator = handle.operators.get(node_id)
-            operators[node.operator_id] = operator_states_of(
+            operators[node.operator_id] = subtask_state(
                 node,
-                operator,
+                handle.operators.get(node_id),
                 ack.sources.get(node_id),
                 self.committables.waiting_of(ack.vertex, ack.subtask, node_id),
                 finished=ack.finished,
             )
-            states[node.operator_id] = state_descriptions_of(ack.tables.get(node_id, ()), operator)
+            states[node.operator_id] = ack.tables.get(node_id, ())
         timing = TaskTiming(start_delay=max(0.0, since - ack.sync_seconds), sync=ack.sync_seconds)
         return TaskAck((ack.vertex, ack.subtask), operators, states, timing)
 
@@ -163,9 +163,9 @@ class JobCheckpoints:
         }
 
     def request(self, request: SnapshotRequest, finished: Collection[TaskId]) -> None:
-        self.handle(self.coordinator.request(request, finished), 0.0)
+        self.handle(self.coordinator.request(request, finished))
 
-    def handle(self, decisions: Iterable[Decision], now: float) -> None:
+    def handle(self, decisions: Iterable[Decision]) -> None:
         for decision in decisions:
             match decision:
                 case NotifyCheckpointComplete(checkpoint_id):
@@ -193,3 +193,11 @@ class JobCheckpoints:
 
     def overview(self) -> dict[str, Any]:
         return self.coordinator.stats.overview()
+
+
+def only_on_request(program: JobProgram) -> CheckpointCoordinator:
+    """For a job that has no periodic checkpoints."""
+    operators = operators_of(program.levels.job_graph)
+    return CheckpointCoordinator(
+        CheckpointSettings(), operators, program.job_id, program.job_name, now=0.0
+    )

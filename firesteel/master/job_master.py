@@ -9,10 +9,17 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from firesteel.checkpoint.coordinator import CheckpointCoordinator
+from firesteel.checkpoint.decisions import Barrier
+from firesteel.checkpoint.metadata import CheckpointMetadata
+from firesteel.checkpoint.requests import SnapshotRequest
 from firesteel.common.job_status import JobStatus
 from firesteel.errors import FiresteelError, JobExecutionError
+from firesteel.master.committables import Committables
+from firesteel.master.job_checkpoints import JobCheckpoints, only_on_request
 from firesteel.master.rate_control import RateControl
 from firesteel.master.source_coordinator import SourceCoordinator
+from firesteel.master.starting_point import StartingPoint
 from firesteel.master.state_ledger import StateLedger
 from firesteel.master.states import check_change
 from firesteel.metrics import merge_snapshots
@@ -27,6 +34,7 @@ from firesteel.task.messages import (
 from firesteel.task.program import JobProgram
 
 _READ_NOTHING = ReadBudget(0, 0.0)
+_WAIT_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +63,34 @@ class JobMetrics:
 
 class JobMaster:
     def __init__(
-        self, program: JobProgram, sources: dict[int, SourceCoordinator], rate: RateControl
+        self,
+        program: JobProgram,
+        sources: dict[int, SourceCoordinator],
+        rate: RateControl,
+        coordinator: CheckpointCoordinator | None = None,
+        start: StartingPoint | None = None,
     ) -> None:
+        """``start`` is what the subtasks begin with, if the job goes on from a checkpoint."""
         self._program = program
         self._levels = program.levels
         self._graph = program.levels.job_graph
         self._sources = sources
         self._rate = rate
         self._ledger = StateLedger()
-        self._committables: dict[tuple[int, int], dict[int, tuple[Any, ...]]] = {}
+        self._committables = Committables()
+        if start is not None:
+            for (vertex_id, subtask), handle in start.handles.items():
+                self._ledger.restore(vertex_id, subtask, handle)
+            for place, prepared in start.committables.items():
+                self._committables.prepared(0, place, prepared, wait=False)
+        self.checkpoints = JobCheckpoints(
+            coordinator or only_on_request(program),
+            self._graph,
+            self._ledger,
+            sources,
+            self._committables,
+            periodic=program.checkpointed,
+        )
         self._finished: dict[tuple[int, int], bool] = {
             (vertex.id, subtask): False
             for vertex in self._graph.vertices
@@ -72,6 +99,8 @@ class JobMaster:
         self._epoch = 0
         # The run of each (level, slot) that the last confirmed epoch consists of.
         self._runs: dict[tuple[int, int], int] = {}
+        # What the control rows of the running epoch tell sinks to commit.
+        self._carried: dict[tuple[int, int], dict[int, tuple[Any, ...]]] = {}
         # Whether the epoch that runs is the one that closes the slots.
         self._closing = False
         self._planned_at: float | None = None
@@ -95,8 +124,13 @@ class JobMaster:
         delays = [
             delay for source in self._sources.values() if (delay := source.delay()) is not None
         ]
-        if self._has_committables():
-            delays.append(0.0)
+        if self._all_finished() and self.checkpoints.needs_final():
+            self.checkpoints.request_final()
+        checkpoint = self.checkpoints.delay(now, self._finished_tasks())
+        if checkpoint is not None:
+            delays.append(checkpoint + (now - self._last_ended_at))
+        if self._waits_for_snapshot() and checkpoint != 0.0:
+            return _WAIT_SECONDS
         if self._next_timer_at is not None:
             delays.append(max(0.0, self._next_timer_at - self._last_ended_at))
         # A vertex that Spark feeds may have something at any time.
@@ -110,15 +144,23 @@ class JobMaster:
         if self.status is JobStatus.CREATED:
             self._change(JobStatus.RUNNING)
         closing = self._closing = self._is_ending()
+        barrier = None
+        if closing:
+            self.checkpoints.tell()
+        else:
+            barrier = self.checkpoints.plan(now, self._epoch, self._finished_tasks())
+        stops = barrier is not None and barrier.stop is not None
+        reads = not closing and (stops or not self.checkpoints.must_wait)
+        self._carried = self._committables.carry()
         splits: dict[tuple[int, int], tuple[Any, ...]] = {}
-        if not closing:
+        if reads:
             for source in self._sources.values():
                 for subtask, assigned in source.assign().items():
                     splits[source.node_id, subtask] = assigned
         return EpochPlan(
             self._epoch,
             tuple(
-                self._control(level, slot, splits, closing=closing)
+                self._control(level, slot, splits, closing=closing, barrier=barrier, reads=reads)
                 for level, slots in enumerate(self._levels.slots)
                 for slot in range(slots)
             ),
@@ -155,6 +197,8 @@ class JobMaster:
         *,
         closing: bool,
         budget: ReadBudget | None = None,
+        barrier: Barrier | None = None,
+        reads: bool = True,
     ) -> SlotControl:
         address = SlotAddress(
             self._program.job_id, self._program.attempt, level, slot, self._epoch, self._runs
@@ -162,12 +206,13 @@ class JobMaster:
         handles, new_splits, committables = {}, {}, {}
         for vertex_id, subtask in self.subtasks_in(level, slot):
             handles[vertex_id] = self._ledger.handle(vertex_id, subtask)
-            committables.update(self._committables.get((vertex_id, subtask), {}))
+            committables.update(self._carried.get((vertex_id, subtask), {}))
             for node in self._operators_of(vertex_id):
                 if (node, subtask) in splits:
                     new_splits[node] = splits[node, subtask]
         if budget is None:
-            budget = _READ_NOTHING if closing else self._rate.budget()
+            budget = self._rate.budget() if reads else _READ_NOTHING
+        told = self.checkpoints.told
         return SlotControl(
             address=address,
             budget=budget,
@@ -178,6 +223,11 @@ class JobMaster:
             ),
             committables=committables,
             close=closing,
+            checkpoint_id=None if barrier is None else barrier.checkpoint_id,
+            checkpoint_timestamp=0 if barrier is None else barrier.timestamp,
+            drain=self.checkpoints.drains(),
+            completed_checkpoint=told.completed,
+            aborted_checkpoints=told.aborted,
         )
 
     def subtasks_in(self, level: int, slot: int) -> list[tuple[int, int]]:
@@ -205,11 +255,12 @@ class JobMaster:
         if failures:
             return
         self._check_complete(acks)
-        self._committables.clear()
         self._next_timer_at = _next_timer(acks, now)
         records_by_slot: dict[int, int] = {}
         for ack in acks:
             self._take(ack, records_by_slot)
+        self.checkpoints.epoch_ended(acks, now)
+        self._follow_checkpoints()
         self.metrics.epochs += 1
         # The first epoch also starts hosts and warms Spark up: it says nothing about records.
         if self._planned_at is not None and self.metrics.epochs > 1:
@@ -259,8 +310,9 @@ class JobMaster:
             self._ledger.record(subtask_ack)
             self._finished[key] = subtask_ack.finished
             self.metrics.hosts[key] = ack.host
-            if subtask_ack.committables:
-                self._committables[key] = subtask_ack.committables
+            self._committables.prepared(
+                self._epoch, key, subtask_ack.committables, wait=self.checkpoints.periodic
+            )
             for node, status in subtask_ack.sources.items():
                 self._sources[node].update(subtask_ack.subtask, status)
             if subtask_ack.sources:
@@ -297,9 +349,11 @@ class JobMaster:
 
     def _is_ending(self) -> bool:
         """Whether all that is left is to close the slots."""
-        if self.status in (JobStatus.FAILING, JobStatus.CANCELLING):
+        if self.status in (JobStatus.FAILING, JobStatus.CANCELLING) or self.checkpoints.stopped:
             return True
-        return self.status is JobStatus.RUNNING and all(self._finished.values())
+        if self.status is not JobStatus.RUNNING or not self._all_finished():
+            return False
+        return not self.checkpoints.needs_final() and not self.checkpoints.must_wait
 
     def _end(self) -> None:
         if self.status is JobStatus.CREATED:
@@ -314,16 +368,44 @@ class JobMaster:
     def _change(self, status: JobStatus) -> None:
         self.status = check_change(self.status, status)
 
-    def _has_committables(self) -> bool:
-        return bool(self._committables)
-
     def committables(self) -> dict[int, list[Any]]:
         """What is prepared but not committed, by sink node; a batch job commits it in the driver."""
-        prepared: dict[int, list[Any]] = {}
-        for by_node in self._committables.values():
-            for node, committables in by_node.items():
-                prepared.setdefault(node, []).extend(committables)
-        return prepared
+        return self._committables.by_node()
+
+    # Checkpoints
+
+    def request_snapshot(self, request: SnapshotRequest) -> None:
+        self.checkpoints.request(request, self._finished_tasks())
+
+    def snapshot_written(
+        self, checkpoint_id: int, location: str | None, metadata: CheckpointMetadata, now: float
+    ) -> None:
+        coordinator = self.checkpoints.coordinator
+        self.checkpoints.handle(
+            coordinator.snapshot_written(checkpoint_id, location, metadata, now)
+        )
+        self._follow_checkpoints()
+
+    def snapshot_failed(self, checkpoint_id: int, error: Exception, now: float) -> None:
+        coordinator = self.checkpoints.coordinator
+        self.checkpoints.handle(coordinator.write_failed(checkpoint_id, error, now))
+        self._follow_checkpoints()
+
+    def _follow_checkpoints(self) -> None:
+        if self.checkpoints.failure is not None:
+            self.fail(self.checkpoints.failure)
+
+    def _waits_for_snapshot(self) -> bool:
+        """Nothing is left to do but to see a checkpoint or savepoint written."""
+        if self.checkpoints.must_wait:
+            return True
+        return self._all_finished() and self.checkpoints.needs_final()
+
+    def _all_finished(self) -> bool:
+        return all(self._finished.values())
+
+    def _finished_tasks(self) -> list[tuple[int, int]]:
+        return [task for task, finished in self._finished.items() if finished]
 
     def overview(self) -> dict[str, Any]:
         """JSON: what every subtask has done so far, and where it lives."""

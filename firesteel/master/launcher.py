@@ -9,11 +9,20 @@ import time
 from concurrent.futures import Future
 from typing import Any
 
+from firesteel.checkpoint.metadata import SnapshotType
+from firesteel.checkpoint.requests import SnapshotRequest, StopMode
+from firesteel.checkpoint.savepoint import savepoint_directory
 from firesteel.common.job_client import JobClient
 from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.job_id import JobID
 from firesteel.common.job_status import JobStatus
-from firesteel.errors import FiresteelError, JobCancelledError, JobExecutionError
+from firesteel.config import checkpoint_options
+from firesteel.errors import (
+    FiresteelError,
+    InvalidProgramError,
+    JobCancelledError,
+    JobExecutionError,
+)
 from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.job_settings import JobSettings
 from firesteel.graph.levels import Levels
@@ -53,7 +62,6 @@ class RunningJob:
         self._result: Future[JobExecutionResult] = Future()
         # Made here, not in the thread: a program that cannot run must fail where it was submitted.
         self._engine = SparkEngine(str(self.job_id), graph, levels, settings)
-        self._master = self._engine.master
         self._thread = threading.Thread(target=self._run, name=f"firesteel-{settings.job_name}")
         self._thread.daemon = True
         _running.add(self)
@@ -70,14 +78,14 @@ class RunningJob:
             self._engine.run()
         except BaseException as error:  # noqa: BLE001 - it reaches whoever waits for the result
             explained = self._explained(error)
-            self._master.fail(explained)
-            self._master.abandon()
+            self._engine.master.fail(explained)
+            self._engine.master.abandon()
             self._result.set_exception(explained)
             return
-        failure = self._master.failure
-        if failure is not None:
+        status, failure = self.status(), self._engine.master.failure
+        if failure is not None and status is not JobStatus.CANCELED:
             self._result.set_exception(failure)
-        elif self._master.status is JobStatus.CANCELED:
+        elif status is JobStatus.CANCELED:
             self._result.set_exception(JobCancelledError(str(self.job_id)))
         else:
             runtime = int((time.monotonic() - self._started) * 1000)
@@ -99,7 +107,9 @@ class RunningJob:
         return explained
 
     def status(self) -> JobStatus:
-        return self._master.status
+        if self._engine.was_canceled_between_attempts:
+            return JobStatus.CANCELED
+        return self._engine.status
 
     def cancel(self) -> Future[None]:
         """Ends when the job has ended."""
@@ -115,12 +125,36 @@ class RunningJob:
         """Counters of the user's functions, by name: Flink's accumulators are counters here."""
         return {
             name: metric["count"]
-            for name, metric in self._master.user_metrics().items()
+            for name, metric in self._engine.master.user_metrics().items()
             if metric.get("kind") == "counter"
         }
 
     def metrics(self) -> dict[str, Any]:
-        return self._master.user_metrics()
+        return self._engine.master.user_metrics()
 
     def overview(self) -> dict[str, Any]:
-        return self._master.overview()
+        return self._engine.master.overview()
+
+    def savepoint(self, directory: str | None, stop: StopMode | None) -> Future[str]:
+        """Take a savepoint below ``directory``; with ``stop`` the job ends with it."""
+        directory = directory or self._settings.configuration.get(checkpoint_options.SAVEPOINT_DIR)
+        if directory is None:
+            raise InvalidProgramError(
+                "There is no directory for the savepoint: name one, or set "
+                f"{checkpoint_options.SAVEPOINT_DIR.key}"
+            )
+
+        def request(request_id: str) -> SnapshotRequest:
+            target = savepoint_directory(directory, str(self.job_id), request_id)
+            return SnapshotRequest(request_id, SnapshotType.SAVEPOINT, target, stop)
+
+        return self._engine.request_snapshot(request)
+
+    def checkpoint(self) -> Future[str]:
+        """Take a checkpoint now, besides the regular ones."""
+        return self._engine.request_snapshot(
+            lambda request_id: SnapshotRequest(request_id, SnapshotType.CHECKPOINT)
+        )
+
+    def checkpoints(self) -> dict[str, Any]:
+        return self._engine.master.checkpoints.overview()

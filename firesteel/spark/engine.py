@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 
+from firesteel.checkpoint.requests import SnapshotRequest
+from firesteel.checkpoint.settings import file_system_options
+from firesteel.checkpoint.snapshot_writer import SnapshotWriter
+from firesteel.common.job_status import JobStatus
 from firesteel.config import options
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.graph.job_settings import JobSettings
 from firesteel.graph.levels import Levels
 from firesteel.graph.operator_specs import DataFrameSourceSpec, SourceSpec
 from firesteel.graph.stream_graph import StreamGraph
+from firesteel.master.checkpoint_executor import CheckpointExecutor
 from firesteel.master.job_master import JobMaster
+from firesteel.master.job_recovery import JobRecovery
 from firesteel.master.rate_control import RateControl, target_duration
 from firesteel.master.source_coordinator import SourceCoordinator
 from firesteel.spark.batch_job import BatchJob
@@ -26,18 +37,35 @@ from firesteel.spark.session import (
 from firesteel.spark.shipping import ship
 from firesteel.spark.slot_task import SlotTask
 from firesteel.spark.streaming_job import StreamingJob
+from firesteel.state.backend import KeyedStateBackend
+from firesteel.state.changelog import Segment
+from firesteel.state.hashmap.keyed_state import HashMapKeyedState
 from firesteel.task.program import JobProgram
+
+_log = logging.getLogger("firesteel")
 
 _IN_WORKER = "in-worker"
 
 
 class SparkEngine:
-    """Made in the job's thread. ``run`` returns when the job is over; ``master`` knows how it ended."""
+    """Made in the job's thread. ``run`` returns when the job is over; ``master`` knows how it ended.
+
+    A job that fails may have several attempts. Each has a program, a job master and a Spark query of
+    its own; checkpoints, files and the session outlive them.
+    """
 
     def __init__(
         self, job_id: str, graph: StreamGraph, levels: Levels, settings: JobSettings
     ) -> None:
         configuration = settings.configuration
+        self._settings = settings
+        self._graph = graph
+        self._changed = threading.Condition()
+        self._canceled = threading.Event()
+        self._restarting = False
+        self._attempt = 0
+        self._sources: dict[int, SourceCoordinator] = {}
+        self._recovery = JobRecovery(job_id, settings.job_name, configuration, levels)
         self._session = acquire_session(
             levels.required_slots, configuration, may_restart=not _has_frames(graph)
         )
@@ -47,40 +75,107 @@ class SparkEngine:
             release_session()
             raise
         try:
-            self._prepare(job_id, graph, levels, settings)
+            self._program = self._make_program(job_id)
+            self._executor = CheckpointExecutor(self._snapshot_writer(), self._changed)
+            self._begin_attempt()
         except BaseException:
             self._release()
             raise
 
-    def _prepare(
-        self, job_id: str, graph: StreamGraph, levels: Levels, settings: JobSettings
-    ) -> None:
-        configuration = settings.configuration
+    def _make_program(self, job_id: str) -> JobProgram:
+        settings, configuration = self._settings, self._settings.configuration
         context = self._session.sparkContext
-        batch = settings.runtime_mode is RuntimeExecutionMode.BATCH
         shared_disk = is_local(self._session)
-        program = JobProgram(
+        # Before the program is packed: it takes the module search path along.
+        ship(context, settings, self._files.root, local=shared_disk)
+        return JobProgram(
             job_id=job_id,
             job_name=settings.job_name,
             attempt=0,
-            levels=levels,
+            levels=self._recovery.levels,
             job_parameters=configuration.get(options.GLOBAL_JOB_PARAMETERS),
-            segment_directory=str(self._files.segments) if shared_disk else None,
+            segment_directory=self._segment_directory(shared_disk=shared_disk),
             inline_threshold=configuration.get(options.STATE_INLINE_THRESHOLD),
-            batch=batch,
-        )
-        # Before the program is packed: it takes the module search path along.
-        ship(context, settings, self._files.root, local=shared_disk)
-        program = replace(
-            program,
+            batch=self._is_batch,
+            checkpointed=self._recovery.is_periodic and not self._is_batch,
+            file_systems=file_system_options(configuration),
             resources=stage_resources(context, settings, self._files.root, local=shared_disk),
         )
+
+    def _segment_directory(self, *, shared_disk: bool) -> str | None:
+        """Where large state goes: to the checkpoints, so that they only have to refer to it."""
+        if self._recovery.is_periodic:
+            shared = self._recovery.storage.shared
+            return None if shared is None else shared.location
+        return str(self._files.segments) if shared_disk else None
+
+    def _snapshot_writer(self) -> SnapshotWriter:
+        store = self._program.open_segment_store()
+
+        def open_backend(operator_id: str, segments: Sequence[Segment]) -> KeyedStateBackend:
+            backend = HashMapKeyedState()
+            backend.restore(segments, store)
+            return backend
+
+        return SnapshotWriter(self._recovery.storage, open_backend, self._program.file_systems)
+
+    @property
+    def _is_batch(self) -> bool:
+        return self._settings.runtime_mode is RuntimeExecutionMode.BATCH
+
+    # Attempts
+
+    def _begin_attempt(self) -> None:
+        configuration = self._settings.configuration
+        program = replace(self._program, attempt=self._attempt)
+        start, decisions = self._recovery.starting_point(time.monotonic())
+        self._sources = {
+            node.id: SourceCoordinator(
+                node.id,
+                node.spec.source,
+                node.parallelism,
+                start.enumerators.get(node.id),
+                start.splits.get(node.id, ()),
+            )
+            for node in self._graph.nodes.values()
+            if isinstance(node.spec, SourceSpec)
+        }
+        target = configuration.get(options.EPOCH_TARGET_DURATION)
+        rate = RateControl(
+            target_seconds=target.total_seconds()
+            if target is not None
+            else target_duration(self._settings.buffer_timeout),
+            max_records=configuration.get(options.EPOCH_MAX_RECORDS),
+        )
+        self.master = JobMaster(program, self._sources, rate, self._recovery.coordinator, start)
+        self._executor.serve(self.master)
+        self.master.checkpoints.handle(decisions)
+        task = self._slot_task(program)
+        self._job: BatchJob | StreamingJob
+        if self._is_batch:
+            self._job = BatchJob(
+                self._session, program, self._graph, self.master, self._files, task
+            )
+        else:
+            self._job = StreamingJob(
+                self._session,
+                program,
+                self._graph,
+                self.master,
+                self._files,
+                task,
+                self._changed,
+                self._executor,
+            )
+
+    def _slot_task(self, program: JobProgram) -> SlotTask:
+        settings, configuration = self._settings, self._settings.configuration
         program_file = self._files.write_program(program)
-        if not shared_disk:
-            context.addFile(program_file)
-        in_worker = batch or configuration.get(options.SLOT_HOST) == _IN_WORKER
+        if not is_local(self._session):
+            self._session.sparkContext.addFile(program_file)
+        in_worker = self._is_batch or configuration.get(options.SLOT_HOST) == _IN_WORKER
         idle_timeout = configuration.get(options.SLOT_HOST_IDLE_TIMEOUT).total_seconds()
-        task = SlotTask(
+        return SlotTask(
             program_file,
             None
             if in_worker
@@ -88,39 +183,93 @@ class SparkEngine:
                 self._session,
                 idle_timeout,
                 # A process has one working directory, which archives change.
-                only_job=job_id if settings.python_archives else None,
+                only_job=program.job_id if settings.python_archives else None,
             ),
-            batch=batch,
+            batch=self._is_batch,
             max_attempts=task_attempts(self._session),
         )
-        self._sources = {
-            node.id: SourceCoordinator(node.id, node.spec.source, node.parallelism)
-            for node in graph.nodes.values()
-            if isinstance(node.spec, SourceSpec)
-        }
-        target = configuration.get(options.EPOCH_TARGET_DURATION)
-        rate = RateControl(
-            target_seconds=target.total_seconds()
-            if target is not None
-            else target_duration(settings.buffer_timeout),
-            max_records=configuration.get(options.EPOCH_MAX_RECORDS),
-        )
-        self.master = JobMaster(program, self._sources, rate)
-        job_type = BatchJob if batch else StreamingJob
-        self._job = job_type(self._session, program, graph, self.master, self._files, task)
 
     def run(self) -> None:
         try:
             self._job.run()
+            while self._restarts():
+                self._begin_attempt()
+                if self._canceled.is_set():
+                    self._job.cancel()
+                self._restarting = False
+                self._job.run()
+        finally:
+            self._restarting = False
+            self._end()
+
+    def _restarts(self) -> bool:
+        """Whether the job has failed and is to be started again; waits for the right moment."""
+        failure = self.master.failure
+        if failure is None or self._canceled.is_set():
+            return False
+        now = time.monotonic()
+        decision = self._recovery.failed(now)
+        if not decision.restart:
+            return False
+        self._restarting = True
+        _log.warning(
+            "%s failed and starts again in %.1f s (%s): %s",
+            self._settings.job_name,
+            decision.delay,
+            decision.reason,
+            failure,
+        )
+        with self._changed:
+            self.master.checkpoints.handle(self._recovery.coordinator.job_failed(now))
+            self._executor.carry_out(self.master.checkpoints.take_for_edge())
+        self._close_sources()
+        if self._canceled.wait(decision.delay):
+            return False
+        self._attempt += 1
+        return True
+
+    @property
+    def status(self) -> JobStatus:
+        if not self._restarting:
+            return self.master.status
+        return JobStatus.CANCELLING if self._canceled.is_set() else JobStatus.RESTARTING
+
+    def cancel(self) -> None:
+        self._canceled.set()
+        self._job.cancel()
+
+    @property
+    def was_canceled_between_attempts(self) -> bool:
+        """A job that was canceled while it waited for its restart has not failed."""
+        return self._canceled.is_set() and self.master.status is JobStatus.FAILED
+
+    # Savepoints
+
+    def request_snapshot(self, make: Callable[[str], SnapshotRequest]) -> Future[str]:
+        return self._executor.request(make)
+
+    def _end(self) -> None:
+        try:
+            status = (
+                JobStatus.CANCELED if self.was_canceled_between_attempts else self.master.status
+            )
+            with self._changed:
+                checkpoints = self.master.checkpoints
+                coordinator = self._recovery.coordinator
+                checkpoints.handle(coordinator.shutdown(status, time.monotonic()))
+                self._executor.carry_out(checkpoints.take_for_edge())
         finally:
             self._release()
 
-    def cancel(self) -> None:
-        self._job.cancel()
+    def _close_sources(self) -> None:
+        for source in self._sources.values():
+            source.close()
+        self._sources = {}
 
     def _release(self) -> None:
-        for source in getattr(self, "_sources", {}).values():
-            source.close()
+        self._close_sources()
+        if hasattr(self, "_executor"):
+            self._executor.close()
         self._files.remove()
         release_session()
 

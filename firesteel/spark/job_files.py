@@ -20,7 +20,10 @@ class JobFiles:
         self.root = Path(tempfile.mkdtemp(prefix=f"firesteel-job-{job_id[:8]}-", dir=parent))
         self.segments = self.root / "segments"
         self.segments.mkdir()
-        self.spark_checkpoint = self.root / "spark"
+
+    def spark_checkpoint(self, attempt: int) -> str:
+        """Spark's own bookkeeping, which means nothing to another attempt."""
+        return str(self.root / f"spark-{attempt}")
 
     def write_program(self, program: JobProgram) -> str:
         path = self.root / f"program-{program.job_id}-{program.attempt}.pickle"

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from firesteel.errors import FiresteelError, JobExecutionError
 from firesteel.graph.operator_specs import DataFrameSinkSpec, DataFrameSourceSpec
 from firesteel.graph.stream_graph import StreamGraph
+from firesteel.master.checkpoint_executor import CheckpointExecutor
 from firesteel.master.epoch_rows import EpochRows
 from firesteel.master.job_master import EpochPlan, JobMaster
 from firesteel.spark.clock import ONLY_EPOCH, clock_options
@@ -41,6 +42,8 @@ class StreamingJob:
         master: JobMaster,
         files: JobFiles,
         task: SlotTask,
+        changed: threading.Condition,
+        checkpoints: CheckpointExecutor,
     ) -> None:
         self._session = session
         self._program = program
@@ -48,7 +51,8 @@ class StreamingJob:
         self._master = master
         self._files = files
         self._task = task
-        self._changed = threading.Condition()
+        self._changed = changed
+        self._checkpoints = checkpoints
         self._plan: EpochPlan | None = None
         self._plan_open = False
         self._stopping = False
@@ -62,7 +66,7 @@ class StreamingJob:
         server = EpochServer(self._program.job_id, self)
         try:
             query = self._rows(server, streaming=True).writeStream.foreachBatch(self._epoch_arrived)
-            query.option("checkpointLocation", str(self._files.spark_checkpoint))
+            query.option("checkpointLocation", self._files.spark_checkpoint(self._program.attempt))
             running = query.start()
             try:
                 died = self._wait(running)
@@ -201,6 +205,7 @@ class StreamingJob:
                 self._master.epoch_ended(rows.acks, rows.failures, time.monotonic())
             except FiresteelError as error:
                 self._fail(error)
+            self._checkpoints.carry_out(self._master.checkpoints.take_for_edge())
             self._plan_open = False
             self._changed.notify_all()
 

@@ -369,7 +369,7 @@ class Subtask:
             operator_state=operator_state,
             unsaved=self._unsaved,
             tables={} if checkpoint_id is None else self._described_tables(),
-            sync_seconds=time.perf_counter() - started,
+            sync_seconds=0.0 if checkpoint_id is None else time.perf_counter() - started,
             metrics=self._vertex_metrics(),
             user_metrics=self.metrics.snapshot() or None,
         )

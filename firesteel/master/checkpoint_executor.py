@@ -1,0 +1,106 @@
+"""The thread that writes and deletes checkpoints while the job goes on."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Condition
+
+from firesteel.checkpoint.decisions import AnswerRequest, CleanUp, DeleteCheckpoint, WriteSnapshot
+from firesteel.checkpoint.requests import SnapshotRequest
+from firesteel.checkpoint.snapshot_writer import SnapshotWriter
+from firesteel.errors import FiresteelError, JobExecutionError
+from firesteel.master.job_checkpoints import EdgeDecision
+from firesteel.master.job_master import JobMaster
+
+_log = logging.getLogger("firesteel")
+
+
+class CheckpointExecutor:
+    """Carries decisions out, in their order, and tells the job master what came of it.
+
+    ``changed`` guards the job master, which is another one for every attempt of the job.
+    """
+
+    def __init__(self, writer: SnapshotWriter, changed: Condition) -> None:
+        self._writer = writer
+        self._changed = changed
+        self._master: JobMaster | None = None
+        self._answers: dict[str, Future[str]] = {}
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="firesteel-checkpoints")
+
+    def serve(self, master: JobMaster) -> None:
+        self._master = master
+
+    def request(self, make: Callable[[str], SnapshotRequest]) -> Future[str]:
+        """Ask for a savepoint or checkpoint; its location is the answer."""
+        request_id = uuid.uuid4().hex
+        answer: Future[str] = Future()
+        with self._changed:
+            if self._master is None or self._master.status.is_terminal_state():
+                answer.set_exception(JobExecutionError("the job is not running"))
+                return answer
+            self._answers[request_id] = answer
+            self._master.request_snapshot(make(request_id))
+            self.carry_out(self._master.checkpoints.take_for_edge())
+            self._changed.notify_all()
+        return answer
+
+    def carry_out(self, decisions: Iterable[EdgeDecision]) -> None:
+        """The caller holds the lock."""
+        master = self._master
+        assert master is not None
+        for decision in decisions:
+            match decision:
+                case WriteSnapshot():
+                    self._thread.submit(self._write, decision, master)
+                case DeleteCheckpoint() | CleanUp():
+                    self._thread.submit(self._delete, decision)
+                case AnswerRequest():
+                    self._answer(decision)
+
+    def _write(self, order: WriteSnapshot, master: JobMaster) -> None:
+        checkpoint_id = order.metadata.checkpoint_id
+        try:
+            written = self._writer.write(order)
+        except Exception as error:  # noqa: BLE001 - storage may raise anything; the job decides
+            _log.warning("checkpoint %d could not be written: %s", checkpoint_id, error)
+            with self._changed:
+                master.snapshot_failed(checkpoint_id, error, time.monotonic())
+                self._go_on(master)
+            return
+        with self._changed:
+            master.snapshot_written(
+                written.checkpoint_id, written.location, written.metadata, time.monotonic()
+            )
+            self._go_on(master)
+
+    def _go_on(self, master: JobMaster) -> None:
+        self.carry_out(master.checkpoints.take_for_edge())
+        self._changed.notify_all()
+
+    def _delete(self, order: DeleteCheckpoint | CleanUp) -> None:
+        try:
+            self._writer.delete(order)
+        except Exception:  # noqa: BLE001 - what is left behind costs space only
+            _log.exception("a checkpoint could not be deleted")
+
+    def _answer(self, decision: AnswerRequest) -> None:
+        answer = self._answers.pop(decision.request_id, None)
+        if answer is None:
+            return
+        if decision.error is not None:
+            answer.set_exception(decision.error)
+        else:
+            answer.set_result(decision.location or "")
+
+    def close(self) -> None:
+        """Wait for what is under way; refuse what nobody will answer any more."""
+        self._thread.shutdown(wait=True)
+        ended: FiresteelError = JobExecutionError("the job has ended")
+        for answer in self._answers.values():
+            answer.set_exception(ended)
+        self._answers.clear()
