@@ -96,7 +96,7 @@ class JobMaster:
             for vertex in self._graph.vertices
             for subtask in range(vertex.parallelism)
         }
-        self._epoch = 0
+        self._epoch = 0 if start is None else start.epoch
         # The run of each (level, slot) that the last confirmed epoch consists of.
         self._runs: dict[tuple[int, int], int] = {}
         # What the control rows of the running epoch tell sinks to commit.

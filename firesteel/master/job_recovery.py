@@ -12,6 +12,7 @@ from firesteel.checkpoint.completed_checkpoint import CompletedCheckpoint
 from firesteel.checkpoint.coordinator import CheckpointCoordinator
 from firesteel.checkpoint.decisions import Decision
 from firesteel.checkpoint.discovery import find_checkpoint
+from firesteel.checkpoint.metadata import CheckpointMetadata
 from firesteel.checkpoint.payload import Payload
 from firesteel.checkpoint.restore import (
     RestorePlan,
@@ -74,7 +75,7 @@ class JobRecovery:
         graph = self.levels.job_graph
         plan = self._plan(graph, checkpoint)
         decisions = self.coordinator.restored(checkpoint, now)
-        return _starting_point(graph, plan, checkpoint.checkpoint_id), decisions
+        return _starting_point(graph, plan, checkpoint.metadata), decisions
 
     def _plan(self, graph: JobGraph, checkpoint: CompletedCheckpoint) -> RestorePlan:
         return plan_restore(
@@ -88,7 +89,9 @@ class JobRecovery:
         return self._strategy.failed(now)
 
 
-def _starting_point(graph: JobGraph, plan: RestorePlan, checkpoint_id: int) -> StartingPoint:
+def _starting_point(
+    graph: JobGraph, plan: RestorePlan, metadata: CheckpointMetadata
+) -> StartingPoint:
     committables: dict[tuple[int, int], dict[int, tuple[Any, ...]]] = {}
     enumerators: dict[int, Payload] = {}
     splits: dict[int, tuple[int, ...]] = {}
@@ -104,5 +107,7 @@ def _starting_point(graph: JobGraph, plan: RestorePlan, checkpoint_id: int) -> S
                 if subtask.committables:
                     prepared = tuple(payload.load() for payload in subtask.committables)
                     committables.setdefault((vertex.id, index), {})[node_id] = prepared
-    handles = restored_handles(graph, plan, checkpoint_id)
-    return StartingPoint(checkpoint_id, handles, committables, enumerators, splits)
+    handles = restored_handles(graph, plan, metadata.checkpoint_id)
+    return StartingPoint(
+        metadata.checkpoint_id, metadata.epoch, handles, committables, enumerators, splits
+    )

@@ -107,8 +107,6 @@ class RunningJob:
         return explained
 
     def status(self) -> JobStatus:
-        if self._engine.was_canceled_between_attempts:
-            return JobStatus.CANCELED
         return self._engine.status
 
     def cancel(self) -> Future[None]:

@@ -15,6 +15,8 @@ class StartingPoint:
     """What an attempt begins with: nothing, or what a checkpoint holds."""
 
     checkpoint_id: int | None = None
+    # Epochs count on: the segments of a log are ordered by them.
+    epoch: int = 0
     handles: Mapping[tuple[int, int], SubtaskHandle] = field(default_factory=dict)
     # By (vertex, subtask) and node.
     committables: Mapping[tuple[int, int], Mapping[int, tuple[Any, ...]]] = field(

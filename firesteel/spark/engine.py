@@ -63,6 +63,7 @@ class SparkEngine:
         self._changed = threading.Condition()
         self._canceled = threading.Event()
         self._restarting = False
+        self._is_over = False
         self._attempt = 0
         self._sources: dict[int, SourceCoordinator] = {}
         self._recovery = JobRecovery(job_id, settings.job_name, configuration, levels)
@@ -199,7 +200,7 @@ class SparkEngine:
                 self._restarting = False
                 self._job.run()
         finally:
-            self._restarting = False
+            self._is_over = True
             self._end()
 
     def _restarts(self) -> bool:
@@ -230,9 +231,13 @@ class SparkEngine:
 
     @property
     def status(self) -> JobStatus:
-        if not self._restarting:
-            return self.master.status
-        return JobStatus.CANCELLING if self._canceled.is_set() else JobStatus.RESTARTING
+        status = self.master.status
+        if self._is_over or (not self._restarting and status is not JobStatus.FAILED):
+            return JobStatus.CANCELED if self.was_canceled_between_attempts else status
+        if self._canceled.is_set():
+            return JobStatus.CANCELLING
+        # Whether a failure is final is not known before the restart strategy has been asked.
+        return JobStatus.RESTARTING if self._restarting else JobStatus.FAILING
 
     def cancel(self) -> None:
         self._canceled.set()
@@ -250,9 +255,7 @@ class SparkEngine:
 
     def _end(self) -> None:
         try:
-            status = (
-                JobStatus.CANCELED if self.was_canceled_between_attempts else self.master.status
-            )
+            status = self.status
             with self._changed:
                 checkpoints = self.master.checkpoints
                 coordinator = self._recovery.coordinator
