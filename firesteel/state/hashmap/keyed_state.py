@@ -83,6 +83,9 @@ class HashMapKeyedState(KeyedStateBackend):
         assert isinstance(table, HashMapMapTable)
         return table
 
+    def keys(self, table: str) -> Iterator[Any]:
+        return self._tables[table].keys()
+
     def declared(self) -> frozenset[str]:
         return frozenset(self._declarations.declared)
 
@@ -155,7 +158,13 @@ class HashMapKeyedState(KeyedStateBackend):
 
     def confirm(self) -> None:
         for name, table in self._tables.items():
-            table.confirm(self._converted.pop(name, None))
+            typed = self._converted.pop(name, None)
+            if typed is None:
+                table.confirm()
+                continue
+            table.forget_changes()
+            for changes in typed:
+                table.apply(changes)
         if self._sealed is not None and self._snapshot is None:
             epoch, store = self._sealed
             if self._account.is_log_long(store):
