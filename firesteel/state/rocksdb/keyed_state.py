@@ -13,7 +13,7 @@ from firesteel.state.backend import KeyGroupFilter
 from firesteel.state.backend_settings import StateBackendSettings
 from firesteel.state.changelog import Segment, SegmentFile, SegmentStore, check_version
 from firesteel.state.changes import Changes
-from firesteel.state.full_snapshot import FullSnapshot
+from firesteel.state.full_snapshot import FullSnapshot, delete_files
 from firesteel.state.overlay.keyed_state import OverlayKeyedState
 from firesteel.state.rocksdb.database import Database, is_data_file
 from firesteel.state.rocksdb.list_table import RocksDBListTable
@@ -101,21 +101,36 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
     def _write_files(
         self, directory: Path, epoch: int, store: SegmentStore, go_on: Callable[[], None]
     ) -> Segment:
-        files: list[SegmentFile] = []
-        shared: set[str] = set()
         known = self._kept_files if self._settings.incremental else {}
+        shared: list[SegmentFile] = []
+        written: list[SegmentFile] = []
         try:
             for path in sorted(directory.iterdir()):
                 go_on()
                 kept = known.get(path.name)
-                if kept is not None:
-                    shared.add(path.name)
-                files.append(store.write_file(path) if kept is None else kept)
+                if kept is None:
+                    written.append(store.write_file(path))
+                else:
+                    shared.append(kept)
+        except BaseException:
+            delete_files({file.path for file in written if file.path is not None})
+            raise
         finally:
             shutil.rmtree(directory, ignore_errors=True)
-        self._kept_files = {file.name: file for file in files if is_data_file(file.name)}
-        size = sum(file.size for file in files)
-        return Segment(epoch, True, size, files=tuple(files), shared=frozenset(shared))
+        files = (*shared, *written)
+        names = frozenset(file.name for file in shared)
+        return Segment(epoch, True, sum(file.size for file in files), files=files, shared=names)
+
+    def seal(self, epoch: int, store: SegmentStore) -> tuple[Segment, ...]:
+        segments = super().seal(epoch, store)
+        for segment in segments:
+            if segment.full:
+                self._keep_files_of(segment)
+        return segments
+
+    def _keep_files_of(self, segment: Segment) -> None:
+        """They need not be written again, as long as RocksDB has them."""
+        self._kept_files = {file.name: file for file in segment.files if is_data_file(file.name)}
 
     def _write_meta(self) -> None:
         meta = json.dumps(
@@ -153,7 +168,7 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
         directory = self._database.replace_files()
         _place(segment, store, directory)
         self._database.reopen()
-        self._kept_files = {file.name: file for file in segment.files if is_data_file(file.name)}
+        self._keep_files_of(segment)
         meta = _meta_of(self._database)
         self._parts = max(self._parts, meta["parts"])
         self._number_tables(meta)
