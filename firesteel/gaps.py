@@ -57,7 +57,6 @@ def _never(reason: str, names: str) -> Gap:
 
 
 _WINDOWS = "windows come with event time, in a later version; key_by with reduce or fold runs today"
-_BROADCAST = "broadcast state comes with checkpoints, in a later version; broadcast() runs today"
 _BACKENDS = (
     "state backends come with checkpoints, in a later version; until then state lives in memory"
 )
@@ -171,10 +170,7 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
     "datastream.connectors.rabbitmq": (
         _not_yet(_CONNECTOR, "RMQConnectionConfig RMQSink RMQSource"),
     ),
-    "datastream.data_stream": (
-        _not_yet(_BROADCAST, "BroadcastConnectedStream BroadcastStream"),
-        _not_yet(_WINDOWS, "WindowedStream"),
-    ),
+    "datastream.data_stream": (_not_yet(_WINDOWS, "WindowedStream"),),
     "datastream.formats.avro": (
         _not_yet(
             _FORMATS,
@@ -205,17 +201,10 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
             _WINDOWS,
             "AllWindowFunction ProcessAllWindowFunction ProcessWindowFunction WindowFunction",
         ),
-        _not_yet(
-            _BROADCAST,
-            "BaseBroadcastProcessFunction BroadcastProcessFunction KeyedBroadcastProcessFunction",
-        ),
         _never(
             f"{_JAVA}; derive a source from firesteel.datastream.connectors.base.Source",
             "SourceFunction",
         ),
-    ),
-    "datastream.state": (
-        _not_yet(_BROADCAST, "BroadcastState OperatorStateStore ReadOnlyBroadcastState"),
     ),
     "datastream.state_backend": (
         _not_yet(

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from firesteel.datastream.data_stream.broadcast_connected_stream import BroadcastConnectedStream
+from firesteel.datastream.data_stream.broadcast_stream import BroadcastStream
 from firesteel.datastream.data_stream.closeable_iterator import CloseableIterator
 from firesteel.datastream.data_stream.connected_streams import ConnectedStreams
 from firesteel.datastream.data_stream.data_stream import DataStream
@@ -11,6 +13,8 @@ from firesteel.datastream.data_stream.split_stream import SplitStream
 from firesteel.gaps import gap_importer
 
 __all__ = [
+    "BroadcastConnectedStream",
+    "BroadcastStream",
     "CloseableIterator",
     "ConnectedStreams",
     "DataStream",

@@ -6,6 +6,10 @@ from firesteel.datastream.functions.aggregate_function import AggregateFunction
 from firesteel.datastream.functions.async_function import AsyncFunction, AsyncFunctionDescriptor
 from firesteel.datastream.functions.async_retry import AsyncRetryPredicate, AsyncRetryStrategy
 from firesteel.datastream.functions.base import Function
+from firesteel.datastream.functions.base_broadcast_process_function import (
+    BaseBroadcastProcessFunction,
+)
+from firesteel.datastream.functions.broadcast_process_function import BroadcastProcessFunction
 from firesteel.datastream.functions.checkpointed_function import (
     CheckpointedFunction,
     FunctionInitializationContext,
@@ -18,6 +22,9 @@ from firesteel.datastream.functions.filter_function import FilterFunction
 from firesteel.datastream.functions.flat_map_function import FlatMapFunction
 from firesteel.datastream.functions.fold_function import FoldFunction
 from firesteel.datastream.functions.key_selector import KeySelector
+from firesteel.datastream.functions.keyed_broadcast_process_function import (
+    KeyedBroadcastProcessFunction,
+)
 from firesteel.datastream.functions.keyed_co_process_function import KeyedCoProcessFunction
 from firesteel.datastream.functions.keyed_process_function import KeyedProcessFunction
 from firesteel.datastream.functions.map_function import MapFunction
@@ -39,6 +46,8 @@ __all__ = [
     "AsyncFunctionDescriptor",
     "AsyncRetryPredicate",
     "AsyncRetryStrategy",
+    "BaseBroadcastProcessFunction",
+    "BroadcastProcessFunction",
     "CheckpointedFunction",
     "CoFlatMapFunction",
     "CoMapFunction",
@@ -50,6 +59,7 @@ __all__ = [
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
     "KeySelector",
+    "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "KeyedStateStore",
