@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING
 
 from firesteel.datastream.data_stream import (
+    BroadcastConnectedStream,
+    BroadcastStream,
     CloseableIterator,
     ConnectedStreams,
     DataStream,
@@ -13,12 +15,14 @@ from firesteel.datastream.data_stream import (
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.functions import (
     AggregateFunction,
+    BroadcastProcessFunction,
     CoFlatMapFunction,
     CoMapFunction,
     CoProcessFunction,
     FilterFunction,
     FlatMapFunction,
     FoldFunction,
+    KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     KeySelector,
@@ -32,6 +36,12 @@ from firesteel.datastream.functions import (
 )
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
+from firesteel.datastream.state_backend import (
+    EmbeddedRocksDBStateBackend,
+    HashMapStateBackend,
+    PredefinedOptions,
+    StateBackend,
+)
 from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.datastream.timerservice import TimerService
@@ -39,6 +49,9 @@ from firesteel.gaps import gap_importer
 
 __all__ = [
     "AggregateFunction",
+    "BroadcastConnectedStream",
+    "BroadcastProcessFunction",
+    "BroadcastStream",
     "CloseableIterator",
     "CoFlatMapFunction",
     "CoMapFunction",
@@ -46,10 +59,13 @@ __all__ = [
     "ConnectedStreams",
     "DataStream",
     "DataStreamSink",
+    "EmbeddedRocksDBStateBackend",
     "FilterFunction",
     "FlatMapFunction",
     "FoldFunction",
+    "HashMapStateBackend",
     "KeySelector",
+    "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "KeyedStream",
@@ -58,6 +74,7 @@ __all__ = [
     "OutputSelector",
     "OutputTag",
     "Partitioner",
+    "PredefinedOptions",
     "ProcessFunction",
     "ReduceFunction",
     "RuntimeContext",
@@ -65,6 +82,7 @@ __all__ = [
     "SinkFunction",
     "SlotSharingGroup",
     "SplitStream",
+    "StateBackend",
     "StreamExecutionEnvironment",
     "TimeDomain",
     "TimerService",

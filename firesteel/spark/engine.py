@@ -23,6 +23,8 @@ from firesteel.spark.session import (
 from firesteel.spark.shipping import ship
 from firesteel.spark.slot_task import SlotTask
 from firesteel.spark.streaming_job import StreamingJob
+from firesteel.state.backend_factory import check_installed
+from firesteel.state.backend_settings import settings_of
 from firesteel.task.program import JobProgram
 
 _IN_WORKER = "in-worker"
@@ -56,6 +58,8 @@ class SparkEngine:
         context = self._session.sparkContext
         batch = settings.runtime_mode is RuntimeExecutionMode.BATCH
         shared_disk = is_local(self._session)
+        state_backend = settings_of(configuration)
+        check_installed(state_backend)
         program = JobProgram(
             job_id=job_id,
             job_name=settings.job_name,
@@ -65,6 +69,7 @@ class SparkEngine:
             segment_directory=str(self._files.segments) if shared_disk else None,
             inline_threshold=configuration.get(options.STATE_INLINE_THRESHOLD),
             batch=batch,
+            state_backend=state_backend,
         )
         # Before the program is packed: it takes the module search path along.
         ship(context, settings, self._files.root, local=shared_disk)

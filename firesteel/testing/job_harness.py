@@ -28,6 +28,7 @@ from firesteel.graph.transformations import Transformation
 from firesteel.master.job_master import EpochPlan, JobMaster
 from firesteel.master.rate_control import RateControl
 from firesteel.master.source_coordinator import SourceCoordinator
+from firesteel.state.backend_settings import settings_of
 from firesteel.task.messages import ReadBudget, SlotControl
 from firesteel.task.operators.sink import commit
 from firesteel.task.program import JobProgram, PackedProgram
@@ -123,6 +124,7 @@ class JobHarness:
             segment_directory=self._directory.name,
             inline_threshold=inline_threshold,
             batch=self._batch,
+            state_backend=settings_of(self._job.settings.configuration),
         )
         # Every slot unpacks its own: functions are never shared between processes.
         self._packed = PackedProgram.pack(program_of_job)
