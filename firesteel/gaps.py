@@ -57,9 +57,6 @@ def _never(reason: str, names: str) -> Gap:
 
 
 _WINDOWS = "windows come with event time, in a later version; key_by with reduce or fold runs today"
-_BACKENDS = (
-    "state backends come with checkpoints, in a later version; until then state lives in memory"
-)
 _FORMATS = (
     "file and message formats come with the connectors, in a later version; use text lines and a "
     "map function, or read the files with Spark and env.from_dataframe"
@@ -206,13 +203,7 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
             "SourceFunction",
         ),
     ),
-    "datastream.state_backend": (
-        _not_yet(
-            _BACKENDS,
-            "EmbeddedRocksDBStateBackend HashMapStateBackend PredefinedOptions StateBackend",
-        ),
-        _never(f"{_JAVA}; it names a Java class", "CustomStateBackend"),
-    ),
+    "datastream.state_backend": (_never(f"{_JAVA}; it names a Java class", "CustomStateBackend"),),
     "datastream.utils": (
         _never(
             "it converts what comes from Flink's JVM, and Firesteel has none",

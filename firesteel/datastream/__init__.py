@@ -11,6 +11,8 @@ from firesteel.datastream.checkpoint_storage import (
 )
 from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.data_stream import (
+    BroadcastConnectedStream,
+    BroadcastStream,
     CloseableIterator,
     ConnectedStreams,
     DataStream,
@@ -25,12 +27,14 @@ from firesteel.datastream.functions import (
     AsyncFunction,
     AsyncRetryPredicate,
     AsyncRetryStrategy,
+    BroadcastProcessFunction,
     CoFlatMapFunction,
     CoMapFunction,
     CoProcessFunction,
     FilterFunction,
     FlatMapFunction,
     FoldFunction,
+    KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     KeySelector,
@@ -45,6 +49,12 @@ from firesteel.datastream.functions import (
 )
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
+from firesteel.datastream.state_backend import (
+    EmbeddedRocksDBStateBackend,
+    HashMapStateBackend,
+    PredefinedOptions,
+    StateBackend,
+)
 from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.datastream.timerservice import TimerService
@@ -56,6 +66,9 @@ __all__ = [
     "AsyncFunction",
     "AsyncRetryPredicate",
     "AsyncRetryStrategy",
+    "BroadcastConnectedStream",
+    "BroadcastProcessFunction",
+    "BroadcastStream",
     "CheckpointConfig",
     "CheckpointStorage",
     "CheckpointingMode",
@@ -66,13 +79,16 @@ __all__ = [
     "ConnectedStreams",
     "DataStream",
     "DataStreamSink",
+    "EmbeddedRocksDBStateBackend",
     "ExternalizedCheckpointRetention",
     "FileSystemCheckpointStorage",
     "FilterFunction",
     "FlatMapFunction",
     "FoldFunction",
+    "HashMapStateBackend",
     "JobManagerCheckpointStorage",
     "KeySelector",
+    "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "KeyedStream",
@@ -81,6 +97,7 @@ __all__ = [
     "OutputSelector",
     "OutputTag",
     "Partitioner",
+    "PredefinedOptions",
     "ProcessFunction",
     "ReduceFunction",
     "RuntimeContext",
@@ -88,6 +105,7 @@ __all__ = [
     "SinkFunction",
     "SlotSharingGroup",
     "SplitStream",
+    "StateBackend",
     "StreamExecutionEnvironment",
     "TimeDomain",
     "TimerService",

@@ -14,6 +14,7 @@ from firesteel.checkpoint.segment_store import StorageSegmentStore
 from firesteel.checkpoint.storage import open_storage
 from firesteel.graph.levels import Levels
 from firesteel.graph.stream_graph import StreamEdge
+from firesteel.state.backend_settings import HASHMAP, StateBackendSettings
 from firesteel.state.changelog import SegmentStore
 from firesteel.task.job_resources import JobResources, PlacedResources
 
@@ -33,6 +34,7 @@ class JobProgram:
     segment_directory: str | None = None
     inline_threshold: int = 64 * 1024
     batch: bool = False
+    state_backend: StateBackendSettings = HASHMAP
     # What travels with the job, and where a task finds the cached files among it.
     resources: JobResources = field(default_factory=JobResources)
     cached_files: Mapping[str, str] = field(default_factory=dict)

@@ -30,6 +30,7 @@ from firesteel.master.epoch_rows import EpochRows
 from firesteel.master.job_master import EpochPlan, JobMaster
 from firesteel.master.rate_control import RateControl
 from firesteel.master.source_coordinator import SourceCoordinator
+from firesteel.state.backend_settings import settings_of
 from firesteel.task.driver_commit import commit_prepared
 from firesteel.task.messages import ReadBudget, SlotControl
 from firesteel.task.program import JobProgram, PackedProgram
@@ -127,6 +128,7 @@ class JobHarness:
             cached_files={
                 file.name: qualify(file.path) for file in self._job.settings.cached_files
             },
+            state_backend=settings_of(self._job.settings.configuration),
         )
         # Every slot unpacks its own: functions are never shared between processes.
         self._packed = PackedProgram.pack(program_of_job)

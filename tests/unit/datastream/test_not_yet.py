@@ -41,7 +41,7 @@ def test_environment_never(env, name):
         getattr(env, name)("x")
 
 
-@pytest.mark.parametrize("name", ["WindowedStream", "BroadcastStream"])
+@pytest.mark.parametrize("name", ["WindowedStream"])
 def test_names_of_pyflink_that_are_missing_explain_themselves(name):
     with pytest.raises(NotYetSupportedError, match=name):
         getattr(firesteel.datastream, name)
