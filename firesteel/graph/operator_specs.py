@@ -34,6 +34,13 @@ class DataFrameSourceSpec(OperatorSpec):
 
 
 @dataclass(frozen=True, slots=True)
+class TimestampsAndWatermarksSpec(OperatorSpec):
+    """Timestamps and watermarks from here on as a WatermarkStrategy says."""
+
+    watermark_strategy: Any
+
+
+@dataclass(frozen=True, slots=True)
 class MapSpec(OperatorSpec):
     function: Any
 

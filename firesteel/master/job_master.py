@@ -15,6 +15,7 @@ from firesteel.master.rate_control import RateControl
 from firesteel.master.source_coordinator import SourceCoordinator
 from firesteel.master.state_ledger import StateLedger
 from firesteel.master.states import check_change
+from firesteel.master.watermark_alignment import WatermarkAligner
 from firesteel.metrics import merge_snapshots
 from firesteel.task.messages import (
     ReadBudget,
@@ -62,6 +63,9 @@ class JobMaster:
         self._graph = program.levels.job_graph
         self._sources = sources
         self._rate = rate
+        self._aligner = WatermarkAligner(self._graph.nodes)
+        # When a subtask has something to do though no data comes, by (vertex, subtask).
+        self._due: dict[tuple[int, int], float] = {}
         self._ledger = StateLedger()
         self._committables: dict[tuple[int, int], dict[int, tuple[Any, ...]]] = {}
         self._finished: dict[tuple[int, int], bool] = {
@@ -91,8 +95,12 @@ class JobMaster:
         for source in self._sources.values():
             source.discover(now)
         delays = [
-            delay for source in self._sources.values() if (delay := source.delay()) is not None
+            delay
+            for node, source in self._sources.items()
+            if (delay := source.delay(self._aligner.delay(node, now))) is not None
         ]
+        # All delays count from the end of the last epoch.
+        delays += [max(0.0, due - self._last_ended_at) for due in self._due.values()]
         if self._has_committables():
             delays.append(0.0)
         # A vertex that Spark feeds may have something at any time.
@@ -107,6 +115,7 @@ class JobMaster:
             self._change(JobStatus.RUNNING)
         closing = self._closing = self._is_ending()
         splits: dict[tuple[int, int], tuple[Any, ...]] = {}
+        aligned = self._aligner.limits(now)
         if not closing:
             for source in self._sources.values():
                 for subtask, assigned in source.assign().items():
@@ -114,7 +123,7 @@ class JobMaster:
         return EpochPlan(
             self._epoch,
             tuple(
-                self._control(level, slot, splits, closing=closing)
+                self._control(level, slot, splits, closing=closing, aligned=aligned)
                 for level, slots in enumerate(self._levels.slots)
                 for slot in range(slots)
             ),
@@ -151,6 +160,7 @@ class JobMaster:
         *,
         closing: bool,
         budget: ReadBudget | None = None,
+        aligned: dict[int, int] | None = None,
     ) -> SlotControl:
         address = SlotAddress(
             self._program.job_id, self._program.attempt, level, slot, self._epoch, self._runs
@@ -172,6 +182,7 @@ class JobMaster:
             complete_sources=frozenset(
                 node for node, source in self._sources.items() if source.is_complete()
             ),
+            aligned_watermarks=aligned or {},
             committables=committables,
             close=closing,
         )
@@ -205,6 +216,7 @@ class JobMaster:
         records_by_slot: dict[int, int] = {}
         for ack in acks:
             self._take(ack, records_by_slot)
+            self._note_due(ack, now)
         self.metrics.epochs += 1
         # The first epoch also starts hosts and warms Spark up: it says nothing about records.
         if self._planned_at is not None and self.metrics.epochs > 1:
@@ -258,6 +270,7 @@ class JobMaster:
                 self._committables[key] = subtask_ack.committables
             for node, status in subtask_ack.sources.items():
                 self._sources[node].update(subtask_ack.subtask, status)
+                self._aligner.update(node, subtask_ack.subtask, status)
             if subtask_ack.sources:
                 slot = ack.address.slot
                 read = subtask_ack.metrics.records_in
@@ -265,6 +278,14 @@ class JobMaster:
             self._add_metrics(key, subtask_ack.metrics)
             if subtask_ack.user_metrics is not None:
                 self.metrics.user[key] = subtask_ack.user_metrics
+
+    def _note_due(self, ack: SlotAck, now: float) -> None:
+        for subtask_ack in ack.subtasks:
+            key = (subtask_ack.vertex, subtask_ack.subtask)
+            if subtask_ack.due_in is None:
+                self._due.pop(key, None)
+            else:
+                self._due[key] = now + subtask_ack.due_in / 1000
 
     def _add_metrics(self, key: tuple[int, int], epoch: VertexMetrics) -> None:
         total = self.metrics.vertices.setdefault(key, VertexMetrics())

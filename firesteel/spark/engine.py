@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from firesteel.common.execution_config import ExecutionConfig
 from firesteel.config import options
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.graph.job_settings import JobSettings
@@ -65,6 +66,7 @@ class SparkEngine:
             segment_directory=str(self._files.segments) if shared_disk else None,
             inline_threshold=configuration.get(options.STATE_INLINE_THRESHOLD),
             batch=batch,
+            auto_watermark_interval=ExecutionConfig(configuration).get_auto_watermark_interval(),
         )
         # Before the program is packed: it takes the module search path along.
         ship(context, settings, self._files.root, local=shared_disk)

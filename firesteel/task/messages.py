@@ -12,6 +12,7 @@ from typing import Any
 from firesteel.datastream.connectors.base import SourceSplit
 from firesteel.errors import FiresteelError
 from firesteel.state.changelog import Segment
+from firesteel.task.watermarks import MIN_WATERMARK
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,8 @@ class SlotControl:
     budget: ReadBudget
     handles: dict[int, SubtaskHandle] = field(default_factory=dict)
     new_splits: dict[int, tuple[SourceSplit, ...]] = field(default_factory=dict)
+    # How far the watermark of a source may go (by node), where its strategy aligns sources.
+    aligned_watermarks: dict[int, int] = field(default_factory=dict)
     # Source nodes that will get no further splits.
     complete_sources: frozenset[int] = frozenset()
     committables: dict[int, tuple[Any, ...]] = field(default_factory=dict)
@@ -74,6 +77,11 @@ class SourceStatus:
     available: bool
     delay: float
     finished: bool
+    watermark: int = MIN_WATERMARK
+    # Others in its alignment group do not wait for it.
+    idle: bool = False
+    # It stopped because it was too far ahead of its alignment group.
+    ahead: bool = False
 
 
 @dataclass(slots=True)
@@ -101,6 +109,8 @@ class SubtaskAck:
     watermark: int
     metrics: VertexMetrics
     user_metrics: dict[str, Any] | None
+    # Milliseconds after which there is something to do though no data comes; None: nothing.
+    due_in: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ class JobProgram:
     segment_directory: str | None = None
     inline_threshold: int = 64 * 1024
     batch: bool = False
+    auto_watermark_interval: int = 200
 
 
 @dataclass(frozen=True, slots=True)

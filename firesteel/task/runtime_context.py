@@ -20,6 +20,8 @@ class SubtaskInfo:
     job_parameters: Mapping[str, str] = field(default_factory=dict)
     # A batch job: one epoch with everything in it.
     batch: bool = False
+    # Milliseconds; 0: periodic watermark generators are never asked.
+    auto_watermark_interval: int = 200
 
 
 class TaskRuntimeContext(RuntimeContext):

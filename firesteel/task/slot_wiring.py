@@ -42,7 +42,12 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
         index = slot - levels.slot_offset[vertex.slot_sharing_group]
         if levels.level_of[vertex.id] == level and 0 <= index < vertex.parallelism:
             info = SubtaskInfo(
-                program.job_id, index, program.attempt, program.job_parameters, program.batch
+                program.job_id,
+                index,
+                program.attempt,
+                program.job_parameters,
+                program.batch,
+                program.auto_watermark_interval,
             )
             subtask = Subtask(vertex, graph.nodes, info, _to_driver(send, slot, index))
             wiring.subtasks[vertex.id] = subtask

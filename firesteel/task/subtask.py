@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from firesteel.errors import TypeMismatchError
 from firesteel.graph.job_graph import JobVertex
@@ -29,6 +29,8 @@ from firesteel.task.rows import BufferRow
 from firesteel.task.runtime_context import SubtaskInfo
 from firesteel.task.watermarks import MAX_WATERMARK
 
+_T = TypeVar("_T")
+
 
 class Subtask:
     """The slot builds it with ``wire``, then drives it epoch by epoch."""
@@ -49,7 +51,7 @@ class Subtask:
                 OperatorContext(
                     node=nodes[node_id],
                     subtask=info,
-                    clock=self.clock,
+                    clock=self.clock.of_operator(),
                     metrics=self.metrics,
                     to_driver=_bind_node(to_driver, node_id),
                 )
@@ -58,11 +60,17 @@ class Subtask:
         }
         self.head = self.operators[vertex.operators[0]]
         self.gate = InputGate(
-            f"{vertex.name} ({info.index + 1}/{vertex.parallelism})", self._watermark
+            f"{vertex.name} ({info.index + 1}/{vertex.parallelism})",
+            self._watermark,
+            self.head.process_idle,
         )
+        self._ticking = [operator for operator in self.operators.values() if needs_ticks(operator)]
+        if self._ticking:
+            self.gate.pace(self._tick)
         self.finished = False
         self.busy_seconds = 0.0
         self._writers: list[RecordWriter] = []
+        self._chained: list[StreamEdge] = []
         self._local_ends: list[Callable[[bool], None]] = []
 
     @property
@@ -80,21 +88,28 @@ class Subtask:
     ) -> None:
         """Say where every operator's results go: down the chain, to other slots, to neighbors."""
         self._writers = list(writers)
+        self._chained = list(chained)
         consumers: dict[tuple[int, str | None], list[Emit]] = {}
         watermarks: dict[int, list[Callable[[int], None]]] = {}
+        idles: dict[int, list[Callable[[bool], None]]] = {}
 
-        def consume(edge: StreamEdge, emit: Emit, watermark: Callable[[int], None]) -> None:
+        def consume(
+            edge: StreamEdge,
+            emit: Emit,
+            watermark: Callable[[int], None],
+            idle: Callable[[bool], None],
+        ) -> None:
             consumers.setdefault((edge.source, edge.side_output), []).append(emit)
             watermarks.setdefault(edge.source, []).append(watermark)
+            idles.setdefault(edge.source, []).append(idle)
 
         for edge in chained:
             target = self.operators[edge.target]
-            consume(edge, target.process, target.process_watermark)
+            consume(edge, target.process, target.accept_watermark, target.process_idle)
         for writer in writers:
-            consume(writer.edge, writer.emit, writer.watermark)
+            consume(writer.edge, writer.emit, writer.watermark, writer.idle)
         for edge, gate in local:
-            emit, watermark = gate.accept_local(edge.id, self.index)
-            consume(edge, emit, watermark)
+            consume(edge, *gate.accept_local(edge.id, self.index))
             self._local_ends.append(_end_local(gate, edge.id, self.index))
         for node_id, operator in self.operators.items():
             output, node = operator.output, operator.context.node
@@ -102,7 +117,8 @@ class Subtask:
             # A source says itself what it produces; user functions are held to what they declare.
             declared = None if _is_source(operator) else node.output_type
             output.emit = _checked(_to_all(main), declared, node.name)
-            output.watermark = _to_all_watermarks(watermarks.get(node_id, []))
+            output.watermark = _tell_all(watermarks.get(node_id, []))
+            output.idle = _tell_all(idles.get(node_id, []))
         for (node_id, tag_id), emits in consumers.items():
             assert tag_id is not None
             operator = self.operators[node_id]
@@ -120,8 +136,22 @@ class Subtask:
             state = handle.operators.get(node_id, OperatorHandle())
             operator.context.keyed_state.restore(state.segments, store)
             operator.restore(state.whole)
+        self._restore_watermarks()
         head = self.head
         self.finished = head.finished if isinstance(head, SourceOperator) else self.gate.finished
+
+    def _restore_watermarks(self) -> None:
+        """Every operator's clock shows what the operator before it emitted last."""
+        arrived = dict.fromkeys(self.operators, self.gate.watermark)
+        followers: dict[int, list[int]] = {}
+        for edge in self._chained:
+            followers.setdefault(edge.source, []).append(edge.target)
+        for node_id, operator in self.operators.items():
+            operator.context.clock.watermark = arrived[node_id]
+            emitted = operator.emitted_watermark(arrived[node_id])
+            arrived.update(dict.fromkeys(followers.get(node_id, ()), emitted))
+        if isinstance(self.head, SourceOperator | DataFrameSourceOperator):
+            self.clock.watermark = self.head.emitted_watermark(self.clock.watermark)
 
     def open(self) -> None:
         """From the end of the chain to its head, as in Flink: a head may emit at once."""
@@ -170,6 +200,7 @@ class Subtask:
                     control.new_splits.get(node_id, ()),
                     complete=node_id in control.complete_sources,
                 )
+                operator.align(control.aligned_watermarks.get(node_id, MAX_WATERMARK))
             committables = control.committables.get(node_id)
             if committables:
                 operator.commit(committables)
@@ -187,6 +218,7 @@ class Subtask:
                 break
             finally:
                 self.busy_seconds += time.perf_counter() - started
+            self._tick()
             yield
         if self.head.finished and not self.finished:
             self._watermark(MAX_WATERMARK)
@@ -195,11 +227,17 @@ class Subtask:
     def accept(self, row: BufferRow) -> None:
         started = time.perf_counter()
         self.gate.accept(row)
+        self._tick()
         self.busy_seconds += time.perf_counter() - started
 
     def accept_external(self, payload: bytes) -> None:
         assert isinstance(self.head, DataFrameSourceOperator)
         self.gate.records_in += self.head.receive_external(payload)
+        self._tick()
+
+    def _tick(self) -> None:
+        for operator in self._ticking:
+            operator.tick()
 
     def end_epoch(self, *, last: bool = False) -> None:
         """``last``: no epoch will follow, so sources that Spark reads have ended too."""
@@ -248,10 +286,17 @@ class Subtask:
             sources=sources,
             committables=committables,
             finished=self.finished,
-            watermark=self.clock.watermark,
+            watermark=self.head.emitted_watermark(self.clock.watermark),
             metrics=self._vertex_metrics(),
             user_metrics=self.metrics.snapshot() or None,
+            due_in=self._due_in(),
         )
+
+    def _due_in(self) -> int | None:
+        if self.finished:
+            return None
+        dues = [due for op in self._ticking if (due := op.due_in()) is not None]
+        return min(dues, default=None)
 
     def _vertex_metrics(self) -> VertexMetrics:
         read = self.head.records_read if isinstance(self.head, SourceOperator) else 0
@@ -265,12 +310,16 @@ class Subtask:
 
     def _watermark(self, watermark: int) -> None:
         self.clock.watermark = watermark
-        self.head.process_watermark(watermark)
+        self.head.accept_watermark(watermark)
 
     def _finish(self) -> None:
         self.finished = True
         for operator in self.operators.values():
             operator.finish()
+
+
+def needs_ticks(operator: Operator) -> bool:
+    return type(operator).tick is not Operator.tick
 
 
 def _is_source(operator: Operator) -> bool:
@@ -298,12 +347,12 @@ def _to_all(emits: list[Emit]) -> Emit:
     return emit
 
 
-def _to_all_watermarks(receivers: list[Callable[[int], None]]) -> Callable[[int], None]:
-    def forward(watermark: int) -> None:
+def _tell_all(receivers: list[Callable[[_T], None]]) -> Callable[[_T], None]:
+    def tell(what: _T) -> None:
         for receiver in receivers:
-            receiver(watermark)
+            receiver(what)
 
-    return forward
+    return tell
 
 
 def _checked(emit: Emit, output_type: Any, name: str) -> Emit:

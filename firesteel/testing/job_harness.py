@@ -7,7 +7,9 @@ and by the faults a test injects.
 
 from __future__ import annotations
 
+import math
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -17,6 +19,7 @@ from random import Random
 from typing import Any
 
 from firesteel.common.configuration import Configuration
+from firesteel.common.execution_config import ExecutionConfig
 from firesteel.common.job_status import JobStatus
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.data_stream.stream_base import StreamBase
@@ -34,6 +37,7 @@ from firesteel.task.program import JobProgram, PackedProgram
 from firesteel.task.rows import BufferRow, rows_of, to_record_batch
 from firesteel.task.slot import Slot, control_row
 from firesteel.testing.driver_rows import DriverRows
+from firesteel.testing.manual_clock import ManualClock
 
 Place = tuple[int, int]
 """(level, slot)"""
@@ -106,6 +110,7 @@ class JobHarness:
         batch_bytes: int = 1 << 20,
         inline_threshold: int = 64 * 1024,
         configuration: Configuration | None = None,
+        clock: ManualClock | None = None,
     ) -> None:
         self._collected: list[_Collected] = []
         job = program if isinstance(program, CompiledJob) else None
@@ -123,11 +128,15 @@ class JobHarness:
             segment_directory=self._directory.name,
             inline_threshold=inline_threshold,
             batch=self._batch,
+            auto_watermark_interval=ExecutionConfig(
+                self._job.settings.configuration
+            ).get_auto_watermark_interval(),
         )
         # Every slot unpacks its own: functions are never shared between processes.
         self._packed = PackedProgram.pack(program_of_job)
         self._slots: dict[Place, Slot] = {}
-        self._now = 0.0
+        #: The processing time of all slots. It passes only while the job waits between epochs.
+        self.clock = clock or ManualClock(int(time.time() * 1000))
         budgets = (
             [records_per_epoch] if isinstance(records_per_epoch, int) else list(records_per_epoch)
         )
@@ -188,18 +197,21 @@ class JobHarness:
         if self._batch:
             self._run_batch(faults or {})
             return False
-        delay = self.master.delay(self._now)
+        delay = self.master.delay(self._seconds())
         if delay is None:
             return False
-        self._now += delay
-        plan = self.master.plan_epoch(self._now)
+        self.clock.advance(math.ceil(delay * 1000))
+        plan = self.master.plan_epoch(self._seconds())
         self.epoch = plan.epoch
         rows = self._run_levels(plan, faults or {}, last=False)
         if not rows.failures:
             self._deliver(rows)
-        self._now += 0.001
-        self.master.epoch_ended(rows.acks, rows.failures, self._now)
+        self.clock.advance(1)
+        self.master.epoch_ended(rows.acks, rows.failures, self._seconds())
         return not self.status.is_terminal_state()
+
+    def _seconds(self) -> float:
+        return self.clock() / 1000
 
     def cancel(self) -> None:
         """Ask for the end; the next epoch closes the slots."""
@@ -318,6 +330,8 @@ class JobHarness:
         if slot is None or slot.closed:
             slot = self._slots[place] = Slot(self._packed.unpack(), *place)
             slot._batcher.limit = self._batch_bytes
+            for subtask in slot._subtasks.values():
+                subtask.clock.now_millis = self.clock
         received: Iterable[BufferRow] = self._through_arrow(rows or [])
         if breaks is Fault.LOSE_INPUT:
             received = _breaking(received, self._random.randint(0, len(rows or [])))

@@ -184,11 +184,20 @@ class OperatorHarness:
     def process_watermark2(self, timestamp: int) -> None:
         self._process_watermark(1, timestamp)
 
+    def process_idleness(self, idle: bool) -> None:
+        """All channels of all inputs become idle, or active again."""
+        self.open()
+        for edge in self._all_edges():
+            for upstream in self._upstream(edge):
+                self._subtask.gate.accept_local(edge.id, upstream).idle(idle)
+
     def set_processing_time(self, now_millis: int) -> None:
         self.clock.set(now_millis)
+        if self._opened:
+            self._explaining(self._operator.tick)
 
     def advance_processing_time(self, millis: int) -> None:
-        self.clock.advance(millis)
+        self.set_processing_time(self.clock() + millis)
 
     def finish(self) -> None:
         """The end of all inputs."""
@@ -225,6 +234,11 @@ class OperatorHarness:
     def watermarks(self) -> list[int]:
         """The watermarks that the operator passed on."""
         return list(self._recorder.watermarks)
+
+    @property
+    def idleness(self) -> list[bool]:
+        """Each change of the operator's output to idle (True) or active (False)."""
+        return list(self._recorder.idleness)
 
     @property
     def printed(self) -> list[Any]:
@@ -355,6 +369,7 @@ class OperatorHarness:
                 self._operator.receive if edge.input_index == 0 else self._operator.receive_second
             )
             self._explaining(partial(receive, values, keys, timestamps))
+            self._explaining(self._operator.tick)
 
     def _explaining(self, call: Callable[[], None]) -> None:
         try:
@@ -386,8 +401,7 @@ class OperatorHarness:
         self.open()
         for edge in self._edges[index]:
             for upstream in self._upstream(edge):
-                _, advance = self._subtask.gate.accept_local(edge.id, upstream)
-                advance(timestamp)
+                self._subtask.gate.accept_local(edge.id, upstream).watermark(timestamp)
 
 
 class _Recorder(RecordWriter):
@@ -399,6 +413,7 @@ class _Recorder(RecordWriter):
         self.timestamps: list[int | None] = []
         self.sides: dict[str, list[Any]] = {}
         self.watermarks: list[int] = []
+        self.idleness: list[bool] = []
         self.records_out = 0
         self.bytes_out = 0
 
@@ -412,6 +427,9 @@ class _Recorder(RecordWriter):
 
     def watermark(self, watermark: int) -> None:
         self.watermarks.append(watermark)
+
+    def idle(self, idle: bool) -> None:
+        self.idleness.append(idle)
 
     def end_epoch(self, *, finished: bool) -> None:
         """Nothing is buffered here."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import Any, NoReturn, Self
 
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.data_stream.function_arguments import (
@@ -31,9 +31,6 @@ from firesteel.graph.operator_specs import ProcessSpec
 from firesteel.graph.parallelism import check_max_parallelism
 from firesteel.graph.partitioning import Partitioning, ShipStrategy
 from firesteel.graph.transformations import ChainingStrategy, Origin, Transformation
-
-if TYPE_CHECKING:
-    from firesteel.common.watermark_strategy import WatermarkStrategy
 
 __all__ = ["DataStream"]
 
@@ -203,11 +200,6 @@ class DataStream(StreamBase, OperatorSettings):
         )
 
     # -- not yet -------------------------------------------------------------------------------
-
-    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
-        raise NotYetSupportedError(
-            "DataStream.assign_timestamps_and_watermarks", "event time comes in a later version"
-        )
 
     def window_all(self, window_assigner: Any) -> NoReturn:
         raise NotYetSupportedError("DataStream.window_all", _WINDOWS)

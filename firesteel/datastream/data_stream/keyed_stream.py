@@ -165,8 +165,3 @@ class KeyedStream(StreamBase):
 
     def interval_join(self, other_stream: Any) -> NoReturn:
         raise NotYetSupportedError("KeyedStream.interval_join", _WINDOWS)
-
-    def assign_timestamps_and_watermarks(self, watermark_strategy: Any) -> NoReturn:
-        raise NotYetSupportedError(
-            "KeyedStream.assign_timestamps_and_watermarks", "event time comes in a later version"
-        )

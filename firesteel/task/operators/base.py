@@ -20,10 +20,23 @@ Emit = Callable[[list[Any], list[int] | None], None]
 
 @dataclass(slots=True)
 class SubtaskClock:
-    """The times of one subtask; processing time can be replaced by tests."""
+    """The times of one subtask; processing time can be replaced by tests.
+
+    Every operator has a clock of its own: behind an operator that generates watermarks, event time
+    is another than in front of it.
+    """
 
     watermark: int = MIN_WATERMARK
     now_millis: Callable[[], int] = field(default=lambda: int(time.time() * 1000))
+
+    def of_operator(self) -> SubtaskClock:
+        """A clock with a watermark of its own and this one's processing time."""
+
+        def now_millis() -> int:
+            # Looked up each time: a test may set another one later.
+            return self.now_millis()
+
+        return SubtaskClock(self.watermark, now_millis)
 
 
 @dataclass(slots=True)
@@ -53,6 +66,8 @@ class Output:
     emit: Emit = _nowhere
     side_outputs: dict[str, Emit] = field(default_factory=dict)
     watermark: Callable[[int], None] = lambda _: None
+    # Whether those downstream shall not wait for this output's watermarks.
+    idle: Callable[[bool], None] = lambda _: None
 
     def emit_side(self, tag_id: str, values: list[Any], timestamps: list[int] | None) -> None:
         emit = self.side_outputs.get(tag_id)
@@ -88,8 +103,28 @@ class Operator:
     ) -> None:
         raise NotImplementedError(f"{self.name} has one input only")
 
+    def accept_watermark(self, watermark: int) -> None:
+        """The chain's way in: while timers fire, the new watermark holds already."""
+        self.context.clock.watermark = watermark
+        self.process_watermark(watermark)
+
     def process_watermark(self, watermark: int) -> None:
         self.output.watermark(watermark)
+
+    def process_idle(self, idle: bool) -> None:
+        """The input has become idle, or active again."""
+        self.output.idle(idle)
+
+    def emitted_watermark(self, watermark: int) -> int:
+        """The last watermark that went on, when ``watermark`` was the last that came."""
+        return watermark
+
+    def tick(self) -> None:
+        """Some time has passed; called often, between two batches."""
+
+    def due_in(self) -> int | None:
+        """Milliseconds until ``tick`` must be called though nothing comes; None: never."""
+        return None
 
     def finish(self) -> None:
         """The input has ended; the last results may still be emitted."""

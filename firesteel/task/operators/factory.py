@@ -24,10 +24,12 @@ from firesteel.task.operators.reduce import ReduceOperator
 from firesteel.task.operators.sink import SinkOperator
 from firesteel.task.operators.sink_function import SinkFunctionOperator
 from firesteel.task.operators.source import SourceOperator
+from firesteel.task.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
 
 _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any, OperatorContext], Operator]] = {
     specs.SourceSpec: SourceOperator,
     specs.DataFrameSourceSpec: DataFrameSourceOperator,
+    specs.TimestampsAndWatermarksSpec: TimestampsAndWatermarksOperator,
     specs.MapSpec: MapOperator,
     specs.FlatMapSpec: FlatMapOperator,
     specs.FilterSpec: FilterOperator,
