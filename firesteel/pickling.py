@@ -16,5 +16,5 @@ def dumps(value: Any) -> bytes:
         return bytes(cloudpickle.dumps(value, protocol=5))
 
 
-def loads(payload: bytes) -> Any:
+def loads(payload: bytes | memoryview) -> Any:
     return pickle.loads(payload)

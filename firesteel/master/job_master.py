@@ -64,8 +64,6 @@ class JobMaster:
         self._sources = sources
         self._rate = rate
         self._aligner = WatermarkAligner(self._graph.nodes)
-        # When a subtask has something to do though no data comes, by (vertex, subtask).
-        self._due: dict[tuple[int, int], float] = {}
         self._ledger = StateLedger()
         self._committables: dict[tuple[int, int], dict[int, tuple[Any, ...]]] = {}
         self._finished: dict[tuple[int, int], bool] = {
@@ -80,6 +78,8 @@ class JobMaster:
         self._closing = False
         self._planned_at: float | None = None
         self._last_ended_at = 0.0
+        # When the next processing-time timer of any subtask is due.
+        self._next_timer_at: float | None = None
         self.status = JobStatus.CREATED
         self.failure: FiresteelError | None = None
         self.metrics = JobMetrics()
@@ -99,10 +99,10 @@ class JobMaster:
             for node, source in self._sources.items()
             if (delay := source.delay(self._aligner.delay(node, now))) is not None
         ]
-        # All delays count from the end of the last epoch.
-        delays += [max(0.0, due - self._last_ended_at) for due in self._due.values()]
         if self._has_committables():
             delays.append(0.0)
+        if self._next_timer_at is not None:
+            delays.append(max(0.0, self._next_timer_at - self._last_ended_at))
         # A vertex that Spark feeds may have something at any time.
         soonest = min(delays, default=0.1)
         return max(0.0, soonest - (now - self._last_ended_at)) if soonest else 0.0
@@ -213,10 +213,10 @@ class JobMaster:
             return
         self._check_complete(acks)
         self._committables.clear()
+        self._next_timer_at = _next_timer(acks, now)
         records_by_slot: dict[int, int] = {}
         for ack in acks:
             self._take(ack, records_by_slot)
-            self._note_due(ack, now)
         self.metrics.epochs += 1
         # The first epoch also starts hosts and warms Spark up: it says nothing about records.
         if self._planned_at is not None and self.metrics.epochs > 1:
@@ -278,14 +278,6 @@ class JobMaster:
             self._add_metrics(key, subtask_ack.metrics)
             if subtask_ack.user_metrics is not None:
                 self.metrics.user[key] = subtask_ack.user_metrics
-
-    def _note_due(self, ack: SlotAck, now: float) -> None:
-        for subtask_ack in ack.subtasks:
-            key = (subtask_ack.vertex, subtask_ack.subtask)
-            if subtask_ack.due_in is None:
-                self._due.pop(key, None)
-            else:
-                self._due[key] = now + subtask_ack.due_in / 1000
 
     def _add_metrics(self, key: tuple[int, int], epoch: VertexMetrics) -> None:
         total = self.metrics.vertices.setdefault(key, VertexMetrics())
@@ -368,6 +360,17 @@ class JobMaster:
 
     def user_metrics(self) -> dict[str, Any]:
         return merge_snapshots(list(self.metrics.user.values()))
+
+
+def _next_timer(acks: list[SlotAck], now: float) -> float | None:
+    """When the first timer is due, on the driver's clock."""
+    waits = [
+        (subtask.next_timer - ack.processing_time) / 1000
+        for ack in acks
+        for subtask in ack.subtasks
+        if subtask.next_timer is not None and not subtask.finished
+    ]
+    return now + max(0.0, min(waits)) if waits else None
 
 
 def _worst(failures: list[SlotFailure]) -> FiresteelError:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from firesteel.state.changelog import Segment
+from firesteel.state.segment_account import with_segment
 from firesteel.task.messages import OperatorHandle, SubtaskAck, SubtaskHandle
 
 
@@ -18,17 +19,18 @@ class StateLedger:
         self._nodes: dict[tuple[int, int], set[int]] = {}
 
     def record(self, ack: SubtaskAck) -> None:
-        """Add what an epoch changed. A full segment makes the earlier ones superfluous."""
+        """Add what an epoch changed. A full segment replaces those up to its own epoch."""
         self._gates[ack.vertex, ack.subtask] = ack.gate
         nodes = self._nodes.setdefault((ack.vertex, ack.subtask), set())
         nodes.update(ack.segments, ack.whole)
-        for node, segment in ack.segments.items():
-            log = self._segments.setdefault((ack.vertex, ack.subtask, node), [])
-            if segment.full:
-                for old in log:
-                    _delete(old)
-                log.clear()
-            log.append(segment)
+        for node, segments in ack.segments.items():
+            place = (ack.vertex, ack.subtask, node)
+            before = after = self._segments.get(place, [])
+            for segment in segments:
+                after = with_segment(after, segment)
+            self._segments[place] = after
+            # Segments may have files in common.
+            _delete(_paths(before) - _paths(after))
         for node, whole in ack.whole.items():
             self._whole[ack.vertex, ack.subtask, node] = whole
 
@@ -46,7 +48,11 @@ class StateLedger:
         )
 
 
-def _delete(segment: Segment) -> None:
-    if segment.path is not None:
+def _paths(segments: list[Segment]) -> set[str]:
+    return {path for segment in segments for path in segment.paths()}
+
+
+def _delete(paths: set[str]) -> None:
+    for path in paths:
         with contextlib.suppress(FileNotFoundError):
-            Path(segment.path).unlink()
+            Path(path).unlink()

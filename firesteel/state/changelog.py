@@ -1,26 +1,47 @@
-"""Changelog segments: what one epoch changed in one operator subtask, written down.
+"""Segments of state: handles to what was written of one operator subtask, and where it is kept.
 
 Small segments travel inside the ack and come back in control rows; large ones are files in a
-directory that driver and tasks share, if there is one.
+directory that driver and tasks share, if there is one. Everything read back is checked.
 """
 
 from __future__ import annotations
 
 import uuid
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from firesteel.errors import FiresteelError
 
+FORMAT_VERSION = 1
+
 
 class CorruptSegmentError(FiresteelError, RuntimeError):
-    """A segment file is not what was written."""
+    """A segment is not what was written."""
+
+
+class UnknownFormatError(FiresteelError, RuntimeError):
+    """A segment was written in a format that this version, or this backend, does not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFile:
+    """One file of a segment that consists of several; segments may have files in common."""
+
+    name: str
+    size: int
+    checksum: int
+    inline: bytes | None = None
+    path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A handle: either ``inline`` bytes or a file ``path``. ``full`` replaces all earlier segments."""
+    """A handle: ``inline`` bytes, a file ``path``, or a backend's own ``files``.
+
+    ``full``: it replaces the segments of all epochs up to its own.
+    """
 
     epoch: int
     full: bool
@@ -28,6 +49,13 @@ class Segment:
     inline: bytes | None = None
     path: str | None = None
     checksum: int = 0
+    files: tuple[SegmentFile, ...] = ()
+    version: int = FORMAT_VERSION
+
+    def paths(self) -> set[str]:
+        """The files on disk that this segment needs."""
+        found = {file.path for file in self.files if file.path is not None}
+        return found | {self.path} if self.path is not None else found
 
 
 class SegmentStore:
@@ -37,21 +65,83 @@ class SegmentStore:
         self._directory = Path(directory) if directory is not None else None
         self.inline_threshold = inline_threshold
 
-    def write(self, payload: bytes, *, epoch: int, full: bool, inline_bytes: int = 0) -> Segment:
-        """``inline_bytes`` is the size of the inline segments that this one goes with."""
-        if self._directory is None or inline_bytes + len(payload) <= self.inline_threshold:
-            return Segment(epoch, full, len(payload), inline=payload)
-        # A unique name: two attempts of one task may write at the same time.
-        path = self._directory / f"segment-{epoch}-{uuid.uuid4().hex}"
-        path.write_bytes(payload)
-        return Segment(epoch, full, len(payload), path=str(path), checksum=zlib.crc32(payload))
+    def write(
+        self, payload: Iterable[bytes], *, epoch: int, full: bool, inline_bytes: int = 0
+    ) -> Segment:
+        """``inline_bytes`` is the size of the inline segments that this one goes with.
+
+        Chunks are written as they come, so that all of them need not be in memory at once.
+        """
+        chunks: list[bytes] = []
+        size = checksum = 0
+        remaining = iter(payload)
+        for chunk in remaining:
+            chunks.append(chunk)
+            size += len(chunk)
+            checksum = zlib.crc32(chunk, checksum)
+            if self._directory is not None and inline_bytes + size > self.inline_threshold:
+                break
+        else:
+            return Segment(epoch, full, size, inline=b"".join(chunks), checksum=checksum)
+        assert self._directory is not None
+        path = self._unique(f"segment-{epoch}")
+        with path.open("wb") as file:
+            file.writelines(chunks)
+            chunks.clear()
+            for chunk in remaining:
+                file.write(chunk)
+                size += len(chunk)
+                checksum = zlib.crc32(chunk, checksum)
+        return Segment(epoch, full, size, path=str(path), checksum=checksum)
 
     def read(self, segment: Segment) -> bytes:
+        check_version(segment)
         if segment.inline is not None:
-            return segment.inline
-        if segment.path is None:
-            raise CorruptSegmentError(f"segment of epoch {segment.epoch} has no content")
-        payload = Path(segment.path).read_bytes()
+            payload = segment.inline
+        elif segment.path is not None:
+            payload = _read(segment.path, f"state segment of epoch {segment.epoch}")
+        else:
+            raise CorruptSegmentError(f"the segment of epoch {segment.epoch} has no content")
         if zlib.crc32(payload) != segment.checksum:
-            raise CorruptSegmentError(f"state segment {segment.path} is damaged")
+            place = segment.path or f"of epoch {segment.epoch}"
+            raise CorruptSegmentError(f"the state segment {place} is damaged")
         return payload
+
+    def write_file(self, source: Path) -> SegmentFile:
+        """Keep a copy of a file."""
+        payload = source.read_bytes()
+        checksum = zlib.crc32(payload)
+        if self._directory is None:
+            return SegmentFile(source.name, len(payload), checksum, inline=payload)
+        path = self._unique(source.name)
+        path.write_bytes(payload)
+        return SegmentFile(source.name, len(payload), checksum, path=str(path))
+
+    def read_file(self, file: SegmentFile, target: Path) -> None:
+        """Put a copy of a kept file to ``target``."""
+        payload = file.inline
+        if payload is None:
+            payload = _read(file.path or "", f"state file {file.name}")
+        if zlib.crc32(payload) != file.checksum:
+            raise CorruptSegmentError(f"the state file {file.path or file.name} is damaged")
+        target.write_bytes(payload)
+
+    def _unique(self, name: str) -> Path:
+        # Two attempts of one task may write at the same time.
+        assert self._directory is not None
+        return self._directory / f"{name}-{uuid.uuid4().hex}"
+
+
+def check_version(segment: Segment) -> None:
+    if segment.version != FORMAT_VERSION:
+        raise UnknownFormatError(
+            f"the segment of epoch {segment.epoch} has format {segment.version}, but this version "
+            f"of Firesteel reads format {FORMAT_VERSION}"
+        )
+
+
+def _read(path: str, what: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        raise CorruptSegmentError(f"the {what} is gone: there is no file {path}") from None

@@ -49,5 +49,15 @@ def copy_of(value: Any) -> Any:
     return pickling.loads(pickling.dumps(value))
 
 
+def copying_get(get: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A table's ``base.get`` whose values may be changed in place."""
+
+    def copied(key: Any, default: Any) -> Any:
+        value = get(key, default)
+        return value if value is default else copy_of(value)
+
+    return copied
+
+
 def copying(append: Callable[[Any], None]) -> Callable[[Any], None]:
     return lambda value: append(copy_of(value))

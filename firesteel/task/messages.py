@@ -100,7 +100,7 @@ class SubtaskAck:
     vertex: int
     subtask: int
     # What the epoch changed: a node without an entry changed nothing.
-    segments: dict[int, Segment]
+    segments: dict[int, tuple[Segment, ...]]
     whole: dict[int, Any]
     gate: Any
     sources: dict[int, SourceStatus]
@@ -109,8 +109,9 @@ class SubtaskAck:
     watermark: int
     metrics: VertexMetrics
     user_metrics: dict[str, Any] | None
-    # Milliseconds after which there is something to do though no data comes; None: nothing.
-    due_in: int | None = None
+    # The processing time, in milliseconds, at which the next timer is due, or a watermark
+    # generator must be asked though no record has come.
+    next_timer: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,9 @@ class SlotAck:
     upstream_runs: dict[int, int] = field(default_factory=dict)
     # Seconds from the slot's first row to its last.
     seconds: float = 0.0
+    # Milliseconds on the slot's own clock, at the end of the epoch. Its timers are due by the same
+    # clock, so the difference is right wherever the driver runs.
+    processing_time: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,7 @@ class Slot:
                 run_id=run_id,
                 upstream_runs=self._upstream_runs,
                 seconds=time.perf_counter() - started,
+                processing_time=max((s.clock.now_millis() for s in subtasks), default=0),
             )
             batcher.add(BufferRow(self._slot, 0, 0, 0, ACK, encode(ack)))
             if control.close:
@@ -190,6 +191,8 @@ class Slot:
         self._epoch = _NO_STATE
         for subtask in self._subtasks.values():
             subtask.begin_epoch(address.epoch)
+        for subtask in self._subtasks.values():
+            subtask.fire_processing_time_timers()
 
     def _restore(self, control: SlotControl) -> None:
         for vertex_id, subtask in self._subtasks.items():

@@ -20,13 +20,14 @@ from firesteel.task.messages import (
     SubtaskHandle,
     VertexMetrics,
 )
-from firesteel.task.operators.base import Emit, Operator, OperatorContext, SubtaskClock
+from firesteel.task.operators.base import Emit, Operator, OperatorContext
 from firesteel.task.operators.dataframe_source import DataFrameSourceOperator
 from firesteel.task.operators.factory import create_operator
 from firesteel.task.operators.source import SourceOperator
 from firesteel.task.record_writers import RecordWriter
 from firesteel.task.rows import BufferRow
 from firesteel.task.runtime_context import SubtaskInfo
+from firesteel.task.subtask_clock import SubtaskClock
 from firesteel.task.watermarks import MAX_WATERMARK
 
 _T = TypeVar("_T")
@@ -44,6 +45,7 @@ class Subtask:
     ) -> None:
         self.vertex = vertex
         self.index = info.index
+        self._batch = info.batch
         self.clock = SubtaskClock()
         self.metrics = MetricRegistry()
         self.operators: dict[int, Operator] = {
@@ -135,6 +137,7 @@ class Subtask:
         for node_id, operator in self.operators.items():
             state = handle.operators.get(node_id, OperatorHandle())
             operator.context.keyed_state.restore(state.segments, store)
+            operator.context.timers.restore()
             operator.restore(state.whole)
         self._restore_watermarks()
         head = self.head
@@ -226,9 +229,27 @@ class Subtask:
 
     def accept(self, row: BufferRow) -> None:
         started = time.perf_counter()
+        self.fire_processing_time_timers()
         self.gate.accept(row)
         self._tick()
         self.busy_seconds += time.perf_counter() - started
+
+    def fire_processing_time_timers(self) -> None:
+        """Those that are due: when an epoch begins, between its buffers, and when it ends."""
+        if self.finished or self._batch:
+            return
+        now: int | None = None
+        for operator in self.operators.values():
+            if operator.context.timers:
+                now = self.clock.now_millis() if now is None else now
+                operator.context.timers.advance_processing_time(now)
+
+    def _next_timer(self) -> int | None:
+        times = [
+            operator.context.timers.next_processing_time() for operator in self.operators.values()
+        ]
+        times += [operator.next_tick() for operator in self._ticking]
+        return min((time for time in times if time is not None), default=None)
 
     def accept_external(self, payload: bytes) -> None:
         assert isinstance(self.head, DataFrameSourceOperator)
@@ -247,6 +268,7 @@ class Subtask:
                 self._finish()
         elif not isinstance(self.head, SourceOperator):
             self.gate.check_complete()
+            self.fire_processing_time_timers()
             if self.gate.finished and not self.finished:
                 self._finish()
         for operator in self.operators.values():
@@ -265,9 +287,9 @@ class Subtask:
         segments, whole, committables = {}, {}, {}
         sources = {}
         for node_id, operator in self.operators.items():
-            segment = operator.context.keyed_state.seal(epoch, store)
-            if segment is not None:
-                segments[node_id] = segment
+            sealed = operator.context.keyed_state.seal(epoch, store)
+            if sealed:
+                segments[node_id] = sealed
             # What becomes a committable is no longer part of the writer's state.
             prepared = operator.prepare_commit(finished=self.finished)
             if prepared:
@@ -287,16 +309,10 @@ class Subtask:
             committables=committables,
             finished=self.finished,
             watermark=self.head.emitted_watermark(self.clock.watermark),
+            next_timer=self._next_timer(),
             metrics=self._vertex_metrics(),
             user_metrics=self.metrics.snapshot() or None,
-            due_in=self._due_in(),
         )
-
-    def _due_in(self) -> int | None:
-        if self.finished:
-            return None
-        dues = [due for op in self._ticking if (due := op.due_in()) is not None]
-        return min(dues, default=None)
 
     def _vertex_metrics(self) -> VertexMetrics:
         read = self.head.records_read if isinstance(self.head, SourceOperator) else 0

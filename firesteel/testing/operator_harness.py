@@ -13,20 +13,24 @@ from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.errors import FiresteelError, InvalidProgramError, UserFunctionError, shorten
 from firesteel.graph.channels import source_subtasks
-from firesteel.graph.partitioning import FORWARD, ShipStrategy
+from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
-from firesteel.state.changelog import SegmentStore
-from firesteel.state.key_groups import KeyGroupRange, KeyRouter, key_group_of
+from firesteel.state.backend import KeyGroupFilter
+from firesteel.state.changelog import Segment, SegmentStore
+from firesteel.state.entries import changes_of
+from firesteel.state.key_groups import KeyGroupRange, KeyRouter
+from firesteel.state.segment_format import encode_changes
 from firesteel.task.errors import user_function_error
 from firesteel.task.messages import SubtaskHandle
 from firesteel.task.operators.base import Operator
 from firesteel.task.program import JobProgram
-from firesteel.task.record_writers import RecordWriter
 from firesteel.task.rows import OUTPUT, BufferRow
 from firesteel.task.slot_wiring import wire_slot
+from firesteel.task.timers import TIMER_TABLES
 from firesteel.task.watermarks import MAX_WATERMARK
 from firesteel.testing.manual_clock import ManualClock
 from firesteel.testing.operator_snapshot import OperatorSnapshot
+from firesteel.testing.output_recorder import EveryTag, OutputRecorder
 from firesteel.testing.scripted_source import ScriptedSource
 
 _NAME = "operator harness"
@@ -77,7 +81,7 @@ class OperatorHarness:
         self._opened = False
         self._ended = False
         self.clock = ManualClock()
-        self._recorder = _Recorder(self._node.id)
+        self._recorder = OutputRecorder(self._node.id)
         self._committables: list[Any] = []
         self._rows: list[BufferRow] = []
         self._watch()
@@ -247,8 +251,9 @@ class OperatorHarness:
         return [line for payload in outputs for line in pickling.loads(payload)]
 
     def keyed_state(self) -> dict[str, dict[Any, Any]]:
-        """The keyed state as it is now: table name -> key -> value."""
-        return self._operator.context.keyed_state.snapshot()
+        """The keyed state as it is now: table name -> key -> value. Timers are not shown here."""
+        tables = self._operator.context.keyed_state.snapshot()
+        return {name: t for name, t in tables.items() if not name.startswith(TIMER_TABLES)}
 
     def metrics(self) -> dict[str, Any]:
         """The metrics that the user's function has registered."""
@@ -265,7 +270,7 @@ class OperatorHarness:
             subtask=self._subtask.index,
             parallelism=self._node.parallelism,
             max_parallelism=self._node.max_parallelism,
-            tables=pickling.dumps(self.keyed_state()),
+            tables=self._all_tables(),
             whole=whole,
             committables=committables,
         )
@@ -289,7 +294,7 @@ class OperatorHarness:
     def _watch(self) -> None:
         self._subtask.clock.now_millis = self.clock
         self._subtask.connect(chained=[], writers=[self._recorder], local=[])
-        self._operator.output.side_outputs = _EveryTag(self._recorder)
+        self._operator.output.side_outputs = EveryTag(self._recorder)
 
     def _sent(self, row: BufferRow) -> None:
         self._rows.append(row)
@@ -327,17 +332,12 @@ class OperatorHarness:
         node, index = self._node, self._subtask.index
         self._subtask.restore(SubtaskHandle(), self._store)
         mine = KeyGroupRange.of_subtask(index, node.parallelism, node.max_parallelism)
+        keyed_state = self._operator.context.keyed_state
         for snapshot in snapshots:
-            self._operator.context.keyed_state.load(
-                {
-                    name: {
-                        key: value
-                        for key, value in entries.items()
-                        if key_group_of(key, node.max_parallelism) in mine
-                    }
-                    for name, entries in pickling.loads(snapshot.tables).items()
-                }
+            keyed_state.add(
+                [snapshot.tables], self._store, KeyGroupFilter(mine, node.max_parallelism)
             )
+        self._operator.context.timers.restore()
         wholes = {s.subtask: s.whole for s in snapshots if s.whole is not None}
         if wholes and len(snapshots) != node.parallelism:
             raise InvalidProgramError(
@@ -347,6 +347,12 @@ class OperatorHarness:
         if index in wholes:
             self._operator.restore(wholes[index])
         self._start()
+
+    def _all_tables(self) -> Segment:
+        keyed_state = self._operator.context.keyed_state
+        tables = keyed_state.descriptions()
+        payload = encode_changes(changes_of(keyed_state.entries(), tables, 1000), tables, None)
+        return self._store.write(payload, epoch=self._epoch, full=True)
 
     def _all_edges(self) -> list[StreamEdge]:
         return [edge for edges in self._edges for edge in edges]
@@ -402,49 +408,6 @@ class OperatorHarness:
         for edge in self._edges[index]:
             for upstream in self._upstream(edge):
                 self._subtask.gate.accept_local(edge.id, upstream).watermark(timestamp)
-
-
-class _Recorder(RecordWriter):
-    """Stands where a record writer stands, and keeps what comes."""
-
-    def __init__(self, node_id: int) -> None:
-        self.edge = StreamEdge(id=-1, source=node_id, target=-1, partitioning=FORWARD)
-        self.values: list[Any] = []
-        self.timestamps: list[int | None] = []
-        self.sides: dict[str, list[Any]] = {}
-        self.watermarks: list[int] = []
-        self.idleness: list[bool] = []
-        self.records_out = 0
-        self.bytes_out = 0
-
-    def begin_epoch(self, epoch: int) -> None:
-        self.records_out = 0
-
-    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
-        self.values += values
-        self.timestamps += timestamps if timestamps is not None else [None] * len(values)
-        self.records_out += len(values)
-
-    def watermark(self, watermark: int) -> None:
-        self.watermarks.append(watermark)
-
-    def idle(self, idle: bool) -> None:
-        self.idleness.append(idle)
-
-    def end_epoch(self, *, finished: bool) -> None:
-        """Nothing is buffered here."""
-
-
-class _EveryTag(dict[str, Any]):
-    """Whatever side output is asked for, somebody reads it."""
-
-    def __init__(self, recorder: _Recorder) -> None:
-        super().__init__()
-        self._recorder = recorder
-
-    def get(self, key: str, default: Any = None) -> Any:
-        values = self._recorder.sides.setdefault(key, [])
-        return lambda results, timestamps: values.extend(results)
 
 
 def _compile(

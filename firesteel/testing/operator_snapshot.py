@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from firesteel.state.changelog import Segment
+
 
 @dataclass(frozen=True, slots=True)
 class OperatorSnapshot:
     """The state of one operator subtask; it can be pickled.
 
-    ``tables`` is the keyed state, serialized; ``whole`` is what is not keyed; ``committables`` are
+    ``tables`` is the keyed state; ``whole`` is what is not keyed; ``committables`` are
     what a sink prepared with this snapshot.
     """
 
@@ -18,6 +20,6 @@ class OperatorSnapshot:
     subtask: int
     parallelism: int
     max_parallelism: int
-    tables: bytes
+    tables: Segment
     whole: Any = None
     committables: tuple[Any, ...] = ()

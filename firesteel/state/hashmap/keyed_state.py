@@ -1,86 +1,234 @@
-"""The keyed state of one operator subtask: its tables, sealed into one segment per epoch."""
+"""Keyed state in dictionaries of the process: fast, bounded by memory."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from firesteel import pickling
-from firesteel.state.changelog import Segment, SegmentStore
-from firesteel.state.hashmap.table import StateTable, drop_missing
+from firesteel.common.typeinfo import TypeInformation
+from firesteel.state.backend import KeyedStateBackend, KeyGroupFilter
+from firesteel.state.changelog import Segment, SegmentStore, UnknownFormatError
+from firesteel.state.changes import Changes
+from firesteel.state.declarations import TableDeclarations
+from firesteel.state.entries import StateEntry, changes_of, entries_of
+from firesteel.state.hashmap.full_snapshot import CHUNK_ENTRIES, FullSnapshot
+from firesteel.state.hashmap.list_table import HashMapListTable
+from firesteel.state.hashmap.map_table import HashMapMapTable
+from firesteel.state.hashmap.value_table import HashMapValueTable
+from firesteel.state.segment_account import SegmentAccount
+from firesteel.state.segment_format import converted, decode_changes, encode_changes
+from firesteel.state.tables import TableDescription, TableKind
 
-# The log is replaced by a full snapshot when it has grown to this many times the state's size:
-# each change is then written about 1.5 times, and a restore reads at most three times the state.
-_LOG_GROWTH = 2
+# A state of about so many bytes is written at once, without a thread.
+_SMALL_BYTES = 1 << 20
+
+HashMapTable = HashMapValueTable | HashMapListTable | HashMapMapTable
 
 
-class HashMapKeyedState:
-    """Tables by name. ``seal`` ends an epoch, ``confirm`` makes its changes the base."""
+class HashMapKeyedState(KeyedStateBackend):
+    def __init__(self, key_type: TypeInformation | None = None) -> None:
+        self._key_type = key_type
+        self._declarations = TableDeclarations()
+        self._tables: dict[str, HashMapTable] = {}
+        # What the declared types made of the sealed epoch's changes, where they made any difference.
+        self._converted: dict[str, list[Changes]] = {}
+        self._sealed: tuple[int, SegmentStore] | None = None
+        self._account = SegmentAccount()
+        # There is something in the base that no segment of this subtask has.
+        self._uncovered = False
+        self._snapshot: FullSnapshot | None = None
 
-    def __init__(self) -> None:
-        self._tables: dict[str, StateTable] = {}
-        self._log_bytes = 0
-        self._full_bytes = 0
-        # Of the segments that travel in every control row.
-        self._inline_bytes = 0
+    # Tables
 
-    def table(self, name: str) -> StateTable:
-        table = self._tables.get(name)
-        if table is None:
-            table = self._tables[name] = StateTable()
+    def value_table(
+        self,
+        name: str,
+        *,
+        namespaced: bool = False,
+        element_type: TypeInformation | None = None,
+        ttl: bool = False,
+    ) -> HashMapValueTable:
+        description = TableDescription(TableKind.VALUE, namespaced, element_type, ttl=ttl)
+        table = self._declare(name, description)
+        assert isinstance(table, HashMapValueTable)
         return table
 
-    def seal(self, epoch: int, store: SegmentStore) -> Segment | None:
-        """Write down what the epoch changed; None if it changed nothing."""
-        changes = {name: table.overlay for name, table in self._tables.items() if table.overlay}
+    def list_table(
+        self,
+        name: str,
+        *,
+        namespaced: bool = False,
+        element_type: TypeInformation | None = None,
+        ttl: bool = False,
+    ) -> HashMapListTable:
+        description = TableDescription(TableKind.LIST, namespaced, element_type, ttl=ttl)
+        table = self._declare(name, description)
+        assert isinstance(table, HashMapListTable)
+        return table
+
+    def map_table(
+        self,
+        name: str,
+        *,
+        namespaced: bool = False,
+        entry_type: TypeInformation | None = None,
+        element_type: TypeInformation | None = None,
+        ttl: bool = False,
+    ) -> HashMapMapTable:
+        description = TableDescription(TableKind.MAP, namespaced, element_type, entry_type, ttl)
+        table = self._declare(name, description)
+        assert isinstance(table, HashMapMapTable)
+        return table
+
+    def descriptions(self) -> Mapping[str, TableDescription]:
+        return self._declarations.tables
+
+    def _declare(self, name: str, description: TableDescription) -> HashMapTable:
+        self._declarations.declare(name, description)
+        return self._table(name, description)
+
+    def _table(self, name: str, description: TableDescription) -> HashMapTable:
+        if name not in self._tables:
+            self._tables[name] = _TABLES[description.kind](name, description)
+        return self._tables[name]
+
+    # Epochs
+
+    def seal(self, epoch: int, store: SegmentStore) -> tuple[Segment, ...]:
+        self._sealed = epoch, store
+        segments = [*self._written_snapshot(), *self._seal(epoch, store)]
+        for segment in segments:
+            self._account.add(segment)
+        return tuple(segments)
+
+    def _seal(self, epoch: int, store: SegmentStore) -> Iterator[Segment]:
+        changes = list(self._changes())
+        if self._uncovered:
+            yield self._write_everything(epoch, store)
+            return
         if not changes:
-            return None
-        payload = pickling.dumps(changes)
-        if self._log_bytes + len(payload) <= max(
-            store.inline_threshold, _LOG_GROWTH * self._full_bytes
-        ):
-            self._log_bytes += len(payload)
-            segment = store.write(payload, epoch=epoch, full=False, inline_bytes=self._inline_bytes)
-            self._inline_bytes += len(segment.inline or b"")
-            return segment
-        payload = pickling.dumps(
-            {name: dict(table.items()) for name, table in self._tables.items()}
-        )
-        self._full_bytes = len(payload)
-        self._log_bytes = 0
-        segment = store.write(payload, epoch=epoch, full=True)
-        self._inline_bytes = len(segment.inline or b"")
-        return segment
+            return
+        payload = list(encode_changes(changes, self.descriptions(), self._key_type))
+        size = sum(map(len, payload))
+        account = self._account
+        small = account.full_bytes + account.log_bytes + size <= _SMALL_BYTES
+        if small and account.is_log_long(store, size) and self._snapshot is None:
+            yield self._write_everything(epoch, store)
+            return
+        yield store.write(payload, epoch=epoch, full=False, inline_bytes=account.inline_bytes)
+
+    def _changes(self) -> Iterator[Changes]:
+        for name, table in self._tables.items():
+            if not table.has_changes():
+                continue
+            raw = list(table.changes())
+            typed = [converted(changes, table.description) for changes in raw]
+            if any(new is not old for new, old in zip(typed, raw, strict=True)):
+                self._converted[name] = typed
+            yield from typed
+
+    def _write_everything(self, epoch: int, store: SegmentStore) -> Segment:
+        """At once, while nobody else works on the tables."""
+        self._abandon_snapshot()
+        self._uncovered = False
+        everything = changes_of(self.entries(), self.descriptions(), CHUNK_ENTRIES)
+        typed = (converted(c, self._tables[c.table].description) for c in everything)
+        payload = encode_changes(typed, self.descriptions(), self._key_type)
+        return store.write(payload, epoch=epoch, full=True)
 
     def confirm(self) -> None:
+        for name, table in self._tables.items():
+            table.confirm(self._converted.pop(name, None))
+        if self._sealed is not None and self._snapshot is None:
+            epoch, store = self._sealed
+            if self._account.is_log_long(store):
+                self._start_snapshot(epoch, store)
+
+    # Full snapshots in the background
+
+    def _start_snapshot(self, epoch: int, store: SegmentStore) -> None:
+        descriptions = dict(self.descriptions())
+
+        def write(changes: Iterator[Changes]) -> Segment:
+            payload = encode_changes(changes, descriptions, self._key_type)
+            return store.write(payload, epoch=epoch, full=True)
+
+        self._snapshot = FullSnapshot([table.freeze() for table in self._tables.values()], write)
+
+    def _written_snapshot(self) -> tuple[Segment, ...]:
+        if self._snapshot is None or not self._snapshot.is_done():
+            return ()
+        segment = self._snapshot.segment()
+        self._thaw()
+        return () if segment is None else (segment,)
+
+    def _abandon_snapshot(self) -> None:
+        if self._snapshot is not None:
+            self._snapshot.abandon()
+            self._thaw()
+
+    def _thaw(self) -> None:
+        self._snapshot = None
         for table in self._tables.values():
-            table.confirm()
+            table.thaw()
 
-    def restore(self, segments: Sequence[Segment], store: SegmentStore) -> None:
-        """Become what the segments say: a full one first, or none, then changes in order.
+    # Coming back
 
-        The tables stay the same objects, and so do their dictionaries: operators hold on to them.
-        """
+    def restore(
+        self,
+        segments: Sequence[Segment],
+        store: SegmentStore,
+        only: KeyGroupFilter | None = None,
+    ) -> None:
+        self._abandon_snapshot()
         for table in self._tables.values():
             table.clear()
-        self._log_bytes = self._full_bytes = 0
-        self._inline_bytes = sum(len(segment.inline or b"") for segment in segments)
+        self._converted.clear()
+        self._sealed = None
+        self._account = SegmentAccount(segments)
+        self._uncovered = only is not None
+        self._apply(segments, store, only)
+
+    def add(
+        self,
+        segments: Sequence[Segment],
+        store: SegmentStore,
+        only: KeyGroupFilter | None = None,
+    ) -> None:
+        self._uncovered = True
+        self._apply(segments, store, only)
+
+    def _apply(
+        self, segments: Sequence[Segment], store: SegmentStore, only: KeyGroupFilter | None
+    ) -> None:
         for segment in segments:
-            payload = store.read(segment)
-            if segment.full:
-                self._full_bytes, self._log_bytes = len(payload), 0
-            else:
-                self._log_bytes += len(payload)
-            for name, changes in pickling.loads(payload).items():
-                self.table(name).base.update(changes)
-        for table in self._tables.values():
-            drop_missing(table.base)
+            if segment.files:
+                raise UnknownFormatError(
+                    f"the segment of epoch {segment.epoch} was written by the rocksdb backend; "
+                    "only a savepoint can be restored with another one"
+                )
+            for changes, description in decode_changes(store.read(segment)):
+                if only is not None:
+                    changes = changes.only(only.picks(description))
+                self._declare(changes.table, description).apply(changes)
 
-    def snapshot(self) -> dict[str, dict[Any, Any]]:
-        """A copy of everything, for tests and for redistribution."""
-        return {name: dict(table.items()) for name, table in self._tables.items()}
+    def entries(self) -> Iterator[StateEntry]:
+        return entries_of(self._tables)
 
-    def load(self, tables: dict[str, dict[Any, Any]]) -> None:
-        """Add entries to the base, e.g. those of a key group range that moved here."""
-        for name, entries in tables.items():
-            self.table(name).base.update(entries)
+    def load(
+        self, descriptions: Mapping[str, TableDescription], entries: Iterable[StateEntry]
+    ) -> None:
+        self._uncovered = True
+        for name, description in descriptions.items():
+            self._declare(name, description)
+        for changes in changes_of(entries, descriptions, CHUNK_ENTRIES):
+            self._tables[changes.table].apply(changes)
+
+    def close(self) -> None:
+        self._abandon_snapshot()
+
+
+_TABLES: dict[TableKind, type[HashMapTable]] = {
+    TableKind.VALUE: HashMapValueTable,
+    TableKind.LIST: HashMapListTable,
+    TableKind.MAP: HashMapMapTable,
+}

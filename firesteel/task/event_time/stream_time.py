@@ -132,20 +132,19 @@ class StreamTime:
         elif timeout is not None and now - self._empty_since >= timeout:
             self._set_idle(True)
 
-    def due_in(self) -> int | None:
-        """Milliseconds until ``tick`` has something to say though no record has come."""
+    def next_tick(self) -> int | None:
+        """When ``tick`` has something to say though no record has come."""
         if not self._interval:
             return None
-        now = self._now_millis()
         dues: list[int] = []
         if self._idle_timeout is not None and not self.idle:
             active = [p.active_at for p in self._parts.values() if not p.output.idle]
             if not self._parts:
                 active = [self._empty_since]
-            dues += [since + self._idle_timeout - now for since in active]
+            dues += [since + self._idle_timeout for since in active]
         if any(part.generator.needs_ticks for part in self._parts.values()):
-            dues.append(self._next_emit - now)
-        return max(0, min(dues)) if dues else None
+            dues.append(self._next_emit)
+        return min(dues, default=None)
 
     # Splits
 

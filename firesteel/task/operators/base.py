@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,33 +9,14 @@ from typing import Any
 from firesteel.datastream.functions import Function
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.metrics import MetricRegistry
+from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.hashmap.keyed_state import HashMapKeyedState
 from firesteel.task.errors import user_function_error
 from firesteel.task.runtime_context import SubtaskInfo, TaskRuntimeContext
-from firesteel.task.watermarks import MIN_WATERMARK
+from firesteel.task.subtask_clock import SubtaskClock
+from firesteel.task.timers import TimerServices
 
 Emit = Callable[[list[Any], list[int] | None], None]
-
-
-@dataclass(slots=True)
-class SubtaskClock:
-    """The times of one subtask; processing time can be replaced by tests.
-
-    Every operator has a clock of its own: behind an operator that generates watermarks, event time
-    is another than in front of it.
-    """
-
-    watermark: int = MIN_WATERMARK
-    now_millis: Callable[[], int] = field(default=lambda: int(time.time() * 1000))
-
-    def of_operator(self) -> SubtaskClock:
-        """A clock with a watermark of its own and this one's processing time."""
-
-        def now_millis() -> int:
-            # Looked up each time: a test may set another one later.
-            return self.now_millis()
-
-        return SubtaskClock(self.watermark, now_millis)
 
 
 @dataclass(slots=True)
@@ -49,7 +29,11 @@ class OperatorContext:
     metrics: MetricRegistry
     # Sends (row kind, payload) to the driver.
     to_driver: Callable[[int, bytes], None]
-    keyed_state: HashMapKeyedState = field(default_factory=HashMapKeyedState)
+    keyed_state: KeyedStateBackend = field(default_factory=HashMapKeyedState)
+    timers: TimerServices = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.timers = TimerServices(self.keyed_state, self.clock)
 
     def runtime_context(self) -> TaskRuntimeContext:
         return TaskRuntimeContext(self.node, self.subtask, self.metrics)
@@ -109,6 +93,8 @@ class Operator:
         self.process_watermark(watermark)
 
     def process_watermark(self, watermark: int) -> None:
+        """Timers fire before the watermark goes on."""
+        self.context.timers.advance_watermark(watermark)
         self.output.watermark(watermark)
 
     def process_idle(self, idle: bool) -> None:
@@ -122,8 +108,8 @@ class Operator:
     def tick(self) -> None:
         """Some time has passed; called often, between two batches."""
 
-    def due_in(self) -> int | None:
-        """Milliseconds until ``tick`` must be called though nothing comes; None: never."""
+    def next_tick(self) -> int | None:
+        """The processing time at which ``tick`` must be called though nothing comes; None: never."""
         return None
 
     def finish(self) -> None:

@@ -48,8 +48,8 @@ class DataFrameSourceOperator(Operator):
         if self._time is not None:
             self._time.tick()
 
-    def due_in(self) -> int | None:
-        return None if self._time is None else self._time.due_in()
+    def next_tick(self) -> int | None:
+        return None if self._time is None else self._time.next_tick()
 
     def end_epoch(self, *, finished: bool) -> None:
         if self._time is not None and not finished:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from firesteel.graph.operator_specs import FoldSpec
-from firesteel.state.hashmap.table import MISSING
-from firesteel.task.copies import copy_of, copying, is_immutable
+from firesteel.state.missing import MISSING
+from firesteel.task.copies import copy_of, copying, copying_get, is_immutable
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
 from firesteel.task.operators.reduce import emit_last_results
 
@@ -19,7 +19,7 @@ class FoldOperator(FunctionOperator):
     def __init__(self, spec: FoldSpec, context: OperatorContext) -> None:
         super().__init__(context, spec.function)
         self._fold = self.method("fold")
-        self._table = context.keyed_state.table("fold")
+        self._table = context.keyed_state.value_table("fold")
         self._rolls = not context.subtask.batch
         initial = spec.initial_value
         # Every key starts from its own copy, as in Flink, where the value is serialized.
@@ -35,7 +35,9 @@ class FoldOperator(FunctionOperator):
         in_overlay, in_base, overlay = table.overlay.get, table.base.get, table.overlay
         missing = MISSING
         results: list[Any] = []
-        append = copying(results.append) if self._copies else results.append
+        append = results.append
+        if self._copies:
+            append, in_base = copying(append), copying_get(in_base)
         iterator = iter(values)
         try:
             for value, key in zip(iterator, keys, strict=False):

@@ -9,7 +9,8 @@ from firesteel.datastream.functions import KeyedProcessFunction, ProcessFunction
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.timerservice import TimerService
 from firesteel.graph.operator_specs import ProcessSpec
-from firesteel.task.operators.base import FunctionOperator, OperatorContext, Output, SubtaskClock
+from firesteel.task.operators.base import FunctionOperator, OperatorContext, Output
+from firesteel.task.subtask_clock import SubtaskClock
 
 
 class SubtaskTimerService(TimerService):

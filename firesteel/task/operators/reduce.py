@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from firesteel.graph.operator_specs import ReduceSpec
-from firesteel.state.hashmap.table import MISSING, StateTable
-from firesteel.task.copies import copying, is_immutable
+from firesteel.state.missing import MISSING
+from firesteel.state.tables import ValueTable
+from firesteel.task.copies import copying, copying_get, is_immutable
 from firesteel.task.operators.base import FunctionOperator, OperatorContext, Output
 
 
@@ -17,7 +18,7 @@ class ReduceOperator(FunctionOperator):
     def __init__(self, spec: ReduceSpec, context: OperatorContext) -> None:
         super().__init__(context, spec.function)
         self._reduce = self.method("reduce")
-        self._table = context.keyed_state.table("reduce")
+        self._table = context.keyed_state.value_table("reduce")
         self._rolls = not context.subtask.batch
         # Whether the function may change its arguments in place.
         self._may_change = True
@@ -33,6 +34,8 @@ class ReduceOperator(FunctionOperator):
         # An accumulator that is changed in place goes on changing after it was emitted.
         copies = self._may_change and not is_immutable(values[0])
         append = copying(results.append) if copies else results.append
+        if copies:
+            in_base = copying_get(in_base)
         iterator = iter(values)
         try:
             # The keys come second: zip must not take a value that it then finds no key for.
@@ -55,7 +58,7 @@ class ReduceOperator(FunctionOperator):
             emit_last_results(self._table, self.output)
 
 
-def emit_last_results(table: StateTable, output: Output) -> None:
+def emit_last_results(table: ValueTable, output: Output) -> None:
     results = [value for _, value in table.items()]
     if results:
         output.emit(results, None)

@@ -6,7 +6,8 @@ from typing import Any
 
 from firesteel.datastream.functions import SinkFunction
 from firesteel.graph.operator_specs import SinkFunctionSpec
-from firesteel.task.operators.base import FunctionOperator, OperatorContext, SubtaskClock
+from firesteel.task.operators.base import FunctionOperator, OperatorContext
+from firesteel.task.subtask_clock import SubtaskClock
 
 
 class InvocationContext(SinkFunction.Context):

@@ -77,8 +77,8 @@ class SourceOperator(Operator):
         if self._time is not None:
             self._time.tick()
 
-    def due_in(self) -> int | None:
-        return None if self._time is None else self._time.due_in()
+    def next_tick(self) -> int | None:
+        return None if self._time is None else self._time.next_tick()
 
     def read_epoch(self, budget: ReadBudget) -> Iterator[None]:
         """Read and emit chunk by chunk, pausing after each for the slot to send rows on."""

@@ -35,8 +35,8 @@ class TimestampsAndWatermarksOperator(Operator):
     def tick(self) -> None:
         self._time.tick()
 
-    def due_in(self) -> int | None:
-        return self._time.due_in()
+    def next_tick(self) -> int | None:
+        return self._time.next_tick()
 
     def end_epoch(self, *, finished: bool) -> None:
         if not finished:

@@ -55,7 +55,7 @@ class Job:
         *,
         finished: bool = False,
         available: bool = True,
-        segments: dict[int, Segment] | None = None,
+        segments: dict[int, tuple[Segment, ...]] | None = None,
         committables: dict[int, tuple[Any, ...]] | None = None,
         user_metrics: dict[str, Any] | None = None,
         records: int = 0,
@@ -137,7 +137,7 @@ def test_state_goes_back_to_the_subtask_it_came_from():
     plan = job.master.plan_epoch(0.0)
     segment = Segment(1, full=False, size=1, inline=b"x")
     acks = [
-        job.ack(control, segments={job.reduce: segment} if control.address.slot else {})
+        job.ack(control, segments={job.reduce: (segment,)} if control.address.slot else {})
         for control in plan.controls
     ]
     job.master.epoch_ended(acks, [], 0.0)

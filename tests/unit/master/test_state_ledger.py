@@ -1,7 +1,7 @@
 """The ledger keeps what a slot needs to come back, and no more."""
 
 from firesteel.master.state_ledger import StateLedger
-from firesteel.state.changelog import Segment
+from firesteel.state.changelog import Segment, SegmentFile
 from firesteel.task.messages import OperatorHandle, SubtaskAck, SubtaskHandle, VertexMetrics
 
 
@@ -32,9 +32,9 @@ def test_an_unknown_subtask_starts_empty():
 def test_segments_add_up():
     ledger = StateLedger()
     first, second = _segment(1), _segment(3)
-    ledger.record(_ack({5: first}))
+    ledger.record(_ack({5: (first,)}))
     ledger.record(_ack())
-    ledger.record(_ack({5: second}))
+    ledger.record(_ack({5: (second,)}))
     assert ledger.handle(1, 0).operators == {5: OperatorHandle((first, second))}
 
 
@@ -43,18 +43,39 @@ def test_a_full_segment_replaces_the_earlier_ones_and_their_files(tmp_path):
     for file in files:
         file.touch()
     ledger = StateLedger()
-    ledger.record(_ack({5: _segment(1, path=str(files[0]))}))
-    ledger.record(_ack({5: _segment(2, path=str(files[1]))}))
+    ledger.record(_ack({5: (_segment(1, path=str(files[0])),)}))
+    ledger.record(_ack({5: (_segment(2, path=str(files[1])),)}))
     full = _segment(3, full=True, path=str(files[2]))
-    ledger.record(_ack({5: full}))
+    ledger.record(_ack({5: (full,)}))
     assert ledger.handle(1, 0).operators == {5: OperatorHandle((full,))}
     assert list(tmp_path.iterdir()) == [files[2]]
 
 
+def test_a_full_segment_keeps_what_came_after_its_epoch():
+    ledger = StateLedger()
+    logs = [_segment(epoch) for epoch in (1, 2, 3, 4)]
+    for log in logs[:3]:
+        ledger.record(_ack({5: (log,)}))
+    full = _segment(2, full=True)
+    ledger.record(_ack({5: (full, logs[3])}))
+    assert ledger.handle(1, 0).operators == {5: OperatorHandle((full, logs[2], logs[3]))}
+
+
+def test_files_that_full_segments_have_in_common_stay(tmp_path):
+    files = [tmp_path / name for name in ("old", "common", "new")]
+    for file in files:
+        file.touch()
+    ledger = StateLedger()
+    for epoch, part in ((1, files[:2]), (2, files[1:])):
+        kept = tuple(SegmentFile(file.name, 0, 0, path=str(file)) for file in part)
+        ledger.record(_ack({5: (Segment(epoch, True, 0, files=kept),)}))
+    assert sorted(tmp_path.iterdir()) == sorted(files[1:])
+
+
 def test_a_file_that_is_gone_already_is_no_problem(tmp_path):
     ledger = StateLedger()
-    ledger.record(_ack({5: _segment(1, path=str(tmp_path / "gone"))}))
-    ledger.record(_ack({5: _segment(2, full=True)}))
+    ledger.record(_ack({5: (_segment(1, path=str(tmp_path / "gone")),)}))
+    ledger.record(_ack({5: (_segment(2, full=True),)}))
     assert len(ledger.handle(1, 0).operators[5].segments) == 1
 
 
@@ -69,9 +90,9 @@ def test_what_is_whole_is_replaced():
 
 def test_subtasks_and_operators_are_kept_apart():
     ledger = StateLedger()
-    ledger.record(_ack({5: _segment(1)}, subtask=0))
-    ledger.record(_ack({5: _segment(2), 6: _segment(3)}, subtask=1))
-    ledger.record(_ack({5: _segment(4)}, vertex=2))
+    ledger.record(_ack({5: (_segment(1),)}, subtask=0))
+    ledger.record(_ack({5: (_segment(2),), 6: (_segment(3),)}, subtask=1))
+    ledger.record(_ack({5: (_segment(4),)}, vertex=2))
     assert [s.epoch for s in ledger.handle(1, 1).operators[6].segments] == [3]
     assert [s.epoch for s in ledger.handle(1, 0).operators[5].segments] == [1]
     assert [s.epoch for s in ledger.handle(2, 0).operators[5].segments] == [4]

@@ -1,0 +1,63 @@
+"""Changes of tables as data: what a segment consists of, whichever backend wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import compress
+from typing import Any
+
+
+class ChangeKind(Enum):
+    """What happens to keys. ``PUT`` sets a value, replaces a list, sets entries of a map."""
+
+    REMOVE = "remove"
+    PUT = "put"
+    APPEND = "append"
+    REMOVE_ENTRIES = "remove entries"
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """One kind of change to many keys of one table, in parallel lists.
+
+    For lists and maps, ``lengths`` says how many of the elements belong to each key. ``entries``
+    are the keys within maps.
+    """
+
+    table: str
+    kind: ChangeKind
+    keys: list[Any]
+    elements: list[Any] | None = None
+    lengths: list[int] | None = None
+    entries: list[Any] | None = None
+
+    def only(self, wanted: Callable[[Any], bool]) -> Changes:
+        """The changes of the keys that are wanted."""
+        picks = list(map(wanted, self.keys))
+        if all(picks):
+            return self
+        inner = picks
+        if self.lengths is not None:
+            inner = [
+                pick
+                for pick, length in zip(picks, self.lengths, strict=True)
+                for _ in range(length)
+            ]
+        return replace(
+            self,
+            keys=list(compress(self.keys, picks)),
+            elements=None if self.elements is None else list(compress(self.elements, inner)),
+            lengths=None if self.lengths is None else list(compress(self.lengths, picks)),
+            entries=None if self.entries is None else list(compress(self.entries, inner)),
+        )
+
+    def groups(self, column: list[Any] | None) -> Iterator[list[Any]]:
+        """What ``elements`` or ``entries`` has for each key."""
+        assert self.lengths is not None
+        assert column is not None
+        start = 0
+        for length in self.lengths:
+            yield column[start : start + length]
+            start += length

@@ -1,0 +1,158 @@
+"""The content of a segment: blocks of changes, each with a JSON header and typed columns.
+
+Reading the headers runs no code. A column does only if it says ``pickle``: its type is unknown,
+or its values do not fit the declared one.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from firesteel.common.typeinfo import TypeInformation, Types
+from firesteel.errors import TypeMismatchError
+from firesteel.state.changelog import CorruptSegmentError
+from firesteel.state.changes import ChangeKind, Changes
+from firesteel.state.columns import decode_column, encode_column
+from firesteel.state.tables import TableDescription
+from firesteel.state.type_descriptions import describe_table, describe_type, table_of, type_of
+
+_MAGIC = b"FSTEEL1\n"
+_LENGTH = struct.Struct("<II")
+_LONG = Types.LONG()
+
+
+def encode_changes(
+    changes: Iterable[Changes],
+    descriptions: Mapping[str, TableDescription],
+    key_type: TypeInformation | None,
+) -> Iterator[bytes]:
+    """A segment's content, chunk by chunk."""
+    yield _MAGIC
+    for block in changes:
+        yield encode_block(block, descriptions[block.table], key_type)
+
+
+def encode_block(
+    changes: Changes, table: TableDescription, key_type: TypeInformation | None
+) -> bytes:
+    columns = list(_columns(changes, table, key_type))
+    encoded = [(name, *encode_column(values, kind)) for name, values, kind in columns]
+    header = json.dumps(
+        {
+            "table": changes.table,
+            "change": changes.kind.value,
+            "description": describe_table(table),
+            "key_type": None if key_type is None else describe_type(key_type),
+            "columns": [(name, encoding, len(payload)) for name, encoding, payload in encoded],
+        },
+        separators=(",", ":"),
+    ).encode()
+    body = b"".join(payload for _, _, payload in encoded)
+    return _LENGTH.pack(len(header), len(body)) + header + body
+
+
+def decode_changes(payload: bytes) -> Iterator[tuple[Changes, TableDescription]]:
+    """The way back from ``encode_changes``."""
+    view = memoryview(payload)
+    if bytes(view[: len(_MAGIC)]) != _MAGIC:
+        raise CorruptSegmentError("this is not a state segment of Firesteel")
+    position = len(_MAGIC)
+    while position < len(view):
+        header_length, body_length = _LENGTH.unpack_from(view, position)
+        position += _LENGTH.size
+        header = json.loads(bytes(view[position : position + header_length]))
+        position += header_length
+        yield _decode_block(header, view[position : position + body_length])
+        position += body_length
+
+
+def converted(changes: Changes, table: TableDescription) -> Changes:
+    """The changes with elements and entries as their declared types want them.
+
+    The same object comes back if nothing had to be converted.
+    """
+    elements = _convert(changes, changes.elements, table.element_type, pairs=table.ttl)
+    entries = _convert(changes, changes.entries, table.entry_type)
+    if elements is changes.elements and entries is changes.entries:
+        return changes
+    return Changes(changes.table, changes.kind, changes.keys, elements, changes.lengths, entries)
+
+
+def _convert(
+    changes: Changes,
+    values: list[Any] | None,
+    type_info: TypeInformation | None,
+    *,
+    pairs: bool = False,
+) -> list[Any] | None:
+    if values is None or type_info is None or type_info.is_pickled:
+        return values
+    bare = [value for value, _ in values] if pairs else values
+    try:
+        result = type_info.convert_batch(bare, nullable=True)
+    except TypeMismatchError as error:
+        error.reason = f"{error.reason} It was stored in the state '{changes.table}'."
+        raise
+    if result is bare:
+        return values
+    if not pairs:
+        return result
+    return [(value, stamp) for value, (_, stamp) in zip(result, values, strict=True)]
+
+
+_Column = tuple[str, list[Any], TypeInformation | None]
+
+
+def _columns(
+    changes: Changes, table: TableDescription, key_type: TypeInformation | None
+) -> Iterator[_Column]:
+    if table.namespaced:
+        yield "keys", [key for key, _ in changes.keys], key_type
+        yield "namespaces", [namespace for _, namespace in changes.keys], None
+    else:
+        yield "keys", changes.keys, key_type
+    if changes.lengths is not None:
+        yield "lengths", changes.lengths, _LONG
+    if changes.entries is not None:
+        yield "entries", changes.entries, table.entry_type
+    if changes.elements is None:
+        return
+    if table.ttl:
+        yield "elements", [element for element, _ in changes.elements], table.element_type
+        yield "stamps", [stamp for _, stamp in changes.elements], _LONG
+    else:
+        yield "elements", changes.elements, table.element_type
+
+
+def _decode_block(header: dict[str, Any], body: memoryview) -> tuple[Changes, TableDescription]:
+    table = table_of(header["description"])
+    key_type = None if header["key_type"] is None else type_of(header["key_type"])
+    types = {
+        "keys": key_type,
+        "lengths": _LONG,
+        "entries": table.entry_type,
+        "elements": table.element_type,
+        "stamps": _LONG,
+    }
+    columns: dict[str, list[Any]] = {}
+    position = 0
+    for name, encoding, length in header["columns"]:
+        columns[name] = decode_column(encoding, body[position : position + length], types.get(name))
+        position += length
+    keys, elements = columns["keys"], columns.get("elements")
+    if table.namespaced:
+        keys = list(zip(keys, columns["namespaces"], strict=True))
+    if elements is not None and table.ttl:
+        elements = list(zip(elements, columns["stamps"], strict=True))
+    changes = Changes(
+        header["table"],
+        ChangeKind(header["change"]),
+        keys,
+        elements,
+        columns.get("lengths"),
+        columns.get("entries"),
+    )
+    return changes, table

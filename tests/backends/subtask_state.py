@@ -1,0 +1,70 @@
+"""The way of an operator's state: sealed in the task, kept by the ledger, restored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from firesteel.master.state_ledger import StateLedger
+from firesteel.state.backend import KeyedStateBackend
+from firesteel.state.changelog import Segment, SegmentStore
+from firesteel.task.messages import SubtaskAck, VertexMetrics
+
+_NODE = 7
+
+
+class SubtaskState:
+    def __init__(
+        self,
+        create: Callable[[], KeyedStateBackend],
+        directory: Path | str | None = None,
+        inline_threshold: int = 0,
+    ) -> None:
+        self._create = create
+        self.store = SegmentStore(None if directory is None else str(directory), inline_threshold)
+        self.ledger = StateLedger()
+        self.backend = create()
+        self.epoch = 0
+
+    def seal(self) -> tuple[Segment, ...]:
+        """An epoch ends and its ack arrives."""
+        self.epoch += 1
+        segments = self.backend.seal(self.epoch, self.store)
+        self.ledger.record(
+            SubtaskAck(
+                vertex=1,
+                subtask=0,
+                segments={_NODE: segments} if segments else {},
+                whole={},
+                gate=None,
+                sources={},
+                committables={},
+                finished=False,
+                watermark=0,
+                metrics=VertexMetrics(),
+                user_metrics=None,
+            )
+        )
+        return segments
+
+    def end_epoch(self) -> tuple[Segment, ...]:
+        """Sealed, and confirmed by the epoch after it."""
+        segments = self.seal()
+        self.backend.confirm()
+        return segments
+
+    def wait_for_snapshot(self) -> None:
+        """Until what is written in the background, if anything is, can be handed over."""
+        snapshot = self.backend._snapshot  # type: ignore[attr-defined]
+        if snapshot is not None:
+            assert snapshot.wait(60)
+
+    def segments(self) -> tuple[Segment, ...]:
+        handle = self.ledger.handle(1, 0).operators.get(_NODE)
+        return () if handle is None else handle.segments
+
+    def crash(self, *, same_process: bool = False) -> None:
+        if not same_process:
+            self.backend.close()
+            self.backend = self._create()
+        self.backend.restore(self.segments(), self.store)
