@@ -56,7 +56,6 @@ def _never(reason: str, names: str) -> Gap:
     return Gap(GapStatus.NEVER, reason, frozenset(names.split()))
 
 
-_WINDOWS = "windows come with event time, in a later version; key_by with reduce or fold runs today"
 _ASYNC = "asynchronous I/O comes in a later version; a flat_map may call the service directly"
 _BROADCAST = "broadcast state comes with checkpoints, in a later version; broadcast() runs today"
 _CHECKPOINTS = (
@@ -192,10 +191,7 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
     "datastream.connectors.rabbitmq": (
         _not_yet(_CONNECTOR, "RMQConnectionConfig RMQSink RMQSource"),
     ),
-    "datastream.data_stream": (
-        _not_yet(_BROADCAST, "BroadcastConnectedStream BroadcastStream"),
-        _not_yet(_WINDOWS, "WindowedStream"),
-    ),
+    "datastream.data_stream": (_not_yet(_BROADCAST, "BroadcastConnectedStream BroadcastStream"),),
     "datastream.externalized_checkpoint_retention": (
         _not_yet(_CHECKPOINTS, "ExternalizedCheckpointRetention"),
     ),
@@ -226,10 +222,6 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
     ),
     "datastream.functions": (
         _not_yet(
-            _WINDOWS,
-            "AllWindowFunction ProcessAllWindowFunction ProcessWindowFunction WindowFunction",
-        ),
-        _not_yet(
             _ASYNC, "AsyncFunction AsyncFunctionDescriptor AsyncRetryPredicate AsyncRetryStrategy"
         ),
         _not_yet(
@@ -256,20 +248,6 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
             "it converts what comes from Flink's JVM, and Firesteel has none",
             "ResultTypeQueryable convert_to_python_obj create_hadoop_configuration "
             "create_java_properties pickled_bytes_to_python_obj",
-        ),
-    ),
-    "datastream.window": (
-        _not_yet(
-            _WINDOWS,
-            "ContinuousEventTimeTrigger ContinuousProcessingTimeTrigger "
-            "CountSlidingWindowAssigner CountTrigger CountTumblingWindowAssigner CountWindow "
-            "CountWindowSerializer DynamicEventTimeSessionWindows "
-            "DynamicProcessingTimeSessionWindows EventTimeSessionWindows EventTimeTrigger "
-            "GlobalWindow GlobalWindowSerializer GlobalWindows MergingWindowAssigner NeverTrigger "
-            "ProcessingTimeSessionWindows ProcessingTimeTrigger PurgingTrigger "
-            "SessionWindowTimeGapExtractor SlidingEventTimeWindows SlidingProcessingTimeWindows "
-            "TimeWindow TimeWindowSerializer Trigger TriggerResult TumblingEventTimeWindows "
-            "TumblingProcessingTimeWindows Window WindowAssigner",
         ),
     ),
 }

@@ -3,12 +3,14 @@
 from typing import TYPE_CHECKING
 
 from firesteel.datastream.data_stream import (
+    AllWindowedStream,
     CloseableIterator,
     ConnectedStreams,
     DataStream,
     DataStreamSink,
     KeyedStream,
     SplitStream,
+    WindowedStream,
 )
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.functions import (
@@ -26,39 +28,56 @@ from firesteel.datastream.functions import (
     OutputSelector,
     Partitioner,
     ProcessFunction,
+    ProcessWindowFunction,
     ReduceFunction,
     RuntimeContext,
     SinkFunction,
+    WindowFunction,
 )
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
 from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.datastream.timerservice import TimerService
+from firesteel.datastream.window import (
+    CountWindow,
+    GlobalWindow,
+    MergingWindowAssigner,
+    TimeWindow,
+    Trigger,
+    TriggerResult,
+    Window,
+    WindowAssigner,
+)
 from firesteel.gaps import gap_importer
 
 __all__ = [
     "AggregateFunction",
+    "AllWindowedStream",
     "CloseableIterator",
     "CoFlatMapFunction",
     "CoMapFunction",
     "CoProcessFunction",
     "ConnectedStreams",
+    "CountWindow",
     "DataStream",
     "DataStreamSink",
     "FilterFunction",
     "FlatMapFunction",
     "FoldFunction",
+    "GlobalWindow",
     "KeySelector",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "KeyedStream",
     "MapFunction",
     "MemorySize",
+    "MergingWindowAssigner",
     "OutputSelector",
     "OutputTag",
     "Partitioner",
     "ProcessFunction",
+    "ProcessWindowFunction",
     "ReduceFunction",
     "RuntimeContext",
     "RuntimeExecutionMode",
@@ -67,7 +86,14 @@ __all__ = [
     "SplitStream",
     "StreamExecutionEnvironment",
     "TimeDomain",
+    "TimeWindow",
     "TimerService",
+    "Trigger",
+    "TriggerResult",
+    "Window",
+    "WindowAssigner",
+    "WindowFunction",
+    "WindowedStream",
 ]
 
 if not TYPE_CHECKING:  # type checkers see only what exists

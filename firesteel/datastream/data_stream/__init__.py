@@ -2,21 +2,25 @@
 
 from typing import TYPE_CHECKING
 
+from firesteel.datastream.data_stream.all_windowed_stream import AllWindowedStream
 from firesteel.datastream.data_stream.closeable_iterator import CloseableIterator
 from firesteel.datastream.data_stream.connected_streams import ConnectedStreams
 from firesteel.datastream.data_stream.data_stream import DataStream
 from firesteel.datastream.data_stream.data_stream_sink import DataStreamSink
 from firesteel.datastream.data_stream.keyed_stream import KeyedStream
 from firesteel.datastream.data_stream.split_stream import SplitStream
+from firesteel.datastream.data_stream.windowed_stream import WindowedStream
 from firesteel.gaps import gap_importer
 
 __all__ = [
+    "AllWindowedStream",
     "CloseableIterator",
     "ConnectedStreams",
     "DataStream",
     "DataStreamSink",
     "KeyedStream",
     "SplitStream",
+    "WindowedStream",
 ]
 
 if not TYPE_CHECKING:  # type checkers see only what exists

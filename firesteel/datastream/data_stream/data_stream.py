@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, Self
 
 from firesteel.common.typeinfo import TypeInformation
+from firesteel.datastream.data_stream.all_windowed_stream import AllWindowedStream
 from firesteel.datastream.data_stream.function_arguments import (
     ProgramTypeError,
     as_type,
@@ -24,6 +25,11 @@ from firesteel.datastream.functions import (
     ProcessFunction,
 )
 from firesteel.datastream.output_tag import OutputTag
+from firesteel.datastream.window import (
+    CountSlidingWindowAssigner,
+    CountTumblingWindowAssigner,
+    WindowAssigner,
+)
 from firesteel.errors import InvalidProgramError, NotYetSupportedError, shorten
 from firesteel.graph import partitioning
 from firesteel.graph.graph_settings import check_buffer_timeout
@@ -199,10 +205,19 @@ class DataStream(StreamBase, OperatorSettings):
             f"after the operator that it is meant for."
         )
 
-    # -- not yet -------------------------------------------------------------------------------
+    # -- windows -------------------------------------------------------------------------------
 
-    def window_all(self, window_assigner: Any) -> NoReturn:
-        raise NotYetSupportedError("DataStream.window_all", _WINDOWS)
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+        """Cut the whole stream into windows, in one subtask."""
+        return AllWindowedStream(self, window_assigner)
+
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+        """Windows of ``size`` records; with ``slide``, a new one after so many. Not in PyFlink."""
+        if slide == 0:
+            return AllWindowedStream(self, CountTumblingWindowAssigner(size))
+        return AllWindowedStream(self, CountSlidingWindowAssigner(size, slide))
+
+    # -- not yet -------------------------------------------------------------------------------
 
     def cache(self) -> NoReturn:
         raise NotYetSupportedError("DataStream.cache", "cached results come in a later version")
