@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NoReturn
-
-from firesteel.errors import NotYetSupportedError
 
 __all__ = ["TimerService"]
 
 
-def _no_timers_yet(method: str) -> NoReturn:
-    raise NotYetSupportedError(
-        f"TimerService.{method}",
-        "timers are part of keyed state, which comes with checkpoints in a later version",
-    )
-
-
 class TimerService(ABC):
-    """The current times. Timers follow in a later version."""
+    """The current times, and timers of the current key.
+
+    A timer calls ``on_timer`` of the function with the key that it was registered for. Two timers of
+    the same key, time domain and time are one.
+    """
 
     @abstractmethod
     def current_processing_time(self) -> int:
@@ -28,14 +22,18 @@ class TimerService(ABC):
     def current_watermark(self) -> int:
         """The event time in milliseconds up to which everything has come (lowest long: none)."""
 
+    @abstractmethod
     def register_processing_time_timer(self, timestamp: int) -> None:
-        _no_timers_yet("register_processing_time_timer")
+        """Call back when the wall clock has reached ``timestamp`` (milliseconds since 1970)."""
 
+    @abstractmethod
     def register_event_time_timer(self, timestamp: int) -> None:
-        _no_timers_yet("register_event_time_timer")
+        """Call back when the watermark has reached ``timestamp``."""
 
+    @abstractmethod
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        _no_timers_yet("delete_processing_time_timer")
+        """Forget a timer, if there is one for this time."""
 
+    @abstractmethod
     def delete_event_time_timer(self, timestamp: int) -> None:
-        _no_timers_yet("delete_event_time_timer")
+        """Forget a timer, if there is one for this time."""

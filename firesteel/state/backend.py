@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.state.changelog import Segment, SegmentStore
 from firesteel.state.entries import StateEntry
 from firesteel.state.key_groups import KeyGroupRange, key_group_of
-from firesteel.state.tables import ListTable, MapTable, TableDescription, ValueTable
+from firesteel.state.tables import ListTable, MapTable, Table, TableDescription, ValueTable
 
 
 class KeyGroupFilter(NamedTuple):
@@ -33,6 +33,9 @@ class KeyedStateBackend(ABC):
     A table is declared by asking for it; asking again with another description is an error, and
     so is asking for another one than was restored.
     """
+
+    in_memory: ClassVar[bool]
+    """Whether everything is kept as objects of the process."""
 
     @abstractmethod
     def value_table(
@@ -70,11 +73,23 @@ class KeyedStateBackend(ABC):
         """What every table holds, by its name."""
 
     @abstractmethod
+    def declared(self) -> frozenset[str]:
+        """The tables that were asked for. Others were restored, and nobody uses them."""
+
+    @abstractmethod
+    def leave_out_of_full_segments(self, table: Table, expired: Callable[[Any], bool]) -> None:
+        """A full segment need not have the elements of ``table`` for which ``expired`` is true."""
+
+    @abstractmethod
     def seal(self, epoch: int, store: SegmentStore) -> tuple[Segment, ...]:
         """Write down what the epoch changed, and hand over what was written in the background.
 
         A full segment of epoch e replaces all segments of epochs up to e, and no later ones.
         """
+
+    @abstractmethod
+    def write_everything(self, epoch: int, store: SegmentStore) -> Segment:
+        """A full segment, written at once, in the format that all backends read (savepoints)."""
 
     @abstractmethod
     def confirm(self) -> None:
@@ -107,7 +122,7 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def entries(self) -> Iterator[StateEntry]:
-        """Everything, for savepoints, redistribution and tests."""
+        """Everything, to be read by people and tools."""
 
     @abstractmethod
     def load(

@@ -53,6 +53,25 @@ class Changes:
             entries=None if self.entries is None else list(compress(self.entries, inner)),
         )
 
+    def without(self, unwanted: Callable[[Any], bool]) -> Changes:
+        """The changes without some elements; a key that has none left is left out."""
+        if self.elements is None:
+            return self
+        picks = [not unwanted(element) for element in self.elements]
+        if all(picks):
+            return self
+        elements = list(compress(self.elements, picks))
+        if self.lengths is None:
+            return replace(self, keys=list(compress(self.keys, picks)), elements=elements)
+        lengths = [sum(group) for group in self.groups(picks)]
+        return replace(
+            self,
+            keys=list(compress(self.keys, lengths)),
+            elements=elements,
+            lengths=[length for length in lengths if length],
+            entries=None if self.entries is None else list(compress(self.entries, picks)),
+        )
+
     def groups(self, column: list[Any] | None) -> Iterator[list[Any]]:
         """What ``elements`` or ``entries`` has for each key."""
         assert self.lengths is not None

@@ -30,8 +30,15 @@ class TableDeclarations:
 
     def __init__(self) -> None:
         self.tables: dict[str, TableDescription] = {}
+        self.declared: set[str] = set()
 
     def declare(self, name: str, description: TableDescription) -> None:
+        """The program asks for a table."""
+        self.restore(name, description)
+        self.declared.add(name)
+
+    def restore(self, name: str, description: TableDescription) -> None:
+        """A segment has a table."""
         existing = self.tables.setdefault(name, description)
         if existing is not description and describe_table(existing) != describe_table(description):
             raise IncompatibleStateError(name, in_words(existing), in_words(description))

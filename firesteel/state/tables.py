@@ -63,6 +63,10 @@ class Table(ABC):
     def keys(self) -> Iterator[Any]:
         """The keys of all present entries, under the same rule as ``items``."""
 
+    @abstractmethod
+    def next_keys(self, limit: int) -> list[Any]:
+        """The next few keys of an endless round through what is confirmed; for cleaning up."""
+
     def __len__(self) -> int:
         return sum(1 for _ in self.keys())
 

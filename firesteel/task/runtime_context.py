@@ -4,8 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from firesteel.datastream.functions import RuntimeContext
+from firesteel.datastream.functions import KeyedStateStore, RuntimeContext
+from firesteel.datastream.state import (
+    AggregatingState,
+    AggregatingStateDescriptor,
+    ListState,
+    ListStateDescriptor,
+    MapState,
+    MapStateDescriptor,
+    ReducingState,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    ValueState,
+    ValueStateDescriptor,
+)
+from firesteel.errors import InvalidProgramError
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.metrics import MetricGroup, MetricRegistry
 
@@ -25,10 +40,45 @@ class SubtaskInfo:
 
 
 class TaskRuntimeContext(RuntimeContext):
-    def __init__(self, node: StreamNode, subtask: SubtaskInfo, metrics: MetricRegistry) -> None:
+    """``keyed_state`` is None where the stream has no key."""
+
+    def __init__(
+        self,
+        node: StreamNode,
+        subtask: SubtaskInfo,
+        metrics: MetricRegistry,
+        keyed_state: KeyedStateStore | None = None,
+    ) -> None:
         self._node = node
         self._subtask = subtask
         self._metrics = metrics
+        self._keyed_state = keyed_state
+
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        return self._store(state_descriptor).get_state(state_descriptor)
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        return self._store(state_descriptor).get_list_state(state_descriptor)
+
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        return self._store(state_descriptor).get_map_state(state_descriptor)
+
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+        return self._store(state_descriptor).get_reducing_state(state_descriptor)
+
+    def get_aggregating_state(
+        self, state_descriptor: AggregatingStateDescriptor
+    ) -> AggregatingState[Any, Any]:
+        return self._store(state_descriptor).get_aggregating_state(state_descriptor)
+
+    def _store(self, descriptor: StateDescriptor) -> KeyedStateStore:
+        if self._keyed_state is None:
+            raise InvalidProgramError(
+                f"Keyed state can only be used on a keyed stream: '{self._node.name}' has no key, so "
+                f"there is no state '{descriptor.name}' for it. Call key_by() before it, or keep "
+                "operator state by deriving the function from CheckpointedFunction."
+            )
+        return self._keyed_state
 
     def get_task_name(self) -> str:
         return self._node.name

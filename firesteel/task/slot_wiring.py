@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from firesteel.common.typeinfo import TypeInformation
 from firesteel.graph.channels import source_subtasks
+from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.task.program import JobProgram
 from firesteel.task.record_writers import RecordWriter, create_record_writer
@@ -49,7 +51,8 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
                 program.batch,
                 program.auto_watermark_interval,
             )
-            subtask = Subtask(vertex, graph.nodes, info, _to_driver(send, slot, index))
+            to_driver = _to_driver(send, slot, index)
+            subtask = Subtask(vertex, graph.nodes, info, to_driver, _key_types(graph.edges))
             wiring.subtasks[vertex.id] = subtask
             wiring.by_node.update(dict.fromkeys(vertex.operators, subtask))
     for edge in graph.edges:
@@ -73,6 +76,15 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
             ],
         )
     return wiring
+
+
+def _key_types(edges: Iterable[StreamEdge]) -> dict[int, TypeInformation | None]:
+    """The types of the keys, by node; of a node with two keyed inputs, those of the first."""
+    keyed = sorted(
+        (edge for edge in edges if edge.partitioning.strategy is ShipStrategy.HASH),
+        key=lambda edge: -edge.input_index,
+    )
+    return {edge.target: edge.partitioning.key_type for edge in keyed}
 
 
 def _to_driver(send: Send, slot: int, subtask: int) -> Callable[[int, int, bytes], None]:

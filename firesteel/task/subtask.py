@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+from firesteel.common.typeinfo import TypeInformation
 from firesteel.errors import TypeMismatchError
 from firesteel.graph.job_graph import JobVertex
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.metrics import MetricRegistry
 from firesteel.state.changelog import SegmentStore
+from firesteel.state.declarations import IncompatibleStateError
+from firesteel.state.hashmap.keyed_state import HashMapKeyedState
 from firesteel.task.input_gate import InputGate
 from firesteel.task.messages import (
     OperatorHandle,
@@ -42,7 +45,9 @@ class Subtask:
         nodes: dict[int, StreamNode],
         info: SubtaskInfo,
         to_driver: Callable[[int, int, bytes], None],
+        key_types: Mapping[int, TypeInformation | None] = {},
     ) -> None:
+        """``key_types`` has the nodes whose input is keyed."""
         self.vertex = vertex
         self.index = info.index
         self._batch = info.batch
@@ -56,6 +61,8 @@ class Subtask:
                     clock=self.clock.of_operator(),
                     metrics=self.metrics,
                     to_driver=_bind_node(to_driver, node_id),
+                    keyed=node_id in key_types,
+                    keyed_state=HashMapKeyedState(key_types.get(node_id)),
                 )
             )
             for node_id in vertex.operators
@@ -136,7 +143,11 @@ class Subtask:
         self.clock.watermark = self.gate.watermark
         for node_id, operator in self.operators.items():
             state = handle.operators.get(node_id, OperatorHandle())
-            operator.context.keyed_state.restore(state.segments, store)
+            try:
+                operator.context.keyed_state.restore(state.segments, store)
+            except IncompatibleStateError as error:
+                error.operator = operator.name
+                raise
             operator.context.timers.restore()
             operator.restore(state.whole)
         self._restore_watermarks()
@@ -161,7 +172,7 @@ class Subtask:
         for operator in reversed(self.operators.values()):
             operator.open()
         for writer in self._writers:
-            context = self.operators[writer.edge.source].context.runtime_context()
+            context = self.operators[writer.edge.source].context.bare_runtime_context()
             for function in writer.edge.partitioning.functions:
                 function.open(context)
 
@@ -230,9 +241,16 @@ class Subtask:
     def accept(self, row: BufferRow) -> None:
         started = time.perf_counter()
         self.fire_processing_time_timers()
+        before = self.gate.records_in
         self.gate.accept(row)
+        self.batch_ended(self.gate.records_in - before)
         self._tick()
         self.busy_seconds += time.perf_counter() - started
+
+    def batch_ended(self, records: int) -> None:
+        """So many records came in and were processed."""
+        if records:
+            self.head.context.key_context.batch_ended(records)
 
     def fire_processing_time_timers(self) -> None:
         """Those that are due: when an epoch begins, between its buffers, and when it ends."""
@@ -287,7 +305,11 @@ class Subtask:
         segments, whole, committables = {}, {}, {}
         sources = {}
         for node_id, operator in self.operators.items():
-            sealed = operator.context.keyed_state.seal(epoch, store)
+            try:
+                sealed = operator.context.keyed_state.seal(epoch, store)
+            except TypeMismatchError as error:
+                error.operator = operator.name
+                raise
             if sealed:
                 segments[node_id] = sealed
             # What becomes a committable is no longer part of the writer's state.
@@ -331,6 +353,9 @@ class Subtask:
     def _finish(self) -> None:
         self.finished = True
         for operator in self.operators.values():
+            if self._batch:
+                # As in Flink: a batch has all the time in the world, a stream drops these timers.
+                operator.context.timers.advance_processing_time(MAX_WATERMARK)
             operator.finish()
 
 

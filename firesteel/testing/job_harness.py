@@ -7,9 +7,7 @@ and by the faults a test injects.
 
 from __future__ import annotations
 
-import math
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -37,7 +35,6 @@ from firesteel.task.program import JobProgram, PackedProgram
 from firesteel.task.rows import BufferRow, rows_of, to_record_batch
 from firesteel.task.slot import Slot, control_row
 from firesteel.testing.driver_rows import DriverRows
-from firesteel.testing.manual_clock import ManualClock
 
 Place = tuple[int, int]
 """(level, slot)"""
@@ -110,7 +107,6 @@ class JobHarness:
         batch_bytes: int = 1 << 20,
         inline_threshold: int = 64 * 1024,
         configuration: Configuration | None = None,
-        clock: ManualClock | None = None,
     ) -> None:
         self._collected: list[_Collected] = []
         job = program if isinstance(program, CompiledJob) else None
@@ -135,8 +131,7 @@ class JobHarness:
         # Every slot unpacks its own: functions are never shared between processes.
         self._packed = PackedProgram.pack(program_of_job)
         self._slots: dict[Place, Slot] = {}
-        #: The processing time of all slots. It passes only while the job waits between epochs.
-        self.clock = clock or ManualClock(int(time.time() * 1000))
+        self._now = 0.0
         budgets = (
             [records_per_epoch] if isinstance(records_per_epoch, int) else list(records_per_epoch)
         )
@@ -197,21 +192,22 @@ class JobHarness:
         if self._batch:
             self._run_batch(faults or {})
             return False
-        delay = self.master.delay(self._seconds())
+        delay = self.master.delay(self._now)
         if delay is None:
             return False
-        self.clock.advance(math.ceil(delay * 1000))
-        plan = self.master.plan_epoch(self._seconds())
+        self._now += delay
+        plan = self.master.plan_epoch(self._now)
         self.epoch = plan.epoch
         rows = self._run_levels(plan, faults or {}, last=False)
         if not rows.failures:
             self._deliver(rows)
-        self.clock.advance(1)
-        self.master.epoch_ended(rows.acks, rows.failures, self._seconds())
+        self._now += 0.001
+        self.master.epoch_ended(rows.acks, rows.failures, self._now)
         return not self.status.is_terminal_state()
 
-    def _seconds(self) -> float:
-        return self.clock() / 1000
+    def now_millis(self) -> int:
+        """Processing time: it jumps from epoch to epoch, to the time the next one is due."""
+        return round(self._now * 1000)
 
     def cancel(self) -> None:
         """Ask for the end; the next epoch closes the slots."""
@@ -331,7 +327,7 @@ class JobHarness:
             slot = self._slots[place] = Slot(self._packed.unpack(), *place)
             slot._batcher.limit = self._batch_bytes
             for subtask in slot._subtasks.values():
-                subtask.clock.now_millis = self.clock
+                subtask.clock.now_millis = self.now_millis
         received: Iterable[BufferRow] = self._through_arrow(rows or [])
         if breaks is Fault.LOSE_INPUT:
             received = _breaking(received, self._random.randint(0, len(rows or [])))

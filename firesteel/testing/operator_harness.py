@@ -16,10 +16,8 @@ from firesteel.graph.channels import source_subtasks
 from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.state.backend import KeyGroupFilter
-from firesteel.state.changelog import Segment, SegmentStore
-from firesteel.state.entries import changes_of
+from firesteel.state.changelog import SegmentStore
 from firesteel.state.key_groups import KeyGroupRange, KeyRouter
-from firesteel.state.segment_format import encode_changes
 from firesteel.task.errors import user_function_error
 from firesteel.task.messages import SubtaskHandle
 from firesteel.task.operators.base import Operator
@@ -196,11 +194,14 @@ class OperatorHarness:
                 self._subtask.gate.accept_local(edge.id, upstream).idle(idle)
 
     def set_processing_time(self, now_millis: int) -> None:
+        """Move the clock; timers that are due fire."""
+        self.open()
         self.clock.set(now_millis)
-        if self._opened:
-            self._explaining(self._operator.tick)
+        self._explaining(self._subtask.fire_processing_time_timers)
+        self._explaining(self._operator.tick)
 
     def advance_processing_time(self, millis: int) -> None:
+        """As ``set_processing_time``, counted from now."""
         self.set_processing_time(self.clock() + millis)
 
     def finish(self) -> None:
@@ -255,6 +256,14 @@ class OperatorHarness:
         tables = self._operator.context.keyed_state.snapshot()
         return {name: t for name, t in tables.items() if not name.startswith(TIMER_TABLES)}
 
+    def num_event_time_timers(self) -> int:
+        """How many timers wait for the watermark."""
+        return sum(service.count()[0] for service in self._operator.context.timers)
+
+    def num_processing_time_timers(self) -> int:
+        """How many timers wait for the clock."""
+        return sum(service.count()[1] for service in self._operator.context.timers)
+
     def metrics(self) -> dict[str, Any]:
         """The metrics that the user's function has registered."""
         return self._subtask.metrics.snapshot()
@@ -270,7 +279,7 @@ class OperatorHarness:
             subtask=self._subtask.index,
             parallelism=self._node.parallelism,
             max_parallelism=self._node.max_parallelism,
-            tables=self._all_tables(),
+            tables=self._operator.context.keyed_state.write_everything(self._epoch, self._store),
             whole=whole,
             committables=committables,
         )
@@ -348,12 +357,6 @@ class OperatorHarness:
             self._operator.restore(wholes[index])
         self._start()
 
-    def _all_tables(self) -> Segment:
-        keyed_state = self._operator.context.keyed_state
-        tables = keyed_state.descriptions()
-        payload = encode_changes(changes_of(keyed_state.entries(), tables, 1000), tables, None)
-        return self._store.write(payload, epoch=self._epoch, full=True)
-
     def _all_edges(self) -> list[StreamEdge]:
         return [edge for edges in self._edges for edge in edges]
 
@@ -375,6 +378,7 @@ class OperatorHarness:
                 self._operator.receive if edge.input_index == 0 else self._operator.receive_second
             )
             self._explaining(partial(receive, values, keys, timestamps))
+            self._subtask.batch_ended(len(values))
             self._explaining(self._operator.tick)
 
     def _explaining(self, call: Callable[[], None]) -> None:
@@ -407,7 +411,8 @@ class OperatorHarness:
         self.open()
         for edge in self._edges[index]:
             for upstream in self._upstream(edge):
-                self._subtask.gate.accept_local(edge.id, upstream).watermark(timestamp)
+                advance = self._subtask.gate.accept_local(edge.id, upstream).watermark
+                self._explaining(partial(advance, timestamp))
 
 
 def _compile(

@@ -1,8 +1,10 @@
 import pytest
 
+from firesteel.common import Types
 from firesteel.datastream import OutputTag
 from firesteel.datastream.functions import ProcessFunction
-from firesteel.errors import InvalidProgramError, NotYetSupportedError
+from firesteel.datastream.state import ValueStateDescriptor
+from firesteel.errors import InvalidProgramError
 from firesteel.task.watermarks import MIN_WATERMARK
 from firesteel.testing import OperatorHarness
 
@@ -69,11 +71,22 @@ def test_results_have_the_timestamp_of_the_record():
         assert harness.output_with_timestamps == [(2, 20), (4, 40)]
 
 
-def test_timers_say_that_they_are_not_there_yet():
+def test_timers_and_keyed_state_need_a_key():
     class Timer(ProcessFunction):
+        def open(self, runtime_context):
+            with pytest.raises(InvalidProgramError, match=r"'PROCESS' has no key.*key_by"):
+                runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
         def process_element(self, value, ctx):
-            with pytest.raises(NotYetSupportedError):
-                ctx.timer_service().register_event_time_timer(1)
+            timers = ctx.timer_service()
+            for change in (
+                timers.register_event_time_timer,
+                timers.register_processing_time_timer,
+                timers.delete_event_time_timer,
+                timers.delete_processing_time_timer,
+            ):
+                with pytest.raises(InvalidProgramError, match="only supported on a keyed stream"):
+                    change(1)
             return ["refused"]
 
     with OperatorHarness.of(lambda s: s.process(Timer())) as harness:

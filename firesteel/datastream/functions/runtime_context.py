@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NoReturn
+from typing import Any
 
 from firesteel.datastream.state import (
     AggregatingState,
@@ -17,41 +17,34 @@ from firesteel.datastream.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from firesteel.errors import NotYetSupportedError
 from firesteel.metrics import MetricGroup
 
 
-def _no_state_yet(method: str) -> NoReturn:
-    raise NotYetSupportedError(
-        f"RuntimeContext.{method}",
-        "state of your own comes with checkpoints, in a later version; use reduce, fold or the "
-        "aggregations of a keyed stream, whose state is kept for you",
-    )
-
-
-class KeyedStateStore:
+class KeyedStateStore(ABC):
     """Access to state that belongs to the key of the current record."""
 
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        _no_state_yet("get_state")
+    @abstractmethod
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]: ...
 
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        _no_state_yet("get_list_state")
+    @abstractmethod
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]: ...
 
-    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        _no_state_yet("get_map_state")
+    @abstractmethod
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]: ...
 
-    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
-        _no_state_yet("get_reducing_state")
+    @abstractmethod
+    def get_reducing_state(
+        self, state_descriptor: ReducingStateDescriptor
+    ) -> ReducingState[Any]: ...
 
+    @abstractmethod
     def get_aggregating_state(
         self, state_descriptor: AggregatingStateDescriptor
-    ) -> AggregatingState[Any, Any]:
-        _no_state_yet("get_aggregating_state")
+    ) -> AggregatingState[Any, Any]: ...
 
 
-class RuntimeContext(KeyedStateStore, ABC):
-    """Handed to ``Function.open``: the subtask, its metrics, and (later) its state."""
+class RuntimeContext(KeyedStateStore):
+    """Handed to ``Function.open``: the subtask, its metrics, and on a keyed stream its state."""
 
     @abstractmethod
     def get_task_name(self) -> str:

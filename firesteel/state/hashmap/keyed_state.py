@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
 
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.state.backend import KeyedStateBackend, KeyGroupFilter
@@ -16,7 +17,7 @@ from firesteel.state.hashmap.map_table import HashMapMapTable
 from firesteel.state.hashmap.value_table import HashMapValueTable
 from firesteel.state.segment_account import SegmentAccount
 from firesteel.state.segment_format import converted, decode_changes, encode_changes
-from firesteel.state.tables import TableDescription, TableKind
+from firesteel.state.tables import Table, TableDescription, TableKind
 
 # A state of about so many bytes is written at once, without a thread.
 _SMALL_BYTES = 1 << 20
@@ -25,6 +26,8 @@ HashMapTable = HashMapValueTable | HashMapListTable | HashMapMapTable
 
 
 class HashMapKeyedState(KeyedStateBackend):
+    in_memory = True
+
     def __init__(self, key_type: TypeInformation | None = None) -> None:
         self._key_type = key_type
         self._declarations = TableDeclarations()
@@ -36,6 +39,7 @@ class HashMapKeyedState(KeyedStateBackend):
         # There is something in the base that no segment of this subtask has.
         self._uncovered = False
         self._snapshot: FullSnapshot | None = None
+        self._expired: dict[str, Callable[[Any], bool]] = {}
 
     # Tables
 
@@ -79,11 +83,21 @@ class HashMapKeyedState(KeyedStateBackend):
         assert isinstance(table, HashMapMapTable)
         return table
 
+    def declared(self) -> frozenset[str]:
+        return frozenset(self._declarations.declared)
+
+    def leave_out_of_full_segments(self, table: Table, expired: Callable[[Any], bool]) -> None:
+        self._expired[cast("HashMapTable", table).name] = expired
+
     def descriptions(self) -> Mapping[str, TableDescription]:
         return self._declarations.tables
 
     def _declare(self, name: str, description: TableDescription) -> HashMapTable:
         self._declarations.declare(name, description)
+        return self._table(name, description)
+
+    def _restored(self, name: str, description: TableDescription) -> HashMapTable:
+        self._declarations.restore(name, description)
         return self._table(name, description)
 
     def _table(self, name: str, description: TableDescription) -> HashMapTable:
@@ -103,7 +117,9 @@ class HashMapKeyedState(KeyedStateBackend):
     def _seal(self, epoch: int, store: SegmentStore) -> Iterator[Segment]:
         changes = list(self._changes())
         if self._uncovered:
-            yield self._write_everything(epoch, store)
+            self._uncovered = False
+            self._abandon_snapshot()
+            yield self.write_everything(epoch, store)
             return
         if not changes:
             return
@@ -112,7 +128,7 @@ class HashMapKeyedState(KeyedStateBackend):
         account = self._account
         small = account.full_bytes + account.log_bytes + size <= _SMALL_BYTES
         if small and account.is_log_long(store, size) and self._snapshot is None:
-            yield self._write_everything(epoch, store)
+            yield self.write_everything(epoch, store)
             return
         yield store.write(payload, epoch=epoch, full=False, inline_bytes=account.inline_bytes)
 
@@ -126,14 +142,16 @@ class HashMapKeyedState(KeyedStateBackend):
                 self._converted[name] = typed
             yield from typed
 
-    def _write_everything(self, epoch: int, store: SegmentStore) -> Segment:
-        """At once, while nobody else works on the tables."""
-        self._abandon_snapshot()
-        self._uncovered = False
+    def write_everything(self, epoch: int, store: SegmentStore) -> Segment:
         everything = changes_of(self.entries(), self.descriptions(), CHUNK_ENTRIES)
         typed = (converted(c, self._tables[c.table].description) for c in everything)
-        payload = encode_changes(typed, self.descriptions(), self._key_type)
+        payload = encode_changes(self._alive(typed), self.descriptions(), self._key_type)
         return store.write(payload, epoch=epoch, full=True)
+
+    def _alive(self, changes: Iterable[Changes]) -> Iterator[Changes]:
+        for part in changes:
+            expired = self._expired.get(part.table)
+            yield part if expired is None else part.without(expired)
 
     def confirm(self) -> None:
         for name, table in self._tables.items():
@@ -149,7 +167,7 @@ class HashMapKeyedState(KeyedStateBackend):
         descriptions = dict(self.descriptions())
 
         def write(changes: Iterator[Changes]) -> Segment:
-            payload = encode_changes(changes, descriptions, self._key_type)
+            payload = encode_changes(self._alive(changes), descriptions, self._key_type)
             return store.write(payload, epoch=epoch, full=True)
 
         self._snapshot = FullSnapshot([table.freeze() for table in self._tables.values()], write)
@@ -209,7 +227,7 @@ class HashMapKeyedState(KeyedStateBackend):
             for changes, description in decode_changes(store.read(segment)):
                 if only is not None:
                     changes = changes.only(only.picks(description))
-                self._declare(changes.table, description).apply(changes)
+                self._restored(changes.table, description).apply(changes)
 
     def entries(self) -> Iterator[StateEntry]:
         return entries_of(self._tables)
@@ -219,7 +237,7 @@ class HashMapKeyedState(KeyedStateBackend):
     ) -> None:
         self._uncovered = True
         for name, description in descriptions.items():
-            self._declare(name, description)
+            self._restored(name, description)
         for changes in changes_of(entries, descriptions, CHUNK_ENTRIES):
             self._tables[changes.table].apply(changes)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from firesteel.state.changes import ChangeKind, Changes
+from firesteel.state.hashmap.key_round import KeyRound
 from firesteel.state.tables import ListTable, TableDescription
 
 
@@ -15,11 +16,12 @@ class HashMapListTable(ListTable):
     An empty list in ``_replaced`` stands for a key that was removed.
     """
 
-    __slots__ = ("_appended", "_base", "_replaced", "description", "name")
+    __slots__ = ("_appended", "_base", "_replaced", "_round", "description", "name")
 
     def __init__(self, name: str, description: TableDescription) -> None:
         self.name = name
         self.description = description
+        self._round = KeyRound()
         self._base: dict[Any, list[Any]] = {}
         self._replaced: dict[Any, list[Any]] = {}
         self._appended: dict[Any, list[Any]] = {}
@@ -62,6 +64,9 @@ class HashMapListTable(ListTable):
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         return ((key, self.get(key)) for key in self.keys())
+
+    def next_keys(self, limit: int) -> list[Any]:
+        return self._round.next_keys(self._base, limit)
 
     # For the backend
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from firesteel.state.changes import ChangeKind, Changes
+from firesteel.state.hashmap.key_round import KeyRound
 from firesteel.state.missing import MISSING, has_missing
 from firesteel.state.tables import MapTable, TableDescription
 
@@ -15,11 +16,12 @@ _NOTHING: dict[Any, Any] = {}
 class HashMapMapTable(MapTable):
     """The overlay has changed entries by key (MISSING: removed), and which keys were cleared first."""
 
-    __slots__ = ("_base", "_cleared", "_overlay", "_unshared", "description", "name")
+    __slots__ = ("_base", "_cleared", "_overlay", "_round", "_unshared", "description", "name")
 
     def __init__(self, name: str, description: TableDescription) -> None:
         self.name = name
         self.description = description
+        self._round = KeyRound()
         self._base: dict[Any, dict[Any, Any]] = {}
         self._overlay: dict[Any, dict[Any, Any]] = {}
         self._cleared: dict[Any, None] = {}
@@ -66,6 +68,9 @@ class HashMapMapTable(MapTable):
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         return ((key, dict(self.entries(key))) for key in self.keys())
+
+    def next_keys(self, limit: int) -> list[Any]:
+        return self._round.next_keys(self._base, limit)
 
     # For the backend
 

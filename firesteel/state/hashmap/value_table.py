@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 from firesteel.state.changes import ChangeKind, Changes
+from firesteel.state.hashmap.key_round import KeyRound
 from firesteel.state.missing import MISSING, has_missing
 from firesteel.state.tables import TableDescription, ValueTable
 
@@ -14,11 +15,12 @@ from firesteel.state.tables import TableDescription, ValueTable
 class HashMapValueTable(ValueTable):
     """``base`` is version e-1 and does not change during epoch e; ``overlay`` is what e changed."""
 
-    __slots__ = ("base", "description", "name", "overlay")
+    __slots__ = ("_round", "base", "description", "name", "overlay")
 
     def __init__(self, name: str, description: TableDescription) -> None:
         self.name = name
         self.description = description
+        self._round = KeyRound()
         self.base: dict[Any, Any] = {}
         self.overlay: dict[Any, Any] = {}
 
@@ -48,6 +50,9 @@ class HashMapValueTable(ValueTable):
 
     def __len__(self) -> int:
         return sum(1 for _ in self.items())
+
+    def next_keys(self, limit: int) -> list[Any]:
+        return self._round.next_keys(self.base, limit)
 
     # For the backend
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,8 @@ from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.hashmap.keyed_state import HashMapKeyedState
 from firesteel.task.errors import user_function_error
 from firesteel.task.runtime_context import SubtaskInfo, TaskRuntimeContext
+from firesteel.task.state.key_context import KeyContext
+from firesteel.task.state.keyed_state_store import TaskKeyedStateStore
 from firesteel.task.subtask_clock import SubtaskClock
 from firesteel.task.timers import TimerServices
 
@@ -29,13 +31,24 @@ class OperatorContext:
     metrics: MetricRegistry
     # Sends (row kind, payload) to the driver.
     to_driver: Callable[[int, bytes], None]
+    # Whether the operator's input is partitioned by a key.
+    keyed: bool = False
     keyed_state: KeyedStateBackend = field(default_factory=HashMapKeyedState)
+    key_context: KeyContext = field(default_factory=KeyContext)
     timers: TimerServices = field(init=False)
+    _state_store: TaskKeyedStateStore | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.timers = TimerServices(self.keyed_state, self.clock)
 
     def runtime_context(self) -> TaskRuntimeContext:
+        """For the functions of this operator, which all see the same states."""
+        if self.keyed and self._state_store is None:
+            self._state_store = TaskKeyedStateStore(self.keyed_state, self.key_context, self.clock)
+        return TaskRuntimeContext(self.node, self.subtask, self.metrics, self._state_store)
+
+    def bare_runtime_context(self) -> TaskRuntimeContext:
+        """For functions that work for this operator, but have no part in its state."""
         return TaskRuntimeContext(self.node, self.subtask, self.metrics)
 
 
@@ -141,6 +154,8 @@ class FunctionOperator(Operator):
     def __init__(self, context: OperatorContext, function: Any) -> None:
         super().__init__(context)
         self.function = function
+        # What is never opened has no way to ask for state, so it need not be told the key.
+        self.uses_keys = context.keyed and _is_opened(function)
 
     def open(self) -> None:
         if isinstance(self.function, Function):
@@ -155,6 +170,12 @@ class FunctionOperator(Operator):
                 self.function.close()
             except Exception as error:
                 raise self.failure(error, self.function.close) from error
+
+    def fed(self, iterator: Iterator[Any], keys: list[Any] | None) -> Iterator[Any]:
+        """The values, each with its key current if the function can ask for state."""
+        if self.uses_keys and keys is not None:
+            return self.context.key_context.feed(iterator, keys)
+        return iterator
 
     def method(self, name: str) -> Callable[..., Any]:
         """The function itself if it is a plain callable, else its method ``name``."""
@@ -172,3 +193,8 @@ class FunctionOperator(Operator):
         iterator: Any = None,
     ) -> Exception:
         return user_function_error(error, self.name, function, values, iterator)
+
+
+def _is_opened(function: Any) -> bool:
+    """Whether the user has written an ``open`` in which states can be asked for."""
+    return isinstance(function, Function) and type(function).open is not Function.open

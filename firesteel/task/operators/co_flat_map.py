@@ -16,24 +16,25 @@ class CoFlatMapOperator(FunctionOperator):
     def receive(
         self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
     ) -> None:
-        self._flat_map(self.function.flat_map1, values, timestamps)
+        self._flat_map(self.function.flat_map1, values, keys, timestamps)
 
     def receive_second(
         self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
     ) -> None:
-        self._flat_map(self.function.flat_map2, values, timestamps)
+        self._flat_map(self.function.flat_map2, values, keys, timestamps)
 
     def _flat_map(
         self,
         function: Callable[[Any], Iterable[Any] | None],
         values: list[Any],
+        keys: list[Any] | None,
         timestamps: list[int] | None,
     ) -> None:
         results: list[Any] = []
         stamps: list[int] = []
         iterator = iter(values)
         try:
-            for index, value in enumerate(iterator):
+            for index, value in enumerate(self.fed(iterator, keys)):
                 before = len(results)
                 # As in PyFlink, a function without results for this input may return None.
                 results.extend(function(value) or ())

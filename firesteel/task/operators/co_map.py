@@ -17,19 +17,23 @@ class CoMapOperator(FunctionOperator):
     def receive(
         self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
     ) -> None:
-        self._map(self.function.map1, values, timestamps)
+        self._map(self.function.map1, values, keys, timestamps)
 
     def receive_second(
         self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
     ) -> None:
-        self._map(self.function.map2, values, timestamps)
+        self._map(self.function.map2, values, keys, timestamps)
 
     def _map(
-        self, function: Callable[[Any], Any], values: list[Any], timestamps: list[int] | None
+        self,
+        function: Callable[[Any], Any],
+        values: list[Any],
+        keys: list[Any] | None,
+        timestamps: list[int] | None,
     ) -> None:
         iterator = iter(values)
         try:
-            results = list(map(function, iterator))
+            results = list(map(function, self.fed(iterator, keys)))
         except Exception as error:
             raise self.failure(error, function, values, iterator) from error
         present = [result is not None for result in results]

@@ -16,13 +16,18 @@ class FilterOperator(FunctionOperator):
         self._condition = self.method("filter")
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        self.receive(values, None, timestamps)
+
+    def receive(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
         iterator = iter(values)
         stamps: list[int] | None = None
         try:
             if timestamps is None:
-                kept = list(filter(self._condition, iterator))
+                kept = list(filter(self._condition, self.fed(iterator, keys)))
             else:
-                chosen = list(map(self._condition, iterator))
+                chosen = list(map(self._condition, self.fed(iterator, keys)))
                 kept = list(compress(values, chosen))
                 stamps = list(compress(timestamps, chosen))
         except Exception as error:

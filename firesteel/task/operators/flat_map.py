@@ -15,15 +15,21 @@ class FlatMapOperator(FunctionOperator):
         self._flat_map = self.method("flat_map")
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        self.receive(values, None, timestamps)
+
+    def receive(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
         iterator = iter(values)
         stamps: list[int] | None = None
         try:
+            groups = map(self._flat_map, self.fed(iterator, keys))
             if timestamps is None:
-                results = list(chain.from_iterable(map(self._flat_map, iterator)))
-            else:
-                groups = [list(group) for group in map(self._flat_map, iterator)]
                 results = list(chain.from_iterable(groups))
-                stamps = list(chain.from_iterable(map(repeat, timestamps, map(len, groups))))
+            else:
+                lists = [list(group) for group in groups]
+                results = list(chain.from_iterable(lists))
+                stamps = list(chain.from_iterable(map(repeat, timestamps, map(len, lists))))
         except Exception as error:
             raise self.failure(error, self._flat_map, values, iterator) from error
         if results:

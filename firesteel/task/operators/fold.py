@@ -5,7 +5,7 @@ In a stream it rolls, with a result for every record; a batch gives each key's l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from firesteel.graph.operator_specs import FoldSpec
@@ -31,6 +31,7 @@ class FoldOperator(FunctionOperator):
         self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
     ) -> None:
         assert keys is not None
+        keys_in_order: Iterable[Any] = keys
         fold, initial, table = self._fold, self._initial, self._table
         in_overlay, in_base, overlay = table.overlay.get, table.base.get, table.overlay
         missing = MISSING
@@ -38,9 +39,11 @@ class FoldOperator(FunctionOperator):
         append = results.append
         if self._copies:
             append, in_base = copying(append), copying_get(in_base)
+        if self.uses_keys:
+            keys_in_order = self.context.key_context.following(keys)
         iterator = iter(values)
         try:
-            for value, key in zip(iterator, keys, strict=False):
+            for value, key in zip(iterator, keys_in_order, strict=False):
                 folded = in_overlay(key, missing)
                 if folded is missing:
                     folded = in_base(key, missing)

@@ -14,9 +14,14 @@ class MapOperator(FunctionOperator):
         self._map = self.method("map")
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        self.receive(values, None, timestamps)
+
+    def receive(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
         iterator = iter(values)
         try:
-            results = list(map(self._map, iterator))
+            results = list(map(self._map, self.fed(iterator, keys)))
         except Exception as error:
             raise self.failure(error, self._map, values, iterator) from error
         self.output.emit(results, timestamps)

@@ -1,36 +1,31 @@
-"""process: the user's function sees each record with its context and may use side outputs."""
+"""process: the user's function sees each record with its context and may use side outputs.
+
+On a keyed stream it has state and timers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import repeat
 from typing import Any
 
 from firesteel.datastream.functions import KeyedProcessFunction, ProcessFunction
 from firesteel.datastream.output_tag import OutputTag
+from firesteel.datastream.time_domain import TimeDomain
 from firesteel.datastream.timerservice import TimerService
 from firesteel.graph.operator_specs import ProcessSpec
 from firesteel.task.operators.base import FunctionOperator, OperatorContext, Output
-from firesteel.task.subtask_clock import SubtaskClock
-
-
-class SubtaskTimerService(TimerService):
-    def __init__(self, clock: SubtaskClock) -> None:
-        self._clock = clock
-
-    def current_processing_time(self) -> int:
-        return self._clock.now_millis()
-
-    def current_watermark(self) -> int:
-        return self._clock.watermark
+from firesteel.task.state.key_context import KeyContext
+from firesteel.task.user_timers import KeyedTimerService, UnkeyedTimerService
 
 
 class ElementContext(ProcessFunction.Context, KeyedProcessFunction.Context):
     """One object for all records: the loop sets the fields before each call."""
 
-    def __init__(self, clock: SubtaskClock) -> None:
+    def __init__(self, timers: TimerService, key_context: KeyContext) -> None:
         self.element_timestamp: int | None = None
-        self.element_key: Any = None
-        self._timers = SubtaskTimerService(clock)
+        self._timers = timers
+        self._key_context = key_context
 
     def timer_service(self) -> TimerService:
         return self._timers
@@ -39,7 +34,27 @@ class ElementContext(ProcessFunction.Context, KeyedProcessFunction.Context):
         return self.element_timestamp
 
     def get_current_key(self) -> Any:
-        return self.element_key
+        return self._key_context.key
+
+
+class TimerContext(ElementContext, KeyedProcessFunction.OnTimerContext):
+    """The same for timers."""
+
+    domain = TimeDomain.EVENT_TIME
+
+    def time_domain(self) -> TimeDomain:
+        return self.domain
+
+
+class FiringTimer:
+    """What an error says in place of the record."""
+
+    def __init__(self, key: Any, timestamp: int) -> None:
+        self._key = key
+        self._timestamp = timestamp
+
+    def __repr__(self) -> str:
+        return f"timer {self._timestamp} of key {self._key!r}"
 
 
 class ResultCollector:
@@ -77,7 +92,20 @@ class ResultCollector:
 class ProcessOperator(FunctionOperator):
     def __init__(self, spec: ProcessSpec, context: OperatorContext) -> None:
         super().__init__(context, spec.function)
-        self._element_context = ElementContext(context.clock)
+        self._key_context = context.key_context
+        if context.keyed:
+            timers = context.timers.create(
+                "user-timers", self._on_event_time, self._on_processing_time, self._round_ended
+            )
+            self.timer_service: TimerService = KeyedTimerService(
+                timers, context.key_context, context.clock
+            )
+        else:
+            self.timer_service = UnkeyedTimerService(context.clock)
+        self._element_context = ElementContext(self.timer_service, context.key_context)
+        self._timer_context = TimerContext(self.timer_service, context.key_context)
+        # What the timers of a round have emitted.
+        self._fired = ResultCollector(self.output)
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
         self.process_with(self.function.process_element, values, None, timestamps)
@@ -93,21 +121,60 @@ class ProcessOperator(FunctionOperator):
         values: list[Any],
         keys: list[Any] | None,
         timestamps: list[int] | None,
+        context: Any = None,
     ) -> None:
-        context = self._element_context
-        context.element_timestamp = None
+        """``context`` is what the function sees instead of the usual one."""
+        key_context = self._key_context
+        context = self._element_context if context is None else context
         collector = ResultCollector(self.output)
         add = collector.add
         iterator = iter(values)
+        stamps: Iterable[int | None] = repeat(None) if timestamps is None else timestamps
         try:
-            for index, value in enumerate(iterator):
-                if timestamps is not None:
-                    context.element_timestamp = timestamps[index]
-                if keys is not None:
-                    context.element_key = keys[index]
-                results = process_element(value, context)
-                if results is not None:
-                    add(results, context.element_timestamp)
+            if keys is None:
+                for value, context.element_timestamp in zip(iterator, stamps, strict=False):
+                    results = process_element(value, context)
+                    if results is not None:
+                        add(results, context.element_timestamp)
+            else:
+                for value, key_context.key, stamp in zip(iterator, keys, stamps, strict=False):
+                    context.element_timestamp = stamp
+                    results = process_element(value, context)
+                    if results is not None:
+                        add(results, stamp)
         except Exception as error:
             raise self.failure(error, process_element, values, iterator) from error
         collector.emit()
+
+    # Timers
+
+    def timer_context(self) -> Any:
+        """What ``on_timer`` sees."""
+        return self._timer_context
+
+    def _on_event_time(self, key: Any, _: Any, timestamp: int) -> None:
+        self._on_timer(key, timestamp, TimeDomain.EVENT_TIME)
+
+    def _on_processing_time(self, key: Any, _: Any, timestamp: int) -> None:
+        self._on_timer(key, timestamp, TimeDomain.PROCESSING_TIME)
+
+    def _on_timer(self, key: Any, timestamp: int, domain: TimeDomain) -> None:
+        # A CoProcessFunction on keyed streams may register timers, but has no on_timer.
+        on_timer = getattr(self.function, "on_timer", None)
+        if on_timer is None:
+            return
+        self._key_context.key = key
+        context = self.timer_context()
+        context.element_timestamp = timestamp
+        context.domain = domain
+        try:
+            results = on_timer(timestamp, context)
+            if results is not None:
+                # As in PyFlink, results carry the time of the timer, whichever clock it follows.
+                self._fired.add(results, timestamp)
+        except Exception as error:
+            raise self.failure(error, on_timer, [FiringTimer(key, timestamp)]) from error
+
+    def _round_ended(self) -> None:
+        fired, self._fired = self._fired, ResultCollector(self.output)
+        fired.emit()

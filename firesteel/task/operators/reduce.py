@@ -5,6 +5,7 @@ In a stream it rolls, with a result for every record; a batch gives each key's l
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from firesteel.graph.operator_specs import ReduceSpec
@@ -27,6 +28,7 @@ class ReduceOperator(FunctionOperator):
         self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
     ) -> None:
         assert keys is not None
+        keys_in_order: Iterable[Any] = keys
         reduce = self._reduce
         overlay, base = self._table.overlay, self._table.base
         in_overlay, in_base, missing = overlay.get, base.get, MISSING
@@ -36,10 +38,12 @@ class ReduceOperator(FunctionOperator):
         append = copying(results.append) if copies else results.append
         if copies:
             in_base = copying_get(in_base)
+        if self.uses_keys:
+            keys_in_order = self.context.key_context.following(keys)
         iterator = iter(values)
         try:
             # The keys come second: zip must not take a value that it then finds no key for.
-            for value, key in zip(iterator, keys, strict=False):
+            for value, key in zip(iterator, keys_in_order, strict=False):
                 reduced = in_overlay(key, missing)
                 if reduced is missing:
                     reduced = in_base(key, missing)

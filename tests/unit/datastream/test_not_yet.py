@@ -7,7 +7,6 @@ from firesteel.errors import NeverSupportedError, NotYetSupportedError
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("window_all", (None,)),
         ("cache", ()),
         ("iterate", ()),
         ("join", (None,)),
@@ -23,9 +22,6 @@ def test_streams(env, name, arguments):
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("window", (None,)),
-        ("window_all", (None,)),
-        ("count_window", (3,)),
         ("interval_join", (None,)),
     ],
 )
@@ -64,7 +60,7 @@ def test_what_is_not_there_is_said_as_it_is(env):
     assert not env.is_force_unaligned_checkpoints()
 
 
-@pytest.mark.parametrize("name", ["WindowedStream", "BroadcastStream", "CheckpointConfig"])
+@pytest.mark.parametrize("name", ["BroadcastStream", "CheckpointConfig"])
 def test_names_of_pyflink_that_are_missing_explain_themselves(name):
     with pytest.raises(NotYetSupportedError, match=name):
         getattr(firesteel.datastream, name)

@@ -14,11 +14,9 @@ from firesteel.datastream.functions import (
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     MapFunction,
-    RuntimeContext,
     SinkFunction,
-    TimerService,
 )
-from firesteel.errors import NeverSupportedError, NotYetSupportedError
+from firesteel.errors import NeverSupportedError
 
 _FUNCTION_CLASSES = [
     value
@@ -77,38 +75,3 @@ def test_a_derived_sink_function_takes_what_it_likes() -> None:
     keep = Keep([], limit=3)
     keep.invoke(1, None)  # type: ignore[arg-type]
     assert keep.where == [1]
-
-
-def _implement(cls: Any) -> Any:
-    return type("Concrete", (cls,), {name: lambda *_: None for name in cls.__abstractmethods__})()
-
-
-@pytest.mark.parametrize(
-    "method",
-    [
-        "get_state",
-        "get_list_state",
-        "get_map_state",
-        "get_reducing_state",
-        "get_aggregating_state",
-    ],
-)
-def test_state_is_promised_for_later(method: str) -> None:
-    context = _implement(RuntimeContext)
-    with pytest.raises(NotYetSupportedError, match=rf"RuntimeContext\.{method} .*checkpoints"):
-        getattr(context, method)(None)
-
-
-@pytest.mark.parametrize(
-    "method",
-    [
-        "register_processing_time_timer",
-        "register_event_time_timer",
-        "delete_processing_time_timer",
-        "delete_event_time_timer",
-    ],
-)
-def test_timers_are_promised_for_later(method: str) -> None:
-    service = _implement(TimerService)
-    with pytest.raises(NotYetSupportedError, match=rf"TimerService\.{method} "):
-        getattr(service, method)(0)

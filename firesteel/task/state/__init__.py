@@ -1,0 +1,1 @@
+"""State as a user's function sees it, over the tables of firesteel.state."""

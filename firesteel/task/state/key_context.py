@@ -1,0 +1,61 @@
+"""The key whose state a function sees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from firesteel.errors import InvalidProgramError
+
+
+class NoKey:
+    """Stands for the key where no record is being processed; it cannot be one, as it has no hash."""
+
+    def __hash__(self) -> int:
+        raise InvalidProgramError(
+            "keyed state belongs to the key of a record, and no record is being processed: use it "
+            "in process_element() or on_timer(), not in open() or close()"
+        )
+
+
+class KeyContext:
+    """Operators set ``key`` before they call the user's function: one attribute write a record."""
+
+    __slots__ = ("after_batch", "key")
+
+    def __init__(self) -> None:
+        self.key: Any = NoKey()
+        # Called with the number of records of each batch: state that expires cleans up.
+        self.after_batch: list[Callable[[int], None]] = []
+
+    def following(self, keys: Iterable[Any]) -> Iterator[Any]:
+        """The keys, each of them current once it is given out."""
+        for key in keys:
+            self.key = key
+            yield key
+
+    def feed(self, values: Iterator[Any], keys: Iterable[Any]) -> Iterator[Any]:
+        """The values, each with its key current."""
+        for value, self.key in zip(values, keys, strict=False):
+            yield value
+
+    def batch_ended(self, records: int) -> None:
+        for clean_up in self.after_batch:
+            clean_up(records)
+
+
+class NamespacedKey:
+    """The current key within a namespace, for tables whose keys are (key, namespace)."""
+
+    __slots__ = ("_context", "namespace")
+
+    def __init__(self, context: KeyContext, namespace: Any = None) -> None:
+        self._context = context
+        self.namespace = namespace
+
+    @property
+    def key(self) -> tuple[Any, Any]:
+        return self._context.key, self.namespace
+
+
+CurrentKey = KeyContext | NamespacedKey

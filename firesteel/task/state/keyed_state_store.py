@@ -1,0 +1,149 @@
+"""Creates the states that a function on a keyed stream asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from firesteel.datastream.functions import KeyedStateStore, ReduceFunction
+from firesteel.datastream.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    StateTtlConfig,
+    ValueStateDescriptor,
+)
+from firesteel.errors import InvalidProgramError
+from firesteel.state.backend import KeyedStateBackend
+from firesteel.state.tables import ListTable, MapTable, ValueTable
+from firesteel.task.state.aggregating_state import TaskAggregatingState
+from firesteel.task.state.key_context import CurrentKey, KeyContext
+from firesteel.task.state.list_state import TaskListState
+from firesteel.task.state.map_state import TaskMapState
+from firesteel.task.state.reducing_state import TaskReducingState
+from firesteel.task.state.ttl import TtlListTable, TtlMapTable, TtlRule, TtlValueTable
+from firesteel.task.state.ttl_cleanup import clean_up
+from firesteel.task.state.value_state import TaskValueState
+from firesteel.task.subtask_clock import SubtaskClock
+
+_S = TypeVar("_S")
+_T = TypeVar("_T", TtlValueTable, TtlListTable, TtlMapTable)
+
+
+class TaskKeyedStateStore(KeyedStateStore):
+    """``current`` says whose state is shown: the current key's, or that within a namespace."""
+
+    def __init__(
+        self,
+        backend: KeyedStateBackend,
+        key_context: KeyContext,
+        clock: SubtaskClock,
+        current: CurrentKey | None = None,
+    ) -> None:
+        self._backend = backend
+        self._key_context = key_context
+        self._clock = clock
+        self._current = key_context if current is None else current
+        self._namespaced = current is not None and current is not key_context
+        # Tables of the operator itself, whose names are not for users.
+        self._reserved = backend.declared()
+        self._states: dict[tuple[str, type], Any] = {}
+
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> TaskValueState:
+        return self._state(
+            state_descriptor,
+            ValueStateDescriptor,
+            lambda: TaskValueState(self._values(state_descriptor), self._current),
+        )
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> TaskListState:
+        return self._state(
+            state_descriptor,
+            ListStateDescriptor,
+            lambda: TaskListState(self._lists(state_descriptor), self._current),
+        )
+
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> TaskMapState:
+        return self._state(
+            state_descriptor,
+            MapStateDescriptor,
+            lambda: TaskMapState(self._maps(state_descriptor), self._current),
+        )
+
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> TaskReducingState:
+        function = state_descriptor.get_reduce_function()
+        reduce = function.reduce if isinstance(function, ReduceFunction) else function
+        return self._state(
+            state_descriptor,
+            ReducingStateDescriptor,
+            lambda: TaskReducingState(self._values(state_descriptor), self._current, reduce),
+        )
+
+    def get_aggregating_state(
+        self, state_descriptor: AggregatingStateDescriptor
+    ) -> TaskAggregatingState:
+        function = state_descriptor.get_agg_function()
+        return self._state(
+            state_descriptor,
+            AggregatingStateDescriptor,
+            lambda: TaskAggregatingState(self._values(state_descriptor), self._current, function),
+        )
+
+    def _state(self, descriptor: StateDescriptor, expected: type, create: Callable[[], _S]) -> _S:
+        if not isinstance(descriptor, expected):
+            raise InvalidProgramError(
+                f"a {expected.__name__} is needed here, but {descriptor!r} was given"
+            )
+        if descriptor.name in self._reserved:
+            raise InvalidProgramError(
+                f"the name '{descriptor.name}' is taken by the operator's own state; choose another"
+            )
+        known = self._states.get((descriptor.name, expected))
+        if known is None:
+            known = self._states[descriptor.name, expected] = create()
+        state: _S = known
+        return state
+
+    def _values(self, descriptor: StateDescriptor) -> ValueTable | TtlValueTable:
+        ttl = _ttl_of(descriptor)
+        table = self._backend.value_table(
+            descriptor.name,
+            namespaced=self._namespaced,
+            element_type=descriptor.type_info,
+            ttl=ttl is not None,
+        )
+        return table if ttl is None else self._expiring(table, TtlValueTable, ttl)
+
+    def _lists(self, descriptor: ListStateDescriptor) -> ListTable | TtlListTable:
+        ttl = _ttl_of(descriptor)
+        table = self._backend.list_table(
+            descriptor.name,
+            namespaced=self._namespaced,
+            element_type=descriptor.element_type_info,
+            ttl=ttl is not None,
+        )
+        return table if ttl is None else self._expiring(table, TtlListTable, ttl)
+
+    def _maps(self, descriptor: MapStateDescriptor) -> MapTable | TtlMapTable:
+        ttl = _ttl_of(descriptor)
+        table = self._backend.map_table(
+            descriptor.name,
+            namespaced=self._namespaced,
+            entry_type=descriptor.key_type_info,
+            element_type=descriptor.value_type_info,
+            ttl=ttl is not None,
+        )
+        return table if ttl is None else self._expiring(table, TtlMapTable, ttl)
+
+    def _expiring(self, table: Any, wrapper: type[_T], config: StateTtlConfig) -> _T:
+        rule = TtlRule(config, self._clock)
+        expiring = wrapper(table, rule)
+        clean_up(config, self._backend, table, expiring, rule, self._key_context)
+        return expiring
+
+
+def _ttl_of(descriptor: StateDescriptor) -> StateTtlConfig | None:
+    config = descriptor.ttl_config
+    return config if config is not None and config.is_enabled() else None

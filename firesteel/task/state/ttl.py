@@ -1,0 +1,196 @@
+"""Time to live: tables that know when each element was last used, and hide what has expired.
+
+Elements are stored as (element, time of last use). Time is processing time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from firesteel.datastream.state import StateTtlConfig
+from firesteel.state.missing import MISSING
+from firesteel.state.tables import ListTable, MapTable, ValueTable
+from firesteel.task.copies import copy_of
+from firesteel.task.subtask_clock import SubtaskClock
+
+_UPDATE = StateTtlConfig.UpdateType
+_VISIBILITY = StateTtlConfig.StateVisibility
+
+
+class TtlRule:
+    """When an element has expired, and what a read does."""
+
+    __slots__ = ("_clock", "_ttl", "shows_expired", "updates_on_read")
+
+    def __init__(self, config: StateTtlConfig, clock: SubtaskClock) -> None:
+        self._clock = clock
+        self._ttl = config.get_ttl().to_milliseconds()
+        self.updates_on_read = config.get_update_type() is _UPDATE.OnReadAndWrite
+        self.shows_expired = (
+            config.get_state_visibility() is _VISIBILITY.ReturnExpiredIfNotCleanedUp
+        )
+
+    def now(self) -> int:
+        return self._clock.now_millis()
+
+    def has_expired(self, last_use: int, now: int) -> bool:
+        return last_use + self._ttl <= now
+
+    def is_alive(self, pair: tuple[Any, int]) -> bool:
+        return pair[1] + self._ttl > self._clock.now_millis()
+
+
+class TtlValueTable:
+    """A value table whose values expire."""
+
+    __slots__ = ("_rule", "_table", "access")
+
+    def __init__(self, table: ValueTable, rule: TtlRule) -> None:
+        self._table = table
+        self._rule = rule
+        # Called with every access: the incremental clean-up.
+        self.access: Callable[[], None] = _nothing
+
+    def get(self, key: Any) -> Any:
+        self.access()
+        pair = self._table.get(key)
+        if pair is MISSING:
+            return MISSING
+        rule = self._rule
+        value, last_use = pair
+        now = rule.now()
+        if rule.has_expired(last_use, now):
+            self._table.remove(key)
+            return value if rule.shows_expired else MISSING
+        if rule.updates_on_read:
+            self._table.put(key, (value, now))
+        return value
+
+    def get_own(self, key: Any) -> Any:
+        """The value, to be changed in place and put back."""
+        written = key in self._table.overlay
+        value = self.get(key)
+        return value if written else copy_of(value)
+
+    def put(self, key: Any, value: Any) -> None:
+        self.access()
+        self._table.put(key, (value, self._rule.now()))
+
+    def remove(self, key: Any) -> None:
+        self._table.remove(key)
+
+    def drop_expired(self, key: Any) -> None:
+        pair = self._table.get(key)
+        if pair is not MISSING and not self._rule.is_alive(pair):
+            self._table.remove(key)
+
+
+class TtlListTable:
+    """A list table whose elements expire one by one."""
+
+    __slots__ = ("_rule", "_table", "access")
+
+    def __init__(self, table: ListTable, rule: TtlRule) -> None:
+        self._table = table
+        self._rule = rule
+        self.access: Callable[[], None] = _nothing
+
+    def get(self, key: Any) -> list[Any] | None:
+        self.access()
+        pairs = self._table.get(key)
+        if pairs is None:
+            return None
+        rule = self._rule
+        now = rule.now()
+        alive = [pair for pair in pairs if not rule.has_expired(pair[1], now)]
+        if rule.updates_on_read and alive:
+            self._table.replace(key, [(element, now) for element, _ in alive])
+        elif not alive:
+            self._table.remove(key)
+        shown = pairs if rule.shows_expired else alive
+        return [element for element, _ in shown] or None
+
+    def append(self, key: Any, element: Any) -> None:
+        self.access()
+        self._table.append(key, (element, self._rule.now()))
+
+    def extend(self, key: Any, elements: Iterable[Any]) -> None:
+        self.access()
+        now = self._rule.now()
+        self._table.extend(key, [(element, now) for element in elements])
+
+    def replace(self, key: Any, elements: Iterable[Any]) -> None:
+        self.access()
+        now = self._rule.now()
+        self._table.replace(key, [(element, now) for element in elements])
+
+    def remove(self, key: Any) -> None:
+        self._table.remove(key)
+
+    def drop_expired(self, key: Any) -> None:
+        pairs = self._table.get(key)
+        if pairs is not None:
+            alive = list(filter(self._rule.is_alive, pairs))
+            if len(alive) < len(pairs):
+                self._table.replace(key, alive)
+
+
+class TtlMapTable:
+    """A map table whose entries expire one by one."""
+
+    __slots__ = ("_rule", "_table", "access")
+
+    def __init__(self, table: MapTable, rule: TtlRule) -> None:
+        self._table = table
+        self._rule = rule
+        self.access: Callable[[], None] = _nothing
+
+    def get(self, key: Any, entry: Any) -> Any:
+        self.access()
+        pair = self._table.get(key, entry)
+        return MISSING if pair is MISSING else self._read(key, entry, pair, self._rule.now())
+
+    def _read(self, key: Any, entry: Any, pair: tuple[Any, int], now: int) -> Any:
+        rule = self._rule
+        value, last_use = pair
+        if rule.has_expired(last_use, now):
+            self._table.remove_entry(key, entry)
+            return value if rule.shows_expired else MISSING
+        if rule.updates_on_read:
+            self._table.put(key, entry, (value, now))
+        return value
+
+    def put(self, key: Any, entry: Any, value: Any) -> None:
+        self.access()
+        self._table.put(key, entry, (value, self._rule.now()))
+
+    def remove_entry(self, key: Any, entry: Any) -> None:
+        self._table.remove_entry(key, entry)
+
+    def remove(self, key: Any) -> None:
+        self._table.remove(key)
+
+    def contains(self, key: Any) -> bool:
+        rule = self._rule
+        return any(rule.shows_expired or rule.is_alive(p) for _, p in self._table.entries(key))
+
+    def entries(self, key: Any) -> Iterator[tuple[Any, Any]]:
+        self.access()
+        now = self._rule.now()
+        # At once: a read may write the time of use, which must not undo what the user writes
+        # between two entries.
+        read = [(e, self._read(key, e, pair, now)) for e, pair in self._table.entries(key)]
+        return ((entry, value) for entry, value in read if value is not MISSING)
+
+    def drop_expired(self, key: Any) -> None:
+        for entry, pair in self._table.entries(key):
+            if not self._rule.is_alive(pair):
+                self._table.remove_entry(key, entry)
+
+
+TtlTable = TtlValueTable | TtlListTable | TtlMapTable
+
+
+def _nothing() -> None:
+    """No clean-up was asked for."""
