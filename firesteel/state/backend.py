@@ -68,6 +68,19 @@ class KeyedStateBackend(ABC):
         ttl: bool = False,
     ) -> MapTable: ...
 
+    def drop_table(self, name: str) -> None:
+        """Forget everything in a value table, as a change of the running epoch.
+
+        A backend that can forget the name too overrides it: there may be many such tables in the
+        life of a job.
+        """
+        known = self.descriptions()[name]
+        table = self.value_table(
+            name, namespaced=known.namespaced, element_type=known.element_type, ttl=known.ttl
+        )
+        for key in list(table.keys()):
+            table.remove(key)
+
     @abstractmethod
     def descriptions(self) -> Mapping[str, TableDescription]:
         """What every table holds, by its name."""

@@ -141,7 +141,10 @@ class Subtask:
     def restore(self, handle: SubtaskHandle, store: SegmentStore) -> None:
         self.gate.restore(handle.gate)
         self.clock.watermark = self.gate.watermark
+        # Every operator's clock shows what the operator before it emitted last.
+        arrived = dict.fromkeys(self.operators, self.gate.watermark)
         for node_id, operator in self.operators.items():
+            operator.context.clock.watermark = arrived[node_id]
             state = handle.operators.get(node_id, OperatorHandle())
             try:
                 operator.context.keyed_state.restore(state.segments, store)
@@ -150,22 +153,14 @@ class Subtask:
                 raise
             operator.context.timers.restore()
             operator.restore(state.whole)
-        self._restore_watermarks()
-        head = self.head
-        self.finished = head.finished if isinstance(head, SourceOperator) else self.gate.finished
-
-    def _restore_watermarks(self) -> None:
-        """Every operator's clock shows what the operator before it emitted last."""
-        arrived = dict.fromkeys(self.operators, self.gate.watermark)
-        followers: dict[int, list[int]] = {}
-        for edge in self._chained:
-            followers.setdefault(edge.source, []).append(edge.target)
-        for node_id, operator in self.operators.items():
-            operator.context.clock.watermark = arrived[node_id]
             emitted = operator.emitted_watermark(arrived[node_id])
-            arrived.update(dict.fromkeys(followers.get(node_id, ()), emitted))
-        if isinstance(self.head, SourceOperator | DataFrameSourceOperator):
-            self.clock.watermark = self.head.emitted_watermark(self.clock.watermark)
+            arrived.update(
+                {edge.target: emitted for edge in self._chained if edge.source == node_id}
+            )
+        head = self.head
+        if _is_source(head):
+            self.clock.watermark = head.emitted_watermark(self.clock.watermark)
+        self.finished = head.finished if isinstance(head, SourceOperator) else self.gate.finished
 
     def open(self) -> None:
         """From the end of the chain to its head, as in Flink: a head may emit at once."""
@@ -355,7 +350,7 @@ class Subtask:
         for operator in self.operators.values():
             if self._batch:
                 # As in Flink: a batch has all the time in the world, a stream drops these timers.
-                operator.context.timers.advance_processing_time(MAX_WATERMARK)
+                operator.context.timers.finish_processing_time()
             operator.finish()
 
 

@@ -349,12 +349,9 @@ class OperatorHarness:
         self._operator.context.timers.restore()
         wholes = {s.subtask: s.whole for s in snapshots if s.whole is not None}
         if wholes and len(snapshots) != node.parallelism:
-            raise InvalidProgramError(
-                f"'{node.name}' has state that is not keyed: it can only be restored with the "
-                f"parallelism it was written with, {len(snapshots)}"
-            )
-        if index in wholes:
-            self._operator.restore(wholes[index])
+            self._operator.restore(self._operator.rescaled(list(wholes.values())))
+        else:
+            self._operator.restore(wholes.get(index))
         self._start()
 
     def _all_edges(self) -> list[StreamEdge]:

@@ -8,7 +8,7 @@ from typing import Any, cast
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.state.backend import KeyedStateBackend, KeyGroupFilter
 from firesteel.state.changelog import Segment, SegmentStore, UnknownFormatError
-from firesteel.state.changes import Changes
+from firesteel.state.changes import ChangeKind, Changes
 from firesteel.state.declarations import TableDeclarations
 from firesteel.state.entries import StateEntry, changes_of, entries_of
 from firesteel.state.hashmap.full_snapshot import CHUNK_ENTRIES, FullSnapshot
@@ -32,6 +32,8 @@ class HashMapKeyedState(KeyedStateBackend):
         self._key_type = key_type
         self._declarations = TableDeclarations()
         self._tables: dict[str, HashMapTable] = {}
+        # Tables that the running epoch has dropped, and that segments have.
+        self._dropped: dict[str, TableDescription] = {}
         # What the declared types made of the sealed epoch's changes, where they made any difference.
         self._converted: dict[str, list[Changes]] = {}
         self._sealed: tuple[int, SegmentStore] | None = None
@@ -83,6 +85,13 @@ class HashMapKeyedState(KeyedStateBackend):
         assert isinstance(table, HashMapMapTable)
         return table
 
+    def drop_table(self, name: str) -> None:
+        table = self._tables.pop(name)
+        description = self._declarations.forget(name)
+        self._expired.pop(name, None)
+        if table.size():
+            self._dropped[name] = description
+
     def declared(self) -> frozenset[str]:
         return frozenset(self._declarations.declared)
 
@@ -123,7 +132,8 @@ class HashMapKeyedState(KeyedStateBackend):
             return
         if not changes:
             return
-        payload = list(encode_changes(changes, self.descriptions(), self._key_type))
+        descriptions = {**self._dropped, **self.descriptions()}
+        payload = list(encode_changes(changes, descriptions, self._key_type))
         size = sum(map(len, payload))
         account = self._account
         small = account.full_bytes + account.log_bytes + size <= _SMALL_BYTES
@@ -133,6 +143,8 @@ class HashMapKeyedState(KeyedStateBackend):
         yield store.write(payload, epoch=epoch, full=False, inline_bytes=account.inline_bytes)
 
     def _changes(self) -> Iterator[Changes]:
+        for name in self._dropped:
+            yield Changes(name, ChangeKind.DROP, [])
         for name, table in self._tables.items():
             if not table.has_changes():
                 continue
@@ -154,6 +166,7 @@ class HashMapKeyedState(KeyedStateBackend):
             yield part if expired is None else part.without(expired)
 
     def confirm(self) -> None:
+        self._dropped.clear()
         for name, table in self._tables.items():
             table.confirm(self._converted.pop(name, None))
         if self._sealed is not None and self._snapshot is None:
@@ -201,10 +214,15 @@ class HashMapKeyedState(KeyedStateBackend):
         for table in self._tables.values():
             table.clear()
         self._converted.clear()
+        self._dropped.clear()
         self._sealed = None
         self._account = SegmentAccount(segments)
         self._uncovered = only is not None
-        self._apply(segments, store, only)
+        for changes, description in self._read(segments, store, only):
+            if changes.kind is not ChangeKind.DROP:
+                self._restored(changes.table, description).apply(changes)
+            elif self._tables.pop(changes.table, None) is not None:
+                self._declarations.forget(changes.table)
 
     def add(
         self,
@@ -213,11 +231,20 @@ class HashMapKeyedState(KeyedStateBackend):
         only: KeyGroupFilter | None = None,
     ) -> None:
         self._uncovered = True
-        self._apply(segments, store, only)
+        # What the other subtask dropped is not what others have under that name.
+        added: dict[str, list[tuple[Changes, TableDescription]]] = {}
+        for changes, description in self._read(segments, store, only):
+            if changes.kind is ChangeKind.DROP:
+                added.pop(changes.table, None)
+            else:
+                added.setdefault(changes.table, []).append((changes, description))
+        for parts in added.values():
+            for changes, description in parts:
+                self._restored(changes.table, description).apply(changes)
 
-    def _apply(
+    def _read(
         self, segments: Sequence[Segment], store: SegmentStore, only: KeyGroupFilter | None
-    ) -> None:
+    ) -> Iterator[tuple[Changes, TableDescription]]:
         for segment in segments:
             if segment.files:
                 raise UnknownFormatError(
@@ -227,7 +254,7 @@ class HashMapKeyedState(KeyedStateBackend):
             for changes, description in decode_changes(store.read(segment)):
                 if only is not None:
                     changes = changes.only(only.picks(description))
-                self._restored(changes.table, description).apply(changes)
+                yield changes, description
 
     def entries(self) -> Iterator[StateEntry]:
         return entries_of(self._tables)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from firesteel.datastream.functions import Function
+from firesteel.errors import InvalidProgramError
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.metrics import MetricRegistry
 from firesteel.state.backend import KeyedStateBackend
@@ -143,6 +144,13 @@ class Operator:
 
     def restore(self, whole: Any) -> None:
         """Become what ``snapshot`` returned (None: the beginning). Comes before ``open`` or later."""
+
+    def rescaled(self, wholes: list[Any]) -> Any:
+        """What to ``restore``, if this subtask was not there before, from those of all that were."""
+        raise InvalidProgramError(
+            f"'{self.name}' has state that is not keyed: it can only be restored with the "
+            f"parallelism it was written with, {len(wholes)}"
+        )
 
     def close(self) -> None:
         """Called once, after the last record or when the job is canceled."""

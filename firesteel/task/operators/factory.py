@@ -25,6 +25,7 @@ from firesteel.task.operators.sink import SinkOperator
 from firesteel.task.operators.sink_function import SinkFunctionOperator
 from firesteel.task.operators.source import SourceOperator
 from firesteel.task.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
+from firesteel.task.windowing.factory import create_window_operator
 
 _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any, OperatorContext], Operator]] = {
     specs.SourceSpec: SourceOperator,
@@ -39,6 +40,7 @@ _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any, OperatorContext], Oper
     specs.ReduceSpec: ReduceOperator,
     specs.FoldSpec: FoldOperator,
     specs.AggregationSpec: AggregationOperator,
+    specs.WindowSpec: create_window_operator,
     specs.CoMapSpec: CoMapOperator,
     specs.CoFlatMapSpec: CoFlatMapOperator,
     specs.CoProcessSpec: CoProcessOperator,
