@@ -40,14 +40,14 @@ class SliceStore:
         self._merge = UNKNOWN
         self._probed = False
 
-    def prepare(self, values: list[Any]) -> None:
+    def prepare(self, values: list[Any], keys: list[Any]) -> None:
         """Look at the first records that come to this process."""
         if self._probed:
             return
         self._probed = True
         self._aggregator.prepare(values)
         if not self._layout.is_tumbling:
-            self._merge = probe_merge(self._aggregator, values)
+            self._merge = probe_merge(self._aggregator, values, keys)
             if self._shares_slices is None:
                 self._shares_slices = self._merge.agrees
 

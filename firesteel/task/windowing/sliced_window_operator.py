@@ -15,7 +15,6 @@ from firesteel.datastream.window import TimeWindow
 from firesteel.datastream.window.window_assigner import NoTimestampError
 from firesteel.graph.operator_specs import WindowSpec
 from firesteel.state.missing import MISSING
-from firesteel.task.copies import copy_of
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from firesteel.task.windowing.aggregators import create_aggregator
@@ -68,7 +67,7 @@ class SlicedWindowOperator(BaseWindowOperator):
         assert keys is not None
         if timestamps is None:
             raise self.failure(NoTimestampError(), self.receive, values[:1])
-        self._store.prepare(values)
+        self._store.prepare(values, keys)
         layout = self._layout
         start = layout.slice_of(min(timestamps))
         if max(timestamps) < start + layout.width:
@@ -106,7 +105,7 @@ class SlicedWindowOperator(BaseWindowOperator):
         add_batch = self._aggregator.add_batch
         tables = self._store.tables(start, self._is_alive)
         for table in tables[1:]:
-            add_batch(table, list(map(copy_of, values)), keys)
+            add_batch(table, list(map(deep_copy_of, values)), keys)
         add_batch(tables[0], values, keys)
 
     def _refires(self, start: int) -> bool:

@@ -10,7 +10,6 @@ from firesteel.datastream.window import TimestampedValue
 from firesteel.graph.operator_specs import AllRecords, WindowContents
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.missing import MISSING
-from firesteel.task.copies import copy_of
 from firesteel.task.windowing.aggregators import Aggregator, create_aggregator
 from firesteel.task.windowing.deep_copies import deep_copy_of
 
@@ -54,9 +53,9 @@ class AggregatedState(WindowState):
             accumulator = MISSING if entry in table.overlay else table.base.get(entry, MISSING)
             if accumulator is MISSING:
                 # Other windows may get the same record.
-                table.put(entry, aggregator.first(copy_of(value)))
+                table.put(entry, aggregator.first(deep_copy_of(value)))
                 return
-            accumulator = copy_of(accumulator)
+            accumulator = deep_copy_of(accumulator)
         table.put(entry, aggregator.add(accumulator, value))
 
     def get(self, key: Any, window: Any) -> list[Any] | None:
