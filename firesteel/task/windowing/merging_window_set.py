@@ -9,12 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from firesteel.datastream.window import MergingWindowAssigner
+from firesteel.datastream.window import (
+    DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
+    EventTimeSessionWindows,
+    MergingWindowAssigner,
+    ProcessingTimeSessionWindows,
+    TimeWindow,
+)
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.missing import MISSING
 
 OnMerge = Callable[[Any, list[Any], Any, list[Any]], None]
 """(new window, the windows that became it, its state's window, the other states' windows)"""
+
+Find = Callable[[dict[Any, Any], Any], list[tuple[Any, list[Any]]]]
+"""From the windows there are and a new one to each (window, what becomes it)."""
 
 
 class MergingWindowSets:
@@ -24,11 +34,11 @@ class MergingWindowSets:
         self, backend: KeyedStateBackend, assigner: MergingWindowAssigner[Any, Any]
     ) -> None:
         self._table = backend.value_table("merging-window-set")
-        self._assigner = assigner
+        self._find = _neighbors if _are_sessions(assigner) else _asking(assigner)
 
     def of(self, key: Any) -> MergingWindowSet:
         known = self._table.get(key)
-        return MergingWindowSet(self._assigner, {} if known is MISSING else dict(known))
+        return MergingWindowSet(self._find, {} if known is MISSING else known)
 
     def persist(self, key: Any, windows: MergingWindowSet) -> None:
         if not windows.changed:
@@ -42,12 +52,17 @@ class MergingWindowSets:
 class MergingWindowSet:
     """``state_windows`` says for each window in flight which window its state is filed under."""
 
-    def __init__(
-        self, assigner: MergingWindowAssigner[Any, Any], state_windows: dict[Any, Any]
-    ) -> None:
-        self._assigner = assigner
+    def __init__(self, find: Find, state_windows: dict[Any, Any]) -> None:
+        self._find = find
+        # It may be what the table has: it is copied before it is changed.
         self.state_windows = state_windows
         self.changed = False
+
+    def _own(self) -> dict[Any, Any]:
+        if not self.changed:
+            self.changed = True
+            self.state_windows = dict(self.state_windows)
+        return self.state_windows
 
     def state_window(self, window: Any) -> Any:
         """None if there is no such window any more."""
@@ -55,33 +70,59 @@ class MergingWindowSet:
 
     def retire(self, window: Any) -> None:
         """The window is over."""
-        if self.state_windows.pop(window, None) is not None:
-            self.changed = True
+        if window in self.state_windows:
+            del self._own()[window]
 
     def add(self, new: Any, on_merge: OnMerge) -> Any:
         """Add a window, merge what then has to be merged, and return the window that holds ``new``."""
-        mapping = self.state_windows
-        if new in mapping:
+        if new in self.state_windows:
             return new
-        groups = _Groups()
-        self._assigner.merge_windows([*mapping, new], groups)
         result, merged_new = new, False
-        for merge_result, to_be_merged in groups.found:
+        for merge_result, to_be_merged in self._find(self.state_windows, new):
             merged = [window for window in to_be_merged if window != new]
             if len(merged) < len(to_be_merged):
                 merged_new, result = True, merge_result
-            states = [mapping.pop(window) for window in merged if window in mapping]
-            self.changed = True
-            # Any of the merged windows' states will do for the new window.
-            kept, *others = states
-            mapping[merge_result] = kept
             # A window that takes the new one in without growing is not merged with anything.
-            if merged != [merge_result]:
-                on_merge(merge_result, merged, kept, others)
+            if merged == [merge_result]:
+                continue
+            mapping = self._own()
+            # Any of the merged windows' states will do for the new window.
+            kept, *others = [mapping.pop(window) for window in merged if window in mapping]
+            mapping[merge_result] = kept
+            on_merge(merge_result, merged, kept, others)
         if not merged_new:
-            mapping[new] = new
-            self.changed = True
+            self._own()[new] = new
         return result
+
+
+def _are_sessions(assigner: MergingWindowAssigner[Any, Any]) -> bool:
+    return type(assigner) in (
+        EventTimeSessionWindows,
+        ProcessingTimeSessionWindows,
+        DynamicEventTimeSessionWindows,
+        DynamicProcessingTimeSessionWindows,
+    )
+
+
+def _neighbors(known: dict[Any, Any], new: TimeWindow) -> list[tuple[Any, list[Any]]]:
+    """What TimeWindow.merge_windows finds, given that the known windows do not touch each other."""
+    start, end = new
+    touching = [window for window in known if window[0] <= end and window[1] >= start]
+    if not touching:
+        return []
+    cover = new
+    for window in touching:
+        cover = cover.cover(window)
+    return [(cover, [*touching, new])]
+
+
+def _asking(assigner: MergingWindowAssigner[Any, Any]) -> Find:
+    def find(known: dict[Any, Any], new: Any) -> list[tuple[Any, list[Any]]]:
+        groups = _Groups()
+        assigner.merge_windows([*known, new], groups)
+        return groups.found
+
+    return find
 
 
 class _Groups(MergingWindowAssigner.MergeCallback[Any]):

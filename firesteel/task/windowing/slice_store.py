@@ -11,6 +11,7 @@ from firesteel.state.tables import ValueTable
 from firesteel.task.windowing.aggregators import Aggregator
 from firesteel.task.windowing.deep_copies import deep_copy_of
 from firesteel.task.windowing.merge_probe import UNKNOWN, probe_merge
+from firesteel.task.windowing.slice_combiner import SliceCombiner
 from firesteel.task.windowing.slice_tables import SliceTables, accumulators
 from firesteel.task.windowing.slices import SliceLayout
 
@@ -39,6 +40,7 @@ class SliceStore:
         self._shares_slices: bool | None = True if layout.is_tumbling else None
         self._merge = UNKNOWN
         self._probed = False
+        self._combiner = SliceCombiner(layout, aggregator.merge, self._slice)
 
     def prepare(self, values: list[Any], keys: list[Any]) -> None:
         """Look at the first records that come to this process."""
@@ -54,6 +56,7 @@ class SliceStore:
     def tables(self, start: int, is_alive: Callable[[int], bool]) -> list[ValueTable]:
         """Where a record of the slice goes: once, or once for each window that is alive."""
         if self._shares_slices:
+            self._combiner.changed(start)
             table = self.slices.get(start)
             if table is None:
                 table = self.slices.create(start)
@@ -71,21 +74,17 @@ class SliceStore:
 
     def contents(self, end: int) -> dict[Any, Any]:
         """The accumulators of all keys of a window; not to be changed."""
+        if self._merge.is_pure and not self.windows:
+            return self._combiner.contents(end)
         tables = list(self._tables_in(end))
         if len(tables) <= 1:
             return accumulators(tables[0]) if tables else {}
-        merge, missing, is_pure = self._aggregator.merge, MISSING, self._merge.is_pure
+        merge, missing = self._aggregator.merge, MISSING
         merged: dict[Any, Any] = {}
         kept = merged.get
         for table in tables:
-            found = accumulators(table)
-            if not is_pure:
-                found = {key: deep_copy_of(value) for key, value in found.items()}
-            if not merged:
-                merged.update(found)
-                continue
-            for key, accumulator in found.items():
-                so_far = kept(key, missing)
+            for key, found in accumulators(table).items():
+                so_far, accumulator = kept(key, missing), deep_copy_of(found)
                 merged[key] = accumulator if so_far is missing else merge(so_far, accumulator)
         return merged
 
@@ -112,8 +111,13 @@ class SliceStore:
                 if (table := self.slices.get(start)) is not None:
                     yield table
 
+    def _slice(self, start: int) -> dict[Any, Any] | None:
+        table = self.slices.get(start)
+        return None if table is None else accumulators(table)
+
     def restore(self) -> None:
         """The backend has become another one."""
+        self._combiner = SliceCombiner(self._layout, self._aggregator.merge, self._slice)
         self.slices.restore()
         self.windows.restore()
         if not self._layout.is_tumbling and (self.slices or self.windows):

@@ -54,6 +54,7 @@ class WindowOperator(BaseWindowOperator):
         if self.contents.aggregator is not None:
             self.stateless_function = self.contents.aggregator.function
         self._key_context = context.key_context
+        self._clock = context.clock
         self._timers = context.timers.create(
             "window-timers", self._on_event_time, self._on_processing_time, self._round_ended
         )
@@ -178,7 +179,7 @@ class WindowOperator(BaseWindowOperator):
         return min(last + self._lateness, MAX_WATERMARK) if self._is_event_time else last
 
     def _is_late(self, window: Any) -> bool:
-        return self._is_event_time and self._cleanup_time(window) <= self.context.clock.watermark
+        return self._is_event_time and self._cleanup_time(window) <= self._clock.watermark
 
     def _on_event_time(self, key: Any, window: Any, time: int) -> None:
         self._on_timer(key, window, time, self._trigger.on_event_time, self._is_event_time)
