@@ -71,10 +71,12 @@ class SlicedWindowOperator(BaseWindowOperator):
         layout = self._layout
         start = layout.slice_of(min(timestamps))
         if max(timestamps) < start + layout.width:
-            if self._fires_late and self._refires(start):
-                self._add_late(values, keys, timestamps, [start] * len(values))
+            if self._is_over(start):
+                self.late.add(values, timestamps)
+            elif self._fires_late and self._refires(start):
+                self._add_late(values, keys, [start] * len(values))
             else:
-                self._add(start, values, keys, timestamps)
+                self._add(start, values, keys)
             return
         width, offset = layout.width, layout.offset
         starts = [timestamp - (timestamp - offset) % width for timestamp in timestamps]
@@ -84,29 +86,33 @@ class SlicedWindowOperator(BaseWindowOperator):
                 positions[start].append(index)
             else:
                 positions[start] = [index]
+        too_late: list[int] = []
         late: list[int] = []
         for start, chosen in positions.items():
-            if self._fires_late and self._refires(start):
+            if self._is_over(start):
+                too_late += chosen
+            elif self._fires_late and self._refires(start):
                 late += chosen
-                continue
-            self._add(start, *_pick(chosen, values, keys, timestamps))
+            else:
+                self._add(start, *_pick(chosen, values, keys))
+        # These in the order in which they came, because it can be seen.
+        if too_late:
+            self.late.add(*_pick(sorted(too_late), values, timestamps))
         if late:
-            # In the order in which they came: what fires between two of them can be seen.
-            late.sort()
-            self._add_late(*_pick(late, values, keys, timestamps, starts))
+            self._add_late(*_pick(sorted(late), values, keys, starts))
 
-    def _add(self, start: int, values: list[Any], keys: list[Any], timestamps: list[int]) -> None:
-        watermark = self.context.clock.watermark
-        if self._expiry(self._layout.last_end(start)) <= watermark:
-            self.late.add(values, timestamps)
-            return
-        if watermark < self._fired_until:
+    def _add(self, start: int, values: list[Any], keys: list[Any]) -> None:
+        if self.context.clock.watermark < self._fired_until:
             self._register_timers(start, keys)
         add_batch = self._aggregator.add_batch
         tables = self._store.tables(start, self._is_alive)
         for table in tables[1:]:
             add_batch(table, list(map(deep_copy_of, values)), keys)
         add_batch(tables[0], values, keys)
+
+    def _is_over(self, start: int) -> bool:
+        """Whether all windows of the slice are gone."""
+        return self._expiry(self._layout.last_end(start)) <= self.context.clock.watermark
 
     def _refires(self, start: int) -> bool:
         """Whether a window of the slice has fired and still takes records."""
@@ -115,19 +121,17 @@ class SlicedWindowOperator(BaseWindowOperator):
     def _has_fired(self, end: int) -> bool:
         return end - 1 <= self.context.clock.watermark < self._expiry(end)
 
-    def _add_late(
-        self, values: list[Any], keys: list[Any], timestamps: list[int], starts: list[int]
-    ) -> None:
+    def _add_late(self, values: list[Any], keys: list[Any], starts: list[int]) -> None:
         """Record by record: each one makes the windows that have fired fire again."""
         accumulator = self._store.accumulator
-        for value, key, timestamp, start in zip(values, keys, timestamps, starts, strict=True):
+        for value, key, start in zip(values, keys, starts, strict=True):
             ends = [end for end in self._layout.ends(start) if self._has_fired(end)]
             before = (
                 [self._result(accumulator(key, end)) for end in ends]
                 if self._mode == "update"
                 else None
             )
-            self._add(start, [value], [key], [timestamp])
+            self._add(start, [value], [key])
             for index, end in enumerate(ends):
                 result = self._result(accumulator(key, end))
                 if before is None or result != before[index]:
