@@ -105,23 +105,12 @@ RULES: tuple[Rule, ...] = (
     _gated("datastream.state.ReducingState*", f"{_CONTEXT}.get_reducing_state"),
     _gated("datastream.state.AggregatingState*", f"{_CONTEXT}.get_aggregating_state"),
     _gated("datastream.state.StateTtlConfig*", f"{_CONTEXT}.get_state"),
-    _gated("datastream.functions.AggregateFunction*", f"{_CONTEXT}.get_aggregating_state"),
     # Timers.
     _not_yet("datastream.*TimerService.register_*"),
     _not_yet("datastream.*TimerService.delete_*"),
     _gated("datastream.functions.Keyed*ProcessFunction.on_timer", f"{_TIMERS}.register_event_time_timer"),
     _gated("datastream.functions.Keyed*ProcessFunction.OnTimerContext", f"{_TIMERS}.register_event_time_timer"),
     _gated("datastream.time_domain.TimeDomain*", f"{_TIMERS}.register_event_time_timer"),
-    # Event time.
-    _not_yet("datastream.data_stream.*.assign_timestamps_and_watermarks"),
-    _gated("common.watermark_strategy.TimestampAssigner*", f"{_STREAM}.assign_timestamps_and_watermarks"),
-    _gated("common.watermark_strategy.WatermarkStrategy.for_*", f"{_STREAM}.assign_timestamps_and_watermarks"),
-    _gated("common.watermark_strategy.WatermarkStrategy.with_*", f"{_STREAM}.assign_timestamps_and_watermarks"),
-    _idle("common.execution_config.*auto_watermark_interval", "watermarks come in a later version"),
-    # Windows.
-    _not_yet("datastream.data_stream.*.window"),
-    _not_yet("datastream.data_stream.*.window_all"),
-    _not_yet("datastream.data_stream.*.count_window"),
     # Checkpoints and restarts.
     _not_yet(f"{_ENVIRONMENT}.enable_checkpointing"),
     _not_yet(f"{_ENVIRONMENT}.get_checkpoint_config"),
@@ -139,7 +128,6 @@ RULES: tuple[Rule, ...] = (
     Rule("common.input_dependency_constraint.*", Status.NEVER, Evidence.IDLE, "nothing takes it, in PyFlink neither"),
     # Schemas for message queues.
     _idle("common.serialization.*Schema*", "schemas come with the connectors, in a later version"),
-    _idle("common.serializer.TypeSerializer*", "serializers of your own come with windows"),
     # Results kept for the next job.
     _refused(f"{_KEYED}.cache"),
     _not_yet(f"{_STREAM}.cache"),
