@@ -20,6 +20,7 @@ __all__ = [
     "NeverSupportedError",
     "NotYetSupportedError",
     "TypeMismatchError",
+    "UnsavedStateError",
     "UnstableKeyError",
     "UserFunctionError",
     "shorten",
@@ -209,6 +210,22 @@ class UnstableKeyError(FiresteelError, TypeError):
     def __str__(self) -> str:
         where = f"Operator '{self.operator}': " if self.operator else ""
         return f"{where}{self.value} cannot be a key: {self.reason}"
+
+
+class UnsavedStateError(FiresteelError, RuntimeError):
+    """A slot is gone, and with it what a CheckpointedFunction had not saved yet."""
+
+    def __init__(self, operator: str) -> None:
+        super().__init__(operator)
+        self.operator = operator
+
+    def __str__(self) -> str:
+        return (
+            f"Operator '{self.operator}' has to start again in the middle of the job, but its "
+            "CheckpointedFunction has worked since the last checkpoint, and saves itself only then. "
+            "The job must go back to that checkpoint: enable checkpoints and a restart strategy, or "
+            "keep what must not be lost in keyed state."
+        )
 
 
 class ChannelSequenceError(FiresteelError, RuntimeError):

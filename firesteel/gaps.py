@@ -57,7 +57,6 @@ def _never(reason: str, names: str) -> Gap:
 
 
 _ASYNC = "asynchronous I/O comes in a later version; a flat_map may call the service directly"
-_BROADCAST = "broadcast state comes with checkpoints, in a later version; broadcast() runs today"
 _CHECKPOINTS = (
     "checkpoints come in a later version; until then a job that fails starts from its beginning"
 )
@@ -191,7 +190,6 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
     "datastream.connectors.rabbitmq": (
         _not_yet(_CONNECTOR, "RMQConnectionConfig RMQSink RMQSource"),
     ),
-    "datastream.data_stream": (_not_yet(_BROADCAST, "BroadcastConnectedStream BroadcastStream"),),
     "datastream.externalized_checkpoint_retention": (
         _not_yet(_CHECKPOINTS, "ExternalizedCheckpointRetention"),
     ),
@@ -224,17 +222,10 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
         _not_yet(
             _ASYNC, "AsyncFunction AsyncFunctionDescriptor AsyncRetryPredicate AsyncRetryStrategy"
         ),
-        _not_yet(
-            _BROADCAST,
-            "BaseBroadcastProcessFunction BroadcastProcessFunction KeyedBroadcastProcessFunction",
-        ),
         _never(
             f"{_JAVA}; derive a source from firesteel.datastream.connectors.base.Source",
             "SourceFunction",
         ),
-    ),
-    "datastream.state": (
-        _not_yet(_BROADCAST, "BroadcastState OperatorStateStore ReadOnlyBroadcastState"),
     ),
     "datastream.state_backend": (
         _not_yet(

@@ -176,6 +176,17 @@ class CoProcessSpec(OperatorSpec):
 
 
 @dataclass(frozen=True, slots=True)
+class BroadcastProcessSpec(OperatorSpec):
+    """A BroadcastProcessFunction or KeyedBroadcastProcessFunction, and its MapStateDescriptors.
+
+    The second input is the broadcast one.
+    """
+
+    function: Any
+    descriptors: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SinkSpec(OperatorSpec):
     """Writes through a ``firesteel.datastream.connectors.base.Sink``."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from firesteel.state.changelog import Segment
+from firesteel.state.redistribution import OperatorStates
 from firesteel.state.segment_account import with_segment
 from firesteel.task.messages import OperatorHandle, SubtaskAck, SubtaskHandle
 
@@ -14,7 +15,9 @@ from firesteel.task.messages import OperatorHandle, SubtaskAck, SubtaskHandle
 class StateLedger:
     def __init__(self) -> None:
         self._segments: dict[tuple[int, int, int], list[Segment]] = {}
-        self._whole: dict[tuple[int, int, int], Any] = {}
+        self._whole: dict[tuple[int, int, int], bytes] = {}
+        self._operator_state: dict[tuple[int, int, int], OperatorStates] = {}
+        self._unsaved: dict[tuple[int, int], frozenset[int]] = {}
         self._gates: dict[tuple[int, int], Any] = {}
         self._nodes: dict[tuple[int, int], set[int]] = {}
 
@@ -22,7 +25,8 @@ class StateLedger:
         """Add what an epoch changed. A full segment replaces those up to its own epoch."""
         self._gates[ack.vertex, ack.subtask] = ack.gate
         nodes = self._nodes.setdefault((ack.vertex, ack.subtask), set())
-        nodes.update(ack.segments, ack.whole)
+        nodes.update(ack.segments, ack.whole, ack.operator_state, ack.unsaved)
+        self._unsaved[ack.vertex, ack.subtask] = ack.unsaved
         for node, segments in ack.segments.items():
             place = (ack.vertex, ack.subtask, node)
             before = after = self._segments.get(place, [])
@@ -33,6 +37,8 @@ class StateLedger:
             _delete(_paths(before) - _paths(after))
         for node, whole in ack.whole.items():
             self._whole[ack.vertex, ack.subtask, node] = whole
+        for node, states in ack.operator_state.items():
+            self._operator_state[ack.vertex, ack.subtask, node] = states
 
     def handle(self, vertex: int, subtask: int) -> SubtaskHandle:
         nodes = self._nodes.get((vertex, subtask), ())
@@ -41,6 +47,8 @@ class StateLedger:
                 node: OperatorHandle(
                     segments=tuple(self._segments.get((vertex, subtask, node), ())),
                     whole=self._whole.get((vertex, subtask, node)),
+                    operator_state=self._operator_state.get((vertex, subtask, node), {}),
+                    unsaved=node in self._unsaved.get((vertex, subtask), ()),
                 )
                 for node in nodes
             },

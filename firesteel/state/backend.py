@@ -86,6 +86,10 @@ class KeyedStateBackend(ABC):
         """What every table holds, by its name."""
 
     @abstractmethod
+    def keys(self, table: str) -> Iterator[Any]:
+        """The keys of a table, as its ``keys`` gives them."""
+
+    @abstractmethod
     def declared(self) -> frozenset[str]:
         """The tables that were asked for. Others were restored, and nobody uses them."""
 

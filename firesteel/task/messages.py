@@ -12,6 +12,7 @@ from typing import Any
 from firesteel.datastream.connectors.base import SourceSplit
 from firesteel.errors import FiresteelError
 from firesteel.state.changelog import Segment
+from firesteel.state.redistribution import OperatorStates
 from firesteel.task.watermarks import MIN_WATERMARK
 
 
@@ -30,10 +31,16 @@ class SlotAddress:
 
 @dataclass(frozen=True, slots=True)
 class OperatorHandle:
-    """The state of one operator subtask: segments of keyed state, and what is small and whole."""
+    """The state of one operator subtask: segments of keyed state, and what is small and whole.
+
+    What is whole is pickled in the slot and unpickled only there. ``unsaved``: a function that saves
+    itself at checkpoints has worked since the last one, so nobody else can take its place.
+    """
 
     segments: tuple[Segment, ...] = ()
-    whole: Any = None
+    whole: bytes | None = None
+    operator_state: OperatorStates = field(default_factory=dict)
+    unsaved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,8 @@ class SubtaskHandle:
 
     operators: dict[int, OperatorHandle] = field(default_factory=dict)
     gate: Any = None
+    # The checkpoint that the job was restored from.
+    restored_checkpoint_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +76,9 @@ class SlotControl:
     committables: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     # The last epoch of a job: close the functions and forget the slot.
     close: bool = False
+    # The checkpoint that this epoch ends with, if it does, and when it was triggered.
+    checkpoint_id: int | None = None
+    checkpoint_timestamp: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +113,7 @@ class SubtaskAck:
     subtask: int
     # What the epoch changed: a node without an entry changed nothing.
     segments: dict[int, tuple[Segment, ...]]
-    whole: dict[int, Any]
+    whole: dict[int, bytes]
     gate: Any
     sources: dict[int, SourceStatus]
     committables: dict[int, tuple[Any, ...]]
@@ -112,6 +124,10 @@ class SubtaskAck:
     # The processing time, in milliseconds, at which the next timer is due, or a watermark
     # generator must be asked though no record has come.
     next_timer: int | None = None
+    # A node without an entry has not changed its operator state.
+    operator_state: dict[int, OperatorStates] = field(default_factory=dict)
+    # The nodes whose functions hold what only a checkpoint makes them save.
+    unsaved: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

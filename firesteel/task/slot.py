@@ -6,12 +6,13 @@ the state of the one before; otherwise it restores from the handles in its contr
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import socket
 import time
 import traceback
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
 
 import pyarrow as pa
@@ -40,13 +41,24 @@ from firesteel.task.rows import (
 )
 from firesteel.task.slot_wiring import wire_slot
 
+_log = logging.getLogger("firesteel")
+
 _NO_STATE = -1
 
 Batches = Iterator[pa.RecordBatch]
 
 
 class Slot:
-    def __init__(self, program: JobProgram, level: int, slot: int) -> None:
+    """``renew`` gives the program again, with functions that nobody has used."""
+
+    def __init__(
+        self,
+        program: JobProgram,
+        level: int,
+        slot: int,
+        renew: Callable[[], JobProgram] | None = None,
+        now_millis: Callable[[], int] | None = None,
+    ) -> None:
         self._job_name = program.job_name
         self._level = level
         self._slot = slot
@@ -54,8 +66,9 @@ class Slot:
         self._store = SegmentStore(program.segment_directory, program.inline_threshold)
         slots = program.levels.slots
         self._next_slots = slots[level + 1] if level + 1 < len(slots) else 0
-        self._wiring = wire_slot(program, level, slot, self._batcher.add)
-        self._subtasks = self._wiring.subtasks
+        self._renew = renew
+        self._now_millis = now_millis
+        self._build(program)
         self._opened = False
         self.closed = False
         # Which run of each slot of the level before this one gave this epoch's input.
@@ -64,6 +77,13 @@ class Slot:
         # next epoch begins.
         self._epoch = _NO_STATE
         self._run_id = 0
+
+    def _build(self, program: JobProgram) -> None:
+        self._wiring = wire_slot(program, self._level, self._slot, self._batcher.add)
+        self._subtasks = self._wiring.subtasks
+        if self._now_millis is not None:
+            for subtask in self._subtasks.values():
+                subtask.clock.now_millis = self._now_millis
 
     def has_state_for(self, address: SlotAddress) -> bool:
         """Whether this slot ran the epoch before, and its run is the one that was confirmed.
@@ -102,7 +122,15 @@ class Slot:
             yield from self._read_sources(control)
             yield from self._end_epoch(last=last)
             subtasks = self._subtasks.values()
-            acks = tuple(subtask.ack(address.epoch, self._store) for subtask in subtasks)
+            acks = tuple(
+                subtask.ack(
+                    address.epoch,
+                    self._store,
+                    control.checkpoint_id,
+                    control.checkpoint_timestamp,
+                )
+                for subtask in subtasks
+            )
             self._epoch, self._run_id = address.epoch, run_id
             ack = SlotAck(
                 address=replace(address, confirmed_runs={}),
@@ -186,6 +214,8 @@ class Slot:
                 subtask.confirm()
         else:
             assert control is not None
+            if self._opened and self._renew is not None:
+                self._start_over(self._renew())
             self._restore(control)
         # If this attempt breaks off, what it changed must not be taken for an epoch's state.
         self._epoch = _NO_STATE
@@ -193,6 +223,13 @@ class Slot:
             subtask.begin_epoch(address.epoch)
         for subtask in self._subtasks.values():
             subtask.fire_processing_time_timers()
+
+    def _start_over(self, program: JobProgram) -> None:
+        """What another attempt has left in the user's functions must not stay."""
+        for error in self.close_quietly():
+            _log.warning("level %d, slot %d: %s", self._level, self._slot, error)
+        self.closed = False
+        self._build(program)
 
     def _restore(self, control: SlotControl) -> None:
         for vertex_id, subtask in self._subtasks.items():

@@ -36,8 +36,9 @@ class SlotRegistry:
             entry = self._slots.get(key)
             if entry is None:
                 # Every slot unpacks its own: subtasks never share function objects.
-                program = self._program(address, load).unpack()
-                entry = self._slots[key] = SlotEntry(Slot(program, address.level, address.slot))
+                packed = self._program(address, load)
+                slot = Slot(packed.unpack(), address.level, address.slot, renew=packed.unpack)
+                entry = self._slots[key] = SlotEntry(slot)
             return entry
 
     def _program(self, address: SlotAddress, load: Callable[[], PackedProgram]) -> PackedProgram:

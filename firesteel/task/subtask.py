@@ -6,19 +6,22 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+from firesteel import pickling
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.errors import TypeMismatchError
+from firesteel.errors import TypeMismatchError, UnsavedStateError
 from firesteel.graph.job_graph import JobVertex
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.metrics import MetricRegistry
 from firesteel.state.changelog import SegmentStore
 from firesteel.state.declarations import IncompatibleStateError
 from firesteel.state.hashmap.keyed_state import HashMapKeyedState
+from firesteel.state.redistribution import OperatorStates
 from firesteel.task.input_gate import InputGate
 from firesteel.task.messages import (
     OperatorHandle,
     ReadBudget,
     SlotControl,
+    SourceStatus,
     SubtaskAck,
     SubtaskHandle,
     VertexMetrics,
@@ -77,6 +80,10 @@ class Subtask:
         if self._ticking:
             self.gate.pace(self._tick)
         self.finished = False
+        # Nodes whose functions hold what only a checkpoint makes them save; and whether timers or
+        # watermarks gave them anything to do in this epoch.
+        self._unsaved: frozenset[int] = frozenset()
+        self._worked = False
         self.busy_seconds = 0.0
         self._writers: list[RecordWriter] = []
         self._chained: list[StreamEdge] = []
@@ -152,11 +159,19 @@ class Subtask:
                 error.operator = operator.name
                 raise
             operator.context.timers.restore()
-            operator.restore(state.whole)
+            if state.unsaved:
+                raise UnsavedStateError(operator.name)
+            operator.context.operator_state.restore(state.operator_state)
+            operator.context.restored_checkpoint_id = handle.restored_checkpoint_id
+            operator.context.restored = (
+                handle.restored_checkpoint_id is not None or node_id in handle.operators
+            )
+            operator.restore(None if state.whole is None else pickling.loads(state.whole))
             emitted = operator.emitted_watermark(arrived[node_id])
             arrived.update(
                 {edge.target: emitted for edge in self._chained if edge.source == node_id}
             )
+        self._unsaved = frozenset()
         head = self.head
         if _is_source(head):
             self.clock.watermark = head.emitted_watermark(self.clock.watermark)
@@ -183,6 +198,8 @@ class Subtask:
                 operator.close()
             except Exception as error:  # noqa: BLE001 - the others must be closed too
                 errors.append(error)
+        for operator in self.operators.values():
+            operator.context.keyed_state.close()
         for writer in self._writers:
             for function in writer.edge.partitioning.functions:
                 try:
@@ -196,6 +213,7 @@ class Subtask:
     def begin_epoch(self, epoch: int) -> None:
         self.gate.begin_epoch()
         self.busy_seconds = 0.0
+        self._worked = False
         for writer in self._writers:
             writer.begin_epoch(epoch)
         if isinstance(self.head, SourceOperator):
@@ -255,7 +273,8 @@ class Subtask:
         for operator in self.operators.values():
             if operator.context.timers:
                 now = self.clock.now_millis() if now is None else now
-                operator.context.timers.advance_processing_time(now)
+                if operator.context.timers.advance_processing_time(now):
+                    self._worked = True
 
     def _next_timer(self) -> int | None:
         times = [
@@ -296,24 +315,36 @@ class Subtask:
         for writer in self._writers:
             writer.abort_epoch()
 
-    def ack(self, epoch: int, store: SegmentStore) -> SubtaskAck:
+    def ack(
+        self,
+        epoch: int,
+        store: SegmentStore,
+        checkpoint_id: int | None = None,
+        checkpoint_timestamp: int = 0,
+    ) -> SubtaskAck:
         segments, whole, committables = {}, {}, {}
-        sources = {}
+        sources: dict[int, SourceStatus] = {}
+        operator_state: dict[int, OperatorStates] = {}
+        self._note_unsaved(checkpoint_id)
         for node_id, operator in self.operators.items():
+            operator.snapshot_state(checkpoint_id, checkpoint_timestamp)
             try:
                 sealed = operator.context.keyed_state.seal(epoch, store)
+                held = operator.context.operator_state.snapshot()
             except TypeMismatchError as error:
                 error.operator = operator.name
                 raise
             if sealed:
                 segments[node_id] = sealed
+            if held is not None:
+                operator_state[node_id] = held
             # What becomes a committable is no longer part of the writer's state.
             prepared = operator.prepare_commit(finished=self.finished)
             if prepared:
                 committables[node_id] = tuple(prepared)
             state = operator.snapshot()
             if state is not None:
-                whole[node_id] = state
+                whole[node_id] = pickling.dumps(state)
             if isinstance(operator, SourceOperator) and operator.status is not None:
                 sources[node_id] = operator.status
         return SubtaskAck(
@@ -327,14 +358,27 @@ class Subtask:
             finished=self.finished,
             watermark=self.head.emitted_watermark(self.clock.watermark),
             next_timer=self._next_timer(),
+            operator_state=operator_state,
+            unsaved=self._unsaved,
             metrics=self._vertex_metrics(),
             user_metrics=self.metrics.snapshot() or None,
         )
 
-    def _vertex_metrics(self) -> VertexMetrics:
+    def _note_unsaved(self, checkpoint_id: int | None) -> None:
+        if checkpoint_id is not None:
+            self._unsaved = frozenset()
+        elif self._worked or self._records_in():
+            self._unsaved = frozenset(
+                node_id for node_id, operator in self.operators.items() if operator.saves_itself
+            )
+
+    def _records_in(self) -> int:
         read = self.head.records_read if isinstance(self.head, SourceOperator) else 0
+        return self.gate.records_in + read
+
+    def _vertex_metrics(self) -> VertexMetrics:
         return VertexMetrics(
-            records_in=self.gate.records_in + read,
+            records_in=self._records_in(),
             records_out=sum(writer.records_out for writer in self._writers),
             bytes_in=self.gate.bytes_in,
             bytes_out=sum(writer.bytes_out for writer in self._writers),
@@ -342,6 +386,7 @@ class Subtask:
         )
 
     def _watermark(self, watermark: int) -> None:
+        self._worked = True
         self.clock.watermark = watermark
         self.head.accept_watermark(watermark)
 

@@ -175,9 +175,12 @@ class InternalTimerService:
         if self._event_time.fire_until(watermark, self._on_event_time):
             self._after_round()
 
-    def advance_processing_time(self, now: int) -> None:
-        if self._processing_time.fire_until(now, self._on_processing_time):
+    def advance_processing_time(self, now: int) -> bool:
+        """The same for the clock; whether any timer was due."""
+        fired = self._processing_time.fire_until(now, self._on_processing_time)
+        if fired:
             self._after_round()
+        return fired
 
     def finish_processing_time(self) -> None:
         """The end of a batch, whose clock stands still: pending timers fire, new ones never do."""
@@ -224,9 +227,9 @@ class TimerServices:
         for service in self._services.values():
             service.advance_watermark(watermark)
 
-    def advance_processing_time(self, now: int) -> None:
-        for service in self._services.values():
-            service.advance_processing_time(now)
+    def advance_processing_time(self, now: int) -> bool:
+        fired = [service.advance_processing_time(now) for service in self._services.values()]
+        return any(fired)
 
     def finish_processing_time(self) -> None:
         for service in self._services.values():

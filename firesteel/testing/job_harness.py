@@ -324,10 +324,13 @@ class JobHarness:
         """One attempt of a task; the rows it gave until it ended or broke off."""
         slot = self._slots.get(place)
         if slot is None or slot.closed:
-            slot = self._slots[place] = Slot(self._packed.unpack(), *place)
+            slot = self._slots[place] = Slot(
+                self._packed.unpack(),
+                *place,
+                renew=self._packed.unpack,
+                now_millis=self.now_millis,
+            )
             slot._batcher.limit = self._batch_bytes
-            for subtask in slot._subtasks.values():
-                subtask.clock.now_millis = self.now_millis
         received: Iterable[BufferRow] = self._through_arrow(rows or [])
         if breaks is Fault.LOSE_INPUT:
             received = _breaking(received, self._random.randint(0, len(rows or [])))

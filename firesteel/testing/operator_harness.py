@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from firesteel import pickling
-from firesteel.datastream import StreamExecutionEnvironment
-from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.errors import FiresteelError, InvalidProgramError, UserFunctionError, shorten
 from firesteel.graph.channels import source_subtasks
 from firesteel.graph.partitioning import ShipStrategy
-from firesteel.graph.stream_graph import StreamEdge, StreamNode
+from firesteel.graph.stream_graph import StreamEdge
 from firesteel.state.backend import KeyGroupFilter
 from firesteel.state.changelog import SegmentStore
 from firesteel.state.key_groups import KeyGroupRange, KeyRouter
+from firesteel.state.redistribution import OperatorState, redistribute
 from firesteel.task.errors import user_function_error
-from firesteel.task.messages import SubtaskHandle
+from firesteel.task.messages import OperatorHandle, SubtaskAck, SubtaskHandle
 from firesteel.task.operators.base import Operator
 from firesteel.task.program import JobProgram
 from firesteel.task.rows import OUTPUT, BufferRow
 from firesteel.task.slot_wiring import wire_slot
 from firesteel.task.timers import TIMER_TABLES
 from firesteel.task.watermarks import MAX_WATERMARK
+from firesteel.testing.harness_program import HARNESS_NAME, compile_operator, the_operator
 from firesteel.testing.manual_clock import ManualClock
 from firesteel.testing.operator_snapshot import OperatorSnapshot
-from firesteel.testing.output_recorder import EveryTag, OutputRecorder
-from firesteel.testing.scripted_source import ScriptedSource
+from firesteel.testing.recorder import EveryTag, Recorder
 
-_NAME = "operator harness"
+_R = TypeVar("_R")
 
 
 class WrongSubtaskError(FiresteelError, ValueError):
@@ -64,11 +62,11 @@ class OperatorHarness:
     ) -> None:
         if not 0 <= subtask < parallelism:
             raise InvalidProgramError(f"there is no subtask {subtask} of {parallelism}")
-        job, inputs = _compile(program, parallelism, max_parallelism, input_types, batch)
+        job, inputs = compile_operator(program, parallelism, max_parallelism, input_types, batch)
         graph = job.levels.job_graph
-        self._node = _the_operator(list(graph.nodes.values()), inputs)
+        self._node = the_operator(list(graph.nodes.values()), inputs)
         self._edges = [[edge for edge in graph.edges if edge.source == source] for source in inputs]
-        job_program = JobProgram(_NAME, _NAME, 0, job.levels, batch=batch)
+        job_program = JobProgram(HARNESS_NAME, HARNESS_NAME, 0, job.levels, batch=batch)
         level = job.levels.level_of[self._node.id]
         slot = job.levels.slot_offset[self._node.slot_sharing_group] + subtask
         self._subtask = wire_slot(job_program, level, slot, self._sent).by_node[self._node.id]
@@ -76,10 +74,12 @@ class OperatorHarness:
         self._router = KeyRouter(self._node.parallelism, self._node.max_parallelism)
         self._store = SegmentStore(None, 0)
         self._epoch = 0
+        self._checkpoint_id = 0
+        self._operator_state: Mapping[str, OperatorState] = {}
         self._opened = False
         self._ended = False
         self.clock = ManualClock()
-        self._recorder = OutputRecorder(self._node.id)
+        self._recorder = Recorder(self._node.id)
         self._committables: list[Any] = []
         self._rows: list[BufferRow] = []
         self._watch()
@@ -273,15 +273,19 @@ class OperatorHarness:
     def snapshot(self) -> OperatorSnapshot:
         """What a checkpoint would keep; the operator goes on."""
         self.open()
-        whole, committables = self._end_epoch()
+        self._checkpoint_id += 1
+        ack = self._end_epoch(self._checkpoint_id)
+        self._operator_state = ack.operator_state.get(self._node.id, self._operator_state)
         return OperatorSnapshot(
             operator=self._node.name,
             subtask=self._subtask.index,
             parallelism=self._node.parallelism,
             max_parallelism=self._node.max_parallelism,
+            checkpoint_id=self._checkpoint_id,
             tables=self._operator.context.keyed_state.write_everything(self._epoch, self._store),
-            whole=whole,
-            committables=committables,
+            operator_state=dict(self._operator_state),
+            whole=ack.whole.get(self._node.id),
+            committables=ack.committables.get(self._node.id, ()),
         )
 
     @property
@@ -324,22 +328,36 @@ class OperatorHarness:
         self._epoch += 1
         self._subtask.begin_epoch(self._epoch)
 
-    def _end_epoch(self) -> tuple[Any, tuple[Any, ...]]:
+    def _end_epoch(self, checkpoint_id: int | None = None) -> SubtaskAck:
         """As at the end of every epoch: flush, seal, acknowledge; then the next one begins."""
         for edge in self._all_edges():
             for upstream in self._upstream(edge):
                 self._subtask.gate.end_local(edge.id, upstream, finished=self._ended)
         self._explaining(self._subtask.end_epoch)
-        ack = self._subtask.ack(self._epoch, self._store)
-        committables = ack.committables.get(self._node.id, ())
-        self._committables.extend(committables)
+        ack = self._explaining(
+            lambda: self._subtask.ack(self._epoch, self._store, checkpoint_id, self.clock())
+        )
+        self._committables.extend(ack.committables.get(self._node.id, ()))
         self._subtask.confirm()
         self._begin_epoch()
-        return ack.whole.get(self._node.id), committables
+        return ack
 
     def _restore(self, snapshots: list[OperatorSnapshot]) -> None:
         node, index = self._node, self._subtask.index
-        self._subtask.restore(SubtaskHandle(), self._store)
+        wholes = {s.subtask: s.whole for s in snapshots if s.whole is not None}
+        if wholes and len(snapshots) != node.parallelism:
+            raise InvalidProgramError(
+                f"'{node.name}' has state that is not keyed: it can only be restored with the "
+                f"parallelism it was written with, {len(snapshots)}"
+            )
+        by_subtask = sorted(snapshots, key=lambda snapshot: snapshot.subtask)
+        states = redistribute([s.operator_state for s in by_subtask], node.parallelism)[index]
+        handle = OperatorHandle(whole=wholes.get(index), operator_state=states)
+        self._checkpoint_id = max(snapshot.checkpoint_id for snapshot in snapshots)
+        self._subtask.restore(
+            SubtaskHandle({node.id: handle}, restored_checkpoint_id=self._checkpoint_id),
+            self._store,
+        )
         mine = KeyGroupRange.of_subtask(index, node.parallelism, node.max_parallelism)
         keyed_state = self._operator.context.keyed_state
         for snapshot in snapshots:
@@ -347,11 +365,6 @@ class OperatorHarness:
                 [snapshot.tables], self._store, KeyGroupFilter(mine, node.max_parallelism)
             )
         self._operator.context.timers.restore()
-        wholes = {s.subtask: s.whole for s in snapshots if s.whole is not None}
-        if wholes and len(snapshots) != node.parallelism:
-            self._operator.restore(self._operator.rescaled(list(wholes.values())))
-        else:
-            self._operator.restore(wholes.get(index))
         self._start()
 
     def _all_edges(self) -> list[StreamEdge]:
@@ -378,11 +391,11 @@ class OperatorHarness:
             self._subtask.batch_ended(len(values))
             self._explaining(self._operator.tick)
 
-    def _explaining(self, call: Callable[[], None]) -> None:
+    def _explaining(self, call: Callable[[], _R]) -> _R:
         try:
-            call()
+            return call()
         except UserFunctionError as error:
-            error.job = _NAME
+            error.job = HARNESS_NAME
             raise
 
     def _keys(self, edge: StreamEdge, values: list[Any]) -> list[Any] | None:
@@ -410,51 +423,3 @@ class OperatorHarness:
             for upstream in self._upstream(edge):
                 advance = self._subtask.gate.accept_local(edge.id, upstream).watermark
                 self._explaining(partial(advance, timestamp))
-
-
-def _compile(
-    program: Callable[..., Any],
-    parallelism: int,
-    max_parallelism: int,
-    input_types: Sequence[Any],
-    batch: bool,
-) -> tuple[Any, list[int]]:
-    """The job around the operator, and the nodes of its inputs."""
-    environment = StreamExecutionEnvironment()
-    environment.set_parallelism(parallelism).set_max_parallelism(max_parallelism)
-    environment.disable_operator_chaining()
-    if batch:
-        environment.set_runtime_mode(RuntimeExecutionMode.BATCH)
-    count = len(inspect.signature(program).parameters)
-    if count not in (1, 2):
-        raise InvalidProgramError(
-            f"the program of an OperatorHarness takes one or two streams, not {count}"
-        )
-    types = [*input_types, *[None] * (count - len(input_types))]
-    streams = [
-        environment.from_source(ScriptedSource([]), None, f"input {number}", types[number - 1])
-        for number in range(1, count + 1)
-    ]
-    program(*streams)
-    if not environment._transformations:
-        raise InvalidProgramError("the program adds no operator to its streams")
-    job = environment._compile(_NAME)
-    nodes = job.stream_graph.nodes.values()
-    inputs = [
-        node.id
-        for number in range(1, count + 1)
-        for node in nodes
-        if node.name == f"Source: input {number}"
-    ]
-    return job, inputs
-
-
-def _the_operator(nodes: list[StreamNode], inputs: list[int]) -> StreamNode:
-    operators = [node for node in nodes if node.id not in inputs]
-    if len(operators) != 1:
-        names = ", ".join(f"'{node.name}'" for node in operators)
-        raise InvalidProgramError(
-            f"an OperatorHarness tests one operator, but the program has {len(operators)}: {names}. "
-            f"Use a JobHarness for whole programs."
-        )
-    return operators[0]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from firesteel.state.changelog import Segment
+from firesteel.state.redistribution import OperatorState
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorSnapshot:
     """The state of one operator subtask; it can be pickled.
 
-    ``tables`` is the keyed state; ``whole`` is what is not keyed; ``committables`` are
+    ``tables`` is the keyed state; ``operator_state`` and ``whole`` are what is not keyed; ``committables`` are
     what a sink prepared with this snapshot.
     """
 
@@ -21,5 +22,7 @@ class OperatorSnapshot:
     parallelism: int
     max_parallelism: int
     tables: Segment
-    whole: Any = None
+    checkpoint_id: int = 0
+    operator_state: dict[str, OperatorState] = field(default_factory=dict)
+    whole: bytes | None = None
     committables: tuple[Any, ...] = ()

@@ -81,8 +81,6 @@ def _idle(pattern: str, reason: str) -> Rule:
     return Rule(pattern, Status.NOT_YET, Evidence.IDLE, reason)
 
 
-_CONTEXT = "datastream.functions.RuntimeContext"
-_TIMERS = "datastream.timerservice.TimerService"
 _KEYED = "datastream.data_stream.KeyedStream"
 _STREAM = "datastream.data_stream.DataStream"
 _ENVIRONMENT = "datastream.stream_execution_environment.StreamExecutionEnvironment"
@@ -97,20 +95,6 @@ _REFUSED_ON_KEYED_STREAM = """
 # The first rule that matches counts.
 RULES: tuple[Rule, ...] = (
     _jvm("*.get_java_*"),
-    # State of the user's own: the classes are there, the runtime is not.
-    _not_yet(f"{_CONTEXT}.get_*state"),
-    _gated("datastream.state.ValueState*", f"{_CONTEXT}.get_state"),
-    _gated("datastream.state.ListState*", f"{_CONTEXT}.get_list_state"),
-    _gated("datastream.state.MapState*", f"{_CONTEXT}.get_map_state"),
-    _gated("datastream.state.ReducingState*", f"{_CONTEXT}.get_reducing_state"),
-    _gated("datastream.state.AggregatingState*", f"{_CONTEXT}.get_aggregating_state"),
-    _gated("datastream.state.StateTtlConfig*", f"{_CONTEXT}.get_state"),
-    # Timers.
-    _not_yet("datastream.*TimerService.register_*"),
-    _not_yet("datastream.*TimerService.delete_*"),
-    _gated("datastream.functions.Keyed*ProcessFunction.on_timer", f"{_TIMERS}.register_event_time_timer"),
-    _gated("datastream.functions.Keyed*ProcessFunction.OnTimerContext", f"{_TIMERS}.register_event_time_timer"),
-    _gated("datastream.time_domain.TimeDomain*", f"{_TIMERS}.register_event_time_timer"),
     # Checkpoints and restarts.
     _not_yet(f"{_ENVIRONMENT}.enable_checkpointing"),
     _not_yet(f"{_ENVIRONMENT}.get_checkpoint_config"),

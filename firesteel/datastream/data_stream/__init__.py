@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING
 
 from firesteel.datastream.data_stream.all_windowed_stream import AllWindowedStream
+from firesteel.datastream.data_stream.broadcast_connected_stream import BroadcastConnectedStream
+from firesteel.datastream.data_stream.broadcast_stream import BroadcastStream
 from firesteel.datastream.data_stream.closeable_iterator import CloseableIterator
 from firesteel.datastream.data_stream.connected_streams import ConnectedStreams
 from firesteel.datastream.data_stream.data_stream import DataStream
@@ -14,6 +16,8 @@ from firesteel.gaps import gap_importer
 
 __all__ = [
     "AllWindowedStream",
+    "BroadcastConnectedStream",
+    "BroadcastStream",
     "CloseableIterator",
     "ConnectedStreams",
     "DataStream",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, overload
 
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.data_stream.all_windowed_stream import AllWindowedStream
+from firesteel.datastream.data_stream.broadcast_stream import BroadcastStream
 from firesteel.datastream.data_stream.function_arguments import (
     ProgramTypeError,
     as_type,
@@ -25,6 +26,7 @@ from firesteel.datastream.functions import (
     ProcessFunction,
 )
 from firesteel.datastream.output_tag import OutputTag
+from firesteel.datastream.state import MapStateDescriptor
 from firesteel.datastream.window import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
@@ -123,16 +125,30 @@ class DataStream(StreamBase, OperatorSettings):
         """Everything to the first subtask of the next operator. Not in PyFlink."""
         return self._shipped(partitioning.GLOBAL)
 
+    @overload
+    def broadcast(self) -> DataStream: ...
+
+    @overload
     def broadcast(
-        self, broadcast_state_descriptor: Any = None, *other_broadcast_state_descriptors: Any
-    ) -> DataStream:
-        """Each record to every subtask of the next operator."""
-        if broadcast_state_descriptor is not None:
-            raise NotYetSupportedError(
-                "DataStream.broadcast with state descriptors",
-                "broadcast state comes with checkpoints, in a later version",
-            )
-        return self._shipped(partitioning.BROADCAST)
+        self,
+        broadcast_state_descriptor: MapStateDescriptor,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> BroadcastStream: ...
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> DataStream | BroadcastStream:
+        """Each record to every subtask of the next operator.
+
+        With descriptors of broadcast state, it is for ``connect`` of another stream.
+        """
+        shipped = self._shipped(partitioning.BROADCAST)
+        if broadcast_state_descriptor is None:
+            return shipped
+        descriptors = [broadcast_state_descriptor, *other_broadcast_state_descriptors]
+        return BroadcastStream(shipped, descriptors)
 
     def partition_custom(
         self,

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from firesteel.common.typeinfo import TupleTypeInfo, TypeInformation, Types
 from firesteel.common.watermark_strategy import WatermarkStrategy
@@ -46,6 +46,10 @@ from firesteel.graph.transformations import Origin, Transformation
 
 if TYPE_CHECKING:
     from firesteel.common.execution_config import ExecutionConfig
+    from firesteel.datastream.data_stream.broadcast_connected_stream import (
+        BroadcastConnectedStream,
+    )
+    from firesteel.datastream.data_stream.broadcast_stream import BroadcastStream
     from firesteel.datastream.data_stream.connected_streams import ConnectedStreams
     from firesteel.datastream.data_stream.data_stream import DataStream
     from firesteel.datastream.data_stream.keyed_stream import KeyedStream
@@ -149,10 +153,25 @@ class StreamBase(ABC):
         origins = [origin for stream in (self, *streams) for origin in stream._origins]
         return self._stream(tuple(origins), self._type)
 
-    def connect(self, ds: StreamBase) -> ConnectedStreams:
+    @overload
+    def connect(self, ds: StreamBase) -> ConnectedStreams: ...
+
+    @overload
+    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
+
+    def connect(
+        self, ds: StreamBase | BroadcastStream
+    ) -> ConnectedStreams | BroadcastConnectedStream:
         """Two streams, of whatever types, that one function will read."""
+        from firesteel.datastream.data_stream.broadcast_connected_stream import (
+            BroadcastConnectedStream,
+        )
+        from firesteel.datastream.data_stream.broadcast_stream import BroadcastStream
         from firesteel.datastream.data_stream.connected_streams import ConnectedStreams
 
+        if isinstance(ds, BroadcastStream):
+            self._check_joinable("connect", ds.input_stream)
+            return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
         self._check_joinable("connect", ds)
         return ConnectedStreams(self, ds)
 

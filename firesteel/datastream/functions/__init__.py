@@ -4,6 +4,15 @@ from typing import TYPE_CHECKING
 
 from firesteel.datastream.functions.aggregate_function import AggregateFunction
 from firesteel.datastream.functions.base import Function
+from firesteel.datastream.functions.base_broadcast_process_function import (
+    BaseBroadcastProcessFunction,
+)
+from firesteel.datastream.functions.broadcast_process_function import BroadcastProcessFunction
+from firesteel.datastream.functions.checkpointed_function import (
+    CheckpointedFunction,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+)
 from firesteel.datastream.functions.co_flat_map_function import CoFlatMapFunction
 from firesteel.datastream.functions.co_map_function import CoMapFunction
 from firesteel.datastream.functions.co_process_function import CoProcessFunction
@@ -11,6 +20,9 @@ from firesteel.datastream.functions.filter_function import FilterFunction
 from firesteel.datastream.functions.flat_map_function import FlatMapFunction
 from firesteel.datastream.functions.fold_function import FoldFunction
 from firesteel.datastream.functions.key_selector import KeySelector
+from firesteel.datastream.functions.keyed_broadcast_process_function import (
+    KeyedBroadcastProcessFunction,
+)
 from firesteel.datastream.functions.keyed_co_process_function import KeyedCoProcessFunction
 from firesteel.datastream.functions.keyed_process_function import KeyedProcessFunction
 from firesteel.datastream.functions.map_function import MapFunction
@@ -31,6 +43,9 @@ from firesteel.gaps import gap_importer
 __all__ = [
     "AggregateFunction",
     "AllWindowFunction",
+    "BaseBroadcastProcessFunction",
+    "BroadcastProcessFunction",
+    "CheckpointedFunction",
     "CoFlatMapFunction",
     "CoMapFunction",
     "CoProcessFunction",
@@ -38,7 +53,10 @@ __all__ = [
     "FlatMapFunction",
     "FoldFunction",
     "Function",
+    "FunctionInitializationContext",
+    "FunctionSnapshotContext",
     "KeySelector",
+    "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "KeyedStateStore",

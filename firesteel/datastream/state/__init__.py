@@ -1,7 +1,5 @@
 """State as functions see it: the kinds, their descriptors, and their time to live."""
 
-from typing import TYPE_CHECKING
-
 from firesteel.datastream.state.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -20,18 +18,25 @@ from firesteel.datastream.state.interfaces import (
     State,
     ValueState,
 )
+from firesteel.datastream.state.operator_state import (
+    BroadcastState,
+    OperatorStateStore,
+    ReadOnlyBroadcastState,
+)
 from firesteel.datastream.state.time_to_live import StateTtlConfig
-from firesteel.gaps import gap_importer
 
 __all__ = [
     "AggregatingState",
     "AggregatingStateDescriptor",
     "AppendingState",
+    "BroadcastState",
     "ListState",
     "ListStateDescriptor",
     "MapState",
     "MapStateDescriptor",
     "MergingState",
+    "OperatorStateStore",
+    "ReadOnlyBroadcastState",
     "ReducingState",
     "ReducingStateDescriptor",
     "State",
@@ -40,6 +45,3 @@ __all__ = [
     "ValueState",
     "ValueStateDescriptor",
 ]
-
-if not TYPE_CHECKING:  # type checkers see only what exists
-    __getattr__ = gap_importer(__name__)

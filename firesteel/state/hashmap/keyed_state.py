@@ -89,8 +89,11 @@ class HashMapKeyedState(KeyedStateBackend):
         table = self._tables.pop(name)
         description = self._declarations.forget(name)
         self._expired.pop(name, None)
-        if table.size():
+        if isinstance(table, HashMapValueTable) and table.base:
             self._dropped[name] = description
+
+    def keys(self, table: str) -> Iterator[Any]:
+        return self._tables[table].keys()
 
     def declared(self) -> frozenset[str]:
         return frozenset(self._declarations.declared)
@@ -168,7 +171,13 @@ class HashMapKeyedState(KeyedStateBackend):
     def confirm(self) -> None:
         self._dropped.clear()
         for name, table in self._tables.items():
-            table.confirm(self._converted.pop(name, None))
+            typed = self._converted.pop(name, None)
+            if typed is None:
+                table.confirm()
+                continue
+            table.forget_changes()
+            for changes in typed:
+                table.apply(changes)
         if self._sealed is not None and self._snapshot is None:
             epoch, store = self._sealed
             if self._account.is_log_long(store):

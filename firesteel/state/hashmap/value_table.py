@@ -9,78 +9,28 @@ from typing import Any
 from firesteel.state.changes import ChangeKind, Changes
 from firesteel.state.hashmap.key_round import KeyRound
 from firesteel.state.missing import MISSING, has_missing
-from firesteel.state.tables import TableDescription, ValueTable
+from firesteel.state.overlay.value_table import OverlayValueTable
+from firesteel.state.tables import TableDescription
 
 
-class HashMapValueTable(ValueTable):
-    """``base`` is version e-1 and does not change during epoch e; ``overlay`` is what e changed."""
-
-    __slots__ = ("_round", "base", "description", "name", "overlay")
-
+class HashMapValueTable(OverlayValueTable):
     def __init__(self, name: str, description: TableDescription) -> None:
-        self.name = name
-        self.description = description
-        self._round = KeyRound()
+        super().__init__(name, description)
         self.base: dict[Any, Any] = {}
-        self.overlay: dict[Any, Any] = {}
+        self._round = KeyRound()
 
-    def get(self, key: Any) -> Any:
-        value = self.overlay.get(key, MISSING)
-        if value is MISSING and key not in self.overlay:
-            value = self.base.get(key, MISSING)
-        return value
-
-    def put(self, key: Any, value: Any) -> None:
-        self.overlay[key] = value
-
-    def remove(self, key: Any) -> None:
-        self.overlay[key] = MISSING
-
-    def items(self) -> Iterator[tuple[Any, Any]]:
-        changed = dict(self.overlay)
-        for key, value in self.base.items():
-            if key not in changed:
-                yield key, value
-        for key, value in changed.items():
-            if value is not MISSING:
-                yield key, value
-
-    def keys(self) -> Iterator[Any]:
-        return (key for key, _ in self.items())
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self.items())
+    def base_items(self) -> Iterator[tuple[Any, Any]]:
+        return iter(self.base.items())
 
     def next_keys(self, limit: int) -> list[Any]:
         return self._round.next_keys(self.base, limit)
 
     # For the backend
 
-    def has_changes(self) -> bool:
-        return bool(self.overlay)
-
-    def changes(self) -> Iterator[Changes]:
-        removed = [key for key, value in self.overlay.items() if value is MISSING]
-        if removed:
-            yield Changes(self.name, ChangeKind.REMOVE, removed)
-        if not removed:
-            keys, values = list(self.overlay), list(self.overlay.values())
-        else:
-            present = {k: v for k, v in self.overlay.items() if v is not MISSING}
-            keys, values = list(present), list(present.values())
-        if keys:
-            yield Changes(self.name, ChangeKind.PUT, keys, values)
-
-    def confirm(self, converted: list[Changes] | None = None) -> None:
-        """The epoch's changes become the base; ``converted`` ones, if types changed them.
-
-        ``overlay`` stays the same dictionary, because loops hold on to it.
-        """
+    def confirm(self) -> None:
+        """The epoch's changes become the base."""
         base, overlay = self.base, self.overlay
-        if converted is not None:
-            for changes in converted:
-                self.apply(changes)
-        elif has_missing(overlay):
+        if has_missing(overlay):
             for key, value in overlay.items():
                 if value is MISSING:
                     base.pop(key, None)
@@ -101,10 +51,7 @@ class HashMapValueTable(ValueTable):
 
     def clear(self) -> None:
         self.base.clear()
-        self.overlay.clear()
-
-    def size(self) -> int:
-        return len(self.base)
+        self.forget_changes()
 
     def freeze(self) -> FrozenValues:
         return FrozenValues(self.name, self.base)

@@ -6,16 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from firesteel.datastream.functions import Function
-from firesteel.errors import InvalidProgramError
+from firesteel.datastream.functions import CheckpointedFunction, Function
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.metrics import MetricRegistry
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.hashmap.keyed_state import HashMapKeyedState
+from firesteel.task.checkpointing_contexts import InitializationContext, SnapshotContext
 from firesteel.task.errors import user_function_error
 from firesteel.task.runtime_context import SubtaskInfo, TaskRuntimeContext
 from firesteel.task.state.key_context import KeyContext
 from firesteel.task.state.keyed_state_store import TaskKeyedStateStore
+from firesteel.task.state.operator_state_store import TaskOperatorStateStore
 from firesteel.task.subtask_clock import SubtaskClock
 from firesteel.task.timers import TimerServices
 
@@ -36,6 +37,10 @@ class OperatorContext:
     keyed: bool = False
     keyed_state: KeyedStateBackend = field(default_factory=HashMapKeyedState)
     key_context: KeyContext = field(default_factory=KeyContext)
+    operator_state: TaskOperatorStateStore = field(default_factory=TaskOperatorStateStore)
+    # Whether the operator goes on from a snapshot, and the checkpoint that the job came from.
+    restored: bool = False
+    restored_checkpoint_id: int | None = None
     timers: TimerServices = field(init=False)
     _state_store: TaskKeyedStateStore | None = field(init=False, default=None)
 
@@ -47,6 +52,14 @@ class OperatorContext:
         if self.keyed and self._state_store is None:
             self._state_store = TaskKeyedStateStore(self.keyed_state, self.key_context, self.clock)
         return TaskRuntimeContext(self.node, self.subtask, self.metrics, self._state_store)
+
+    def initialization_context(self) -> InitializationContext:
+        return InitializationContext(
+            self.runtime_context(),
+            self.operator_state,
+            restored=self.restored,
+            checkpoint_id=self.restored_checkpoint_id,
+        )
 
     def bare_runtime_context(self) -> TaskRuntimeContext:
         """For functions that work for this operator, but have no part in its state."""
@@ -138,19 +151,20 @@ class Operator:
     def commit(self, committables: Sequence[Any]) -> None:
         """Make visible what an earlier epoch prepared."""
 
+    def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
+        """An epoch ends, perhaps with a checkpoint: what is to be saved goes into the states."""
+
+    @property
+    def saves_itself(self) -> bool:
+        """Whether it holds things in memory that only a checkpoint makes it put into its state."""
+        return False
+
     def snapshot(self) -> Any:
-        """What is small and kept whole, besides the keyed state."""
+        """What is small and kept whole, besides keyed and operator state."""
         return None
 
     def restore(self, whole: Any) -> None:
         """Become what ``snapshot`` returned (None: the beginning). Comes before ``open`` or later."""
-
-    def rescaled(self, wholes: list[Any]) -> Any:
-        """What to ``restore``, if this subtask was not there before, from those of all that were."""
-        raise InvalidProgramError(
-            f"'{self.name}' has state that is not keyed: it can only be restored with the "
-            f"parallelism it was written with, {len(wholes)}"
-        )
 
     def close(self) -> None:
         """Called once, after the last record or when the job is canceled."""
@@ -166,11 +180,28 @@ class FunctionOperator(Operator):
         self.uses_keys = context.keyed and _is_opened(function)
 
     def open(self) -> None:
+        if isinstance(self.function, CheckpointedFunction):
+            try:
+                self.function.initialize_state(self.context.initialization_context())
+            except Exception as error:
+                raise self.failure(error, self.function.initialize_state) from error
         if isinstance(self.function, Function):
             try:
                 self.function.open(self.context.runtime_context())
             except Exception as error:
                 raise self.failure(error, self.function.open) from error
+
+    @property
+    def saves_itself(self) -> bool:
+        return isinstance(self.function, CheckpointedFunction)
+
+    def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
+        if checkpoint_id is None or not isinstance(self.function, CheckpointedFunction):
+            return
+        try:
+            self.function.snapshot_state(SnapshotContext(checkpoint_id, timestamp))
+        except Exception as error:
+            raise self.failure(error, self.function.snapshot_state) from error
 
     def close(self) -> None:
         if isinstance(self.function, Function):
@@ -204,5 +235,7 @@ class FunctionOperator(Operator):
 
 
 def _is_opened(function: Any) -> bool:
-    """Whether the user has written an ``open`` in which states can be asked for."""
+    """Whether the user has written a method in which states can be asked for."""
+    if isinstance(function, CheckpointedFunction):
+        return True
     return isinstance(function, Function) and type(function).open is not Function.open

@@ -8,6 +8,7 @@ from typing import Any
 from firesteel.graph import operator_specs as specs
 from firesteel.task.operators.aggregation import AggregationOperator
 from firesteel.task.operators.base import Operator, OperatorContext
+from firesteel.task.operators.broadcast_process import BroadcastProcessOperator
 from firesteel.task.operators.co_flat_map import CoFlatMapOperator
 from firesteel.task.operators.co_map import CoMapOperator
 from firesteel.task.operators.co_process import CoProcessOperator
@@ -44,6 +45,7 @@ _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any, OperatorContext], Oper
     specs.CoMapSpec: CoMapOperator,
     specs.CoFlatMapSpec: CoFlatMapOperator,
     specs.CoProcessSpec: CoProcessOperator,
+    specs.BroadcastProcessSpec: BroadcastProcessOperator,
     specs.SinkSpec: SinkOperator,
     specs.SinkFunctionSpec: SinkFunctionOperator,
     specs.PrintSpec: PrintOperator,

@@ -28,6 +28,10 @@ class KeyContext:
         # Called with the number of records of each batch: state that expires cleans up.
         self.after_batch: list[Callable[[int], None]] = []
 
+    def forget(self) -> None:
+        """No key is current: what comes now belongs to none."""
+        self.key = NoKey()
+
     def following(self, keys: Iterable[Any]) -> Iterator[Any]:
         """The keys, each of them current once it is given out."""
         for key in keys:

@@ -37,8 +37,10 @@ class BaseWindowOperator(Operator):
         self.collected = ResultCollector(self.output)
         # As in Flink, only the window function has state of its own.
         self.stateless_function: Function | None = None
+        self._loaded = False
 
     def open(self) -> None:
+        self.ensure_loaded()
         if self.stateless_function is not None:
             self._open(self.stateless_function, self.context.bare_runtime_context())
         if self.calls.function is not None:
@@ -66,6 +68,26 @@ class BaseWindowOperator(Operator):
         iterator: Any = None,
     ) -> Exception:
         return user_function_error(error, self.name, function, values, iterator)
+
+    # State
+
+    def restore(self, whole: Any) -> None:
+        """Tables may still be added after this; they are looked at when they are needed."""
+        self._loaded = False
+        self.collected = ResultCollector(self.output)
+
+    def ensure_loaded(self) -> None:
+        if not self._loaded:
+            self._loaded = True
+            self.load()
+
+    def load(self) -> None:
+        """Keyed and operator state are what they are to be."""
+        self.late.load()
+
+    def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
+        self.ensure_loaded()
+        self.late.save()
 
     # Results
 

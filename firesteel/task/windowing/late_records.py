@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from firesteel.common.typeinfo import Types
+from firesteel.datastream.state import ListStateDescriptor
 from firesteel.metrics import Counter
 from firesteel.task.operators.base import OperatorContext, Output
 
@@ -15,9 +17,11 @@ class LateRecords:
 
     def __init__(self, tag_id: str | None, context: OperatorContext, output: Output) -> None:
         self._tag_id = tag_id
+        self._context = context
         self._output = output
         group = context.metrics.group(context.node.name)
         self._counter: Counter = group.counter(LATE_RECORDS_DROPPED)
+        self._saved = 0
 
     def add(self, values: list[Any], timestamps: list[int] | None) -> None:
         if self._tag_id is None:
@@ -25,9 +29,17 @@ class LateRecords:
         else:
             self._output.emit_side(self._tag_id, values, timestamps)
 
-    @property
-    def dropped(self) -> int:
-        return self._counter.get_count()
+    def load(self) -> None:
+        """After another parallelism, what several subtasks counted may come to one."""
+        self._saved = sum(self._state().get())
+        self._counter.inc(self._saved - self._counter.get_count())
 
-    def restore(self, dropped: int) -> None:
-        self._counter.inc(dropped - self._counter.get_count())
+    def save(self) -> None:
+        count = self._counter.get_count()
+        if count != self._saved:
+            self._saved = count
+            self._state().update([count])
+
+    def _state(self) -> Any:
+        descriptor = ListStateDescriptor(LATE_RECORDS_DROPPED, Types.LONG())
+        return self._context.operator_state.get_list_state(descriptor)

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Any
 
+from firesteel.common.typeinfo import Types
+from firesteel.datastream.state import ListStateDescriptor
 from firesteel.datastream.window import TimeWindow
 from firesteel.datastream.window.window_assigner import NoTimestampError
 from firesteel.graph.operator_specs import WindowSpec
@@ -67,6 +69,7 @@ class SlicedWindowOperator(BaseWindowOperator):
         assert keys is not None
         if timestamps is None:
             raise self.failure(NoTimestampError(), self.receive, values[:1])
+        self.ensure_loaded()
         self._store.prepare(values, keys)
         layout = self._layout
         start = layout.slice_of(min(timestamps))
@@ -169,6 +172,7 @@ class SlicedWindowOperator(BaseWindowOperator):
             heappush(self._events, (time, kind, number))
 
     def process_watermark(self, watermark: int) -> None:
+        self.ensure_loaded()
         events = self._events
         while events and events[0][0] <= watermark:
             _, kind, number = heappop(events)
@@ -247,21 +251,22 @@ class SlicedWindowOperator(BaseWindowOperator):
 
     # State
 
-    def snapshot(self) -> Any:
-        return self.late.dropped, self._fired_until
-
-    def restore(self, whole: Any) -> None:
-        dropped, self._fired_until = (0, MIN_WATERMARK) if whole is None else whole
-        self.late.restore(dropped)
+    def load(self) -> None:
+        super().load()
+        # All subtasks had the same watermark, because all had the same channels.
+        self._fired_until = min(self._watermarks().get(), default=MIN_WATERMARK)
         self._events.clear()
         self._scheduled.clear()
         self._store.restore()
 
-    def rescaled(self, wholes: list[Any]) -> Any:
-        """All subtasks had the same watermark, because all had the same channels."""
-        dropped = sum(dropped for dropped, _ in wholes)
-        is_first = self.context.subtask.index == 0
-        return dropped if is_first else 0, min(watermark for _, watermark in wholes)
+    def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
+        super().snapshot_state(checkpoint_id, timestamp)
+        if [self._fired_until] != self._watermarks().get():
+            self._watermarks().update([self._fired_until])
+
+    def _watermarks(self) -> Any:
+        descriptor = ListStateDescriptor("window-watermark", Types.LONG())
+        return self.context.operator_state.get_union_list_state(descriptor)
 
 
 def _pick(chosen: list[int], *columns: list[Any]) -> list[list[Any]]:

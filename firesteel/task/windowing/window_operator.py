@@ -79,6 +79,7 @@ class WindowOperator(BaseWindowOperator):
         self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
     ) -> None:
         assert keys is not None
+        self.ensure_loaded()
         process = self._process if self._merging is None else self._process_merging
         stamps = repeat(MIN_WATERMARK) if timestamps is None else timestamps
         key_context = self._key_context
@@ -258,12 +259,6 @@ class WindowOperator(BaseWindowOperator):
 
     # State
 
-    def snapshot(self) -> Any:
-        return self.late.dropped
-
     def restore(self, whole: Any) -> None:
+        super().restore(whole)
         self._late_values, self._late_stamps = [], []
-        self.late.restore(whole or 0)
-
-    def rescaled(self, wholes: list[Any]) -> Any:
-        return sum(wholes) if self.context.subtask.index == 0 else 0

@@ -11,7 +11,6 @@ from firesteel.errors import NeverSupportedError, NotYetSupportedError
         ("iterate", ()),
         ("join", (None,)),
         ("co_group", (None,)),
-        ("broadcast", ("descriptor",)),
     ],
 )
 def test_streams(env, name, arguments):

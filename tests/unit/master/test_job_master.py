@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -303,6 +304,27 @@ def test_idle_sources_say_when_the_next_epoch_is_due():
     assert job.master.delay(10.0) == 0.5
     assert job.master.delay(10.4) == pytest.approx(0.1)
     assert job.master.delay(11.0) == 0.0
+
+
+def test_an_epoch_is_due_when_the_next_timer_is():
+    job = Job()
+    assert job.master.delay(9.0) == 0.0
+    acks = job.acks(job.master.plan_epoch(10.0), available=False)
+    _, second, third = acks
+    # By the clocks of the slots, which differ from the driver's and from each other.
+    acks[1] = _with_timer(second, processing_time=1_000_000, next_timer=1_000_300)
+    acks[2] = _with_timer(third, processing_time=500_000, next_timer=500_200)
+    job.master.epoch_ended(acks, [], 10.0)
+    assert job.master.delay(10.0) == pytest.approx(0.2)
+    assert job.master.delay(10.3) == 0.0
+    # Once it has fired, idle sources set the pace again.
+    job.epoch(now=11.0, available=False)
+    assert job.master.delay(11.0) == 0.5
+
+
+def _with_timer(ack, *, processing_time, next_timer):
+    subtasks = tuple(replace(subtask, next_timer=next_timer) for subtask in ack.subtasks)
+    return replace(ack, processing_time=processing_time, subtasks=subtasks)
 
 
 def test_the_budget_follows_what_epochs_take_from_the_second_on():

@@ -1,4 +1,4 @@
-"""What an operator under test emits."""
+"""Where the results of an operator under test go."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from firesteel.graph.stream_graph import StreamEdge
 from firesteel.task.record_writers import RecordWriter
 
 
-class OutputRecorder(RecordWriter):
+class Recorder(RecordWriter):
     """Stands where a record writer stands, and keeps what comes."""
 
     def __init__(self, node_id: int) -> None:
@@ -43,7 +43,7 @@ class OutputRecorder(RecordWriter):
 class EveryTag(dict[str, Any]):
     """Whatever side output is asked for, somebody reads it."""
 
-    def __init__(self, recorder: OutputRecorder) -> None:
+    def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         self._recorder = recorder
 

@@ -1,0 +1,37 @@
+"""Single values as bytes: plain data without pickle, everything else with it."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from firesteel import pickling
+from firesteel.state.key_encoding import comes_back, decode_key, encode_key
+
+_PLAIN, _PICKLED = b"=", b"p"
+_LENGTH = struct.Struct(">I")
+
+
+def encode_element(value: Any) -> bytes:
+    """Whatever comes out, ``decode_element`` knows what it is."""
+    if type(value) is not tuple and comes_back(value):
+        return _PLAIN + encode_key(value)
+    return _PICKLED + pickling.dumps(value)
+
+
+def decode_element(payload: bytes | memoryview) -> Any:
+    if payload[:1] == _PLAIN:
+        return decode_key(payload, 1)[0]
+    return pickling.loads(payload[1:])
+
+
+def encode_pair(key: Any, value: Any) -> bytes:
+    """Two values as one."""
+    first = encode_element(key)
+    return _LENGTH.pack(len(first)) + first + encode_element(value)
+
+
+def decode_pair(payload: bytes) -> tuple[Any, Any]:
+    (length,) = _LENGTH.unpack_from(payload)
+    middle = _LENGTH.size + length
+    return decode_element(payload[_LENGTH.size : middle]), decode_element(payload[middle:])

@@ -1,0 +1,389 @@
+"""Keys as bytes: equal keys have equal bytes, no key's bytes begin another's, and order is kept.
+
+It is the encoding of RocksDB's keys, where entries of one key must lie together, and of single
+values whose type is known. Order is kept among numbers of one kind, text, bytes and times, and so
+among tuples of these. Decoding runs no code of others.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import enum
+import math
+import struct
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from firesteel import pickling
+from firesteel.common.types import Row, RowKind, new_row
+from firesteel.errors import UnstableKeyError
+
+# The first byte says what follows. An int has its length in it: shorter ones are smaller.
+_NONE = 0x01
+_BYTES = 0x02
+_STR = 0x03
+_TUPLE = 0x04
+_ROW = 0x05
+_FROZENSET = 0x06
+_INT_ZERO = 0x20
+_BIG_INT_LENGTH = 16
+_FLOAT = 0x40
+_DECIMAL = 0x41
+_DATE = 0x50
+_DATETIME = 0x51
+_UTC_DATETIME = 0x52
+_TIME = 0x53
+_UTC_TIME = 0x54
+_TIMEDELTA = 0x55
+_UUID = 0x60
+_OBJECT = 0x70
+_END = b"\x00"
+
+_DOUBLE = struct.Struct(">Q")
+_PACK_DOUBLE = struct.Struct(">d")
+_SIGN = 1 << 63
+_DAY = 86_400_000_000
+
+
+def encode_key(key: Any) -> bytes:
+    """Raises UnstableKeyError for what cannot be a key.
+
+    >>> encode_key(1) == encode_key(1.0) == encode_key(True)
+    True
+    >>> encode_key(-5) < encode_key(3) < encode_key(300)
+    True
+    """
+    out = bytearray()
+    _encode(key, out)
+    return bytes(out)
+
+
+def decode_key(encoded: bytes | memoryview, start: int = 0) -> tuple[Any, int]:
+    """The key that begins at ``start``, and where it ends.
+
+    It equals the one that was encoded, but may be of another type: an int stands for a float
+    without fraction.
+    """
+    tag = encoded[start]
+    if _INT_ZERO - _BIG_INT_LENGTH - 1 <= tag <= _INT_ZERO + _BIG_INT_LENGTH + 1:
+        return _decode_int(encoded, start)
+    return _DECODERS[tag](encoded, start + 1)
+
+
+def comes_back(key: Any) -> bool:
+    """Whether decoding gives the key itself, and not only an equal one of another type."""
+    kind = type(key)
+    if kind in _SAME:
+        return True
+    if kind is tuple or kind is Row:
+        return all(map(comes_back, key))
+    return kind is float and not key.is_integer()
+
+
+def _encode(key: Any, out: bytearray) -> None:
+    encoder = _ENCODERS.get(type(key))
+    if encoder is not None:
+        encoder(key, out)
+        return
+    for base, encoder in _ENCODERS.items():
+        # A named tuple is a tuple, an IntEnum an int.
+        if isinstance(key, base):
+            encoder(key, out)
+            return
+    if isinstance(key, enum.Enum):
+        _put_object(key, out)
+        return
+    raise UnstableKeyError(key, f"a {type(key).__qualname__} is not a kind of key")
+
+
+def _put_int(value: int, out: bytearray) -> None:
+    if value == 0:
+        out.append(_INT_ZERO)
+        return
+    magnitude = abs(value)
+    length = (magnitude.bit_length() + 7) // 8
+    if length > _BIG_INT_LENGTH:
+        _put_big_int(value, length, out)
+    elif value > 0:
+        out.append(_INT_ZERO + length)
+        out += magnitude.to_bytes(length, "big")
+    else:
+        out.append(_INT_ZERO - length)
+        out += (value + (1 << (8 * length)) - 1).to_bytes(length, "big")
+
+
+def _put_big_int(value: int, length: int, out: bytearray) -> None:
+    size = length.to_bytes(4, "big")
+    if value > 0:
+        out.append(_INT_ZERO + _BIG_INT_LENGTH + 1)
+        out += size + value.to_bytes(length, "big")
+    else:
+        out.append(_INT_ZERO - _BIG_INT_LENGTH - 1)
+        inverted = bytes(255 - byte for byte in size)
+        out += inverted + (value + (1 << (8 * length)) - 1).to_bytes(length, "big")
+
+
+def _decode_int(encoded: bytes | memoryview, start: int) -> tuple[int, int]:
+    length = encoded[start] - _INT_ZERO
+    start += 1
+    if length == 0:
+        return 0, start
+    negative, length = length < 0, abs(length)
+    if length > _BIG_INT_LENGTH:
+        size = bytes(encoded[start : start + 4])
+        if negative:
+            size = bytes(255 - byte for byte in size)
+        length = int.from_bytes(size, "big")
+        start += 4
+    end = start + length
+    value = int.from_bytes(encoded[start:end], "big")
+    return (value - (1 << (8 * length)) + 1 if negative else value), end
+
+
+def _put_float(value: float, out: bytearray) -> None:
+    if math.isnan(value):
+        raise UnstableKeyError(value, "NaN does not equal itself")
+    if value.is_integer():
+        _put_int(int(value), out)
+        return
+    (bits,) = _DOUBLE.unpack(_PACK_DOUBLE.pack(value))
+    out.append(_FLOAT)
+    # Negative numbers count backwards.
+    out += _DOUBLE.pack(bits ^ (2 * _SIGN - 1) if bits & _SIGN else bits | _SIGN)
+
+
+def _get_float(encoded: bytes | memoryview, start: int) -> tuple[float, int]:
+    (bits,) = _DOUBLE.unpack_from(encoded, start)
+    bits = bits ^ _SIGN if bits & _SIGN else bits ^ (2 * _SIGN - 1)
+    value: float = _PACK_DOUBLE.unpack(_DOUBLE.pack(bits))[0]
+    return value, start + 8
+
+
+def _put_decimal(value: decimal.Decimal, out: bytearray) -> None:
+    if value.is_nan():
+        raise UnstableKeyError(value, "NaN does not equal itself")
+    if not value.is_finite() or value == decimal.Decimal(float(value)):
+        _put_float(float(value), out)
+    elif value == value.to_integral_value():
+        _put_int(int(value), out)
+    else:
+        out.append(_DECIMAL)
+        _put_terminated(str(value.normalize()).encode(), out)
+
+
+def _get_decimal(encoded: bytes | memoryview, start: int) -> tuple[decimal.Decimal, int]:
+    text, end = _get_terminated(encoded, start)
+    return decimal.Decimal(text.decode()), end
+
+
+def _put_terminated(content: bytes, out: bytearray) -> None:
+    """A zero byte inside is marked, so that one without a mark is the end."""
+    out += content.replace(b"\x00", b"\x00\xff")
+    out += _END
+
+
+def _get_terminated(encoded: bytes | memoryview, start: int) -> tuple[bytes, int]:
+    content = bytes(encoded)
+    end = content.index(0, start)
+    while end + 1 < len(content) and content[end + 1] == 0xFF:
+        end = content.index(0, end + 2)
+    return content[start:end].replace(b"\x00\xff", b"\x00"), end + 1
+
+
+def _put_bytes(value: bytes, out: bytearray) -> None:
+    out.append(_BYTES)
+    _put_terminated(value, out)
+
+
+def _put_str(value: str, out: bytearray) -> None:
+    out.append(_STR)
+    _put_terminated(value.encode("utf-8", "surrogatepass"), out)
+
+
+def _get_str(encoded: bytes | memoryview, start: int) -> tuple[str, int]:
+    content, end = _get_terminated(encoded, start)
+    return content.decode("utf-8", "surrogatepass"), end
+
+
+def _put_all(values: Any, out: bytearray) -> None:
+    for value in values:
+        _encode(value, out)
+    out += _END
+
+
+def _get_all(encoded: bytes | memoryview, start: int) -> tuple[list[Any], int]:
+    values: list[Any] = []
+    while encoded[start] != 0:
+        value, start = decode_key(encoded, start)
+        values.append(value)
+    return values, start + 1
+
+
+def _put_tuple(value: tuple[Any, ...], out: bytearray) -> None:
+    out.append(_TUPLE)
+    _put_all(value, out)
+
+
+def _get_tuple(encoded: bytes | memoryview, start: int) -> tuple[tuple[Any, ...], int]:
+    values, end = _get_all(encoded, start)
+    return tuple(values), end
+
+
+def _put_row(row: Row, out: bytearray) -> None:
+    """Rows with the same names in another order are other keys: they have another hash, too."""
+    out.append(_ROW)
+    _encode(row.get_row_kind().value, out)
+    _encode(None if row._fields is None else tuple(row._fields), out)
+    _put_all(row, out)
+
+
+def _get_row(encoded: bytes | memoryview, start: int) -> tuple[Row, int]:
+    kind, start = decode_key(encoded, start)
+    names, start = decode_key(encoded, start)
+    values, end = _get_all(encoded, start)
+    return new_row(values, None if names is None else list(names), RowKind(kind)), end
+
+
+def _put_frozenset(value: frozenset[Any], out: bytearray) -> None:
+    out.append(_FROZENSET)
+    for element in sorted(map(encode_key, value)):
+        out += element
+    out += _END
+
+
+def _get_frozenset(encoded: bytes | memoryview, start: int) -> tuple[frozenset[Any], int]:
+    values, end = _get_all(encoded, start)
+    return frozenset(values), end
+
+
+def _micros(value: dt.timedelta) -> int:
+    return (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
+
+
+def _since_midnight(value: dt.time) -> int:
+    seconds = (value.hour * 60 + value.minute) * 60 + value.second
+    return seconds * 1_000_000 + value.microsecond
+
+
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - only differences between naive times are taken
+_UTC_EPOCH = _EPOCH.replace(tzinfo=dt.UTC)
+
+
+def _put_datetime(value: dt.datetime, out: bytearray) -> None:
+    if value.tzinfo is None:
+        out.append(_DATETIME)
+        _put_int(_micros(value.replace(fold=0) - _EPOCH), out)
+    else:
+        out.append(_UTC_DATETIME)
+        _put_int(_micros(value.astimezone(dt.UTC) - _UTC_EPOCH), out)
+
+
+def _get_datetime(encoded: bytes | memoryview, start: int) -> tuple[dt.datetime, int]:
+    micros, end = _decode_int(encoded, start)
+    return _EPOCH + dt.timedelta(microseconds=micros), end
+
+
+def _get_utc_datetime(encoded: bytes | memoryview, start: int) -> tuple[dt.datetime, int]:
+    micros, end = _decode_int(encoded, start)
+    return _UTC_EPOCH + dt.timedelta(microseconds=micros), end
+
+
+def _put_date(value: dt.date, out: bytearray) -> None:
+    out.append(_DATE)
+    _put_int(value.toordinal(), out)
+
+
+def _get_date(encoded: bytes | memoryview, start: int) -> tuple[dt.date, int]:
+    ordinal, end = _decode_int(encoded, start)
+    return dt.date.fromordinal(ordinal), end
+
+
+def _put_time(value: dt.time, out: bytearray) -> None:
+    offset = value.utcoffset()
+    out.append(_TIME if offset is None else _UTC_TIME)
+    _put_int(_since_midnight(value) - (0 if offset is None else _micros(offset)), out)
+
+
+def _get_time(encoded: bytes | memoryview, start: int) -> tuple[dt.time, int]:
+    micros, end = _decode_int(encoded, start)
+    return (_EPOCH + dt.timedelta(microseconds=micros)).time(), end
+
+
+def _get_utc_time(encoded: bytes | memoryview, start: int) -> tuple[dt.time, int]:
+    micros, end = _decode_int(encoded, start)
+    # Beyond midnight no time of zone zero equals it; one of another zone does.
+    days = micros // _DAY
+    offset = -days * dt.timedelta(hours=23, minutes=59)
+    local = _EPOCH + dt.timedelta(microseconds=micros) + offset
+    return local.time().replace(tzinfo=dt.timezone(offset)), end
+
+
+def _put_timedelta(value: dt.timedelta, out: bytearray) -> None:
+    out.append(_TIMEDELTA)
+    _put_int(_micros(value), out)
+
+
+def _get_timedelta(encoded: bytes | memoryview, start: int) -> tuple[dt.timedelta, int]:
+    micros, end = _decode_int(encoded, start)
+    return dt.timedelta(microseconds=micros), end
+
+
+def _put_uuid(value: uuid.UUID, out: bytearray) -> None:
+    out.append(_UUID)
+    out += value.bytes
+
+
+def _get_uuid(encoded: bytes | memoryview, start: int) -> tuple[uuid.UUID, int]:
+    return uuid.UUID(bytes=bytes(encoded[start : start + 16])), start + 16
+
+
+def _put_object(value: Any, out: bytearray) -> None:
+    out.append(_OBJECT)
+    _put_terminated(pickling.dumps(value), out)
+
+
+def _get_object(encoded: bytes | memoryview, start: int) -> tuple[Any, int]:
+    payload, end = _get_terminated(encoded, start)
+    return pickling.loads(payload), end
+
+
+_ENCODERS: dict[type, Callable[[Any, bytearray], None]] = {
+    int: _put_int,
+    str: _put_str,
+    bytes: _put_bytes,
+    float: _put_float,
+    bool: _put_int,
+    tuple: _put_tuple,
+    Row: _put_row,
+    frozenset: _put_frozenset,
+    type(None): lambda _, out: out.append(_NONE),
+    # Before date: a datetime is a date.
+    dt.datetime: _put_datetime,
+    dt.date: _put_date,
+    dt.time: _put_time,
+    dt.timedelta: _put_timedelta,
+    decimal.Decimal: _put_decimal,
+    uuid.UUID: _put_uuid,
+}
+_DECODERS: dict[int, Callable[[bytes | memoryview, int], tuple[Any, int]]] = {
+    _NONE: lambda _, start: (None, start),
+    _BYTES: _get_terminated,
+    _STR: _get_str,
+    _TUPLE: _get_tuple,
+    _ROW: _get_row,
+    _FROZENSET: _get_frozenset,
+    _FLOAT: _get_float,
+    _DECIMAL: _get_decimal,
+    _DATE: _get_date,
+    _DATETIME: _get_datetime,
+    _UTC_DATETIME: _get_utc_datetime,
+    _TIME: _get_time,
+    _UTC_TIME: _get_utc_time,
+    _TIMEDELTA: _get_timedelta,
+    _UUID: _get_uuid,
+    _OBJECT: _get_object,
+}
+# Of the others, some values are encoded as an equal one of another type.
+_SAME = frozenset({int, str, bytes, type(None), dt.date, dt.timedelta, uuid.UUID})

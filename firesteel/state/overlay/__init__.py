@@ -1,0 +1,1 @@
+"""Tables as base and overlay: what the backends have in common."""

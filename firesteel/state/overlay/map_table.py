@@ -1,0 +1,129 @@
+"""The overlay of a map table: which entries the running epoch changed."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+from firesteel.state.changes import ChangeKind, Changes
+from firesteel.state.missing import MISSING, has_missing
+from firesteel.state.tables import MapTable, TableDescription
+
+_NOTHING: dict[Any, Any] = {}
+
+
+class OverlayMapTable(MapTable):
+    """``_overlay`` has changed entries by key (MISSING: removed), ``_cleared`` what began anew."""
+
+    def __init__(self, name: str, description: TableDescription) -> None:
+        self.name = name
+        self.description = description
+        self._overlay: dict[Any, dict[Any, Any]] = {}
+        self._cleared: dict[Any, None] = {}
+
+    @abstractmethod
+    def base_value(self, key: Any, entry: Any) -> Any:
+        """The base's value of one entry, or MISSING."""
+
+    @abstractmethod
+    def base_entries(self, key: Any) -> Iterator[tuple[Any, Any]]:
+        """The base's entries of a key."""
+
+    @abstractmethod
+    def base_keys(self) -> Iterator[Any]:
+        """All keys of the base."""
+
+    def get(self, key: Any, entry: Any) -> Any:
+        changed = self._overlay.get(key)
+        if changed is not None:
+            value = changed.get(entry, MISSING)
+            if value is not MISSING or entry in changed:
+                return value
+        return MISSING if key in self._cleared else self.base_value(key, entry)
+
+    def put(self, key: Any, entry: Any, value: Any) -> None:
+        changed = self._overlay.get(key)
+        if changed is None:
+            changed = self._overlay[key] = {}
+        changed[entry] = value
+
+    def remove_entry(self, key: Any, entry: Any) -> None:
+        self.put(key, entry, MISSING)
+
+    def remove(self, key: Any) -> None:
+        self._overlay.pop(key, None)
+        self._cleared[key] = None
+
+    def contains(self, key: Any) -> bool:
+        return next(self.entries(key), None) is not None
+
+    def entries(self, key: Any) -> Iterator[tuple[Any, Any]]:
+        # The base does not change during an epoch; the overlay does.
+        changed = dict(self._overlay.get(key, _NOTHING))
+        known = iter(()) if key in self._cleared else self.base_entries(key)
+        return _merged(known, changed)
+
+    def keys(self) -> Iterator[Any]:
+        changed = {**self._overlay, **self._cleared}
+        for key in self.base_keys():
+            if key not in changed:
+                yield key
+        yield from (key for key in changed if self.contains(key))
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        return ((key, dict(self.entries(key))) for key in self.keys())
+
+    # For the backend
+
+    def has_changes(self) -> bool:
+        return bool(self._overlay or self._cleared)
+
+    def changes(self) -> Iterator[Changes]:
+        if self._cleared:
+            yield Changes(self.name, ChangeKind.REMOVE, list(self._cleared))
+        put: dict[Any, dict[Any, Any]] = {}
+        removed: dict[Any, list[Any]] = {}
+        for key, changed in self._overlay.items():
+            if not has_missing(changed):
+                put[key] = changed
+                continue
+            removed[key] = [entry for entry, value in changed.items() if value is MISSING]
+            present = {k: v for k, v in changed.items() if v is not MISSING}
+            if present:
+                put[key] = present
+        if put:
+            yield map_changes(self.name, list(put), list(put.values()))
+        if removed:
+            yield Changes(
+                self.name,
+                ChangeKind.REMOVE_ENTRIES,
+                list(removed),
+                lengths=list(map(len, removed.values())),
+                entries=[entry for gone in removed.values() for entry in gone],
+            )
+
+    def forget_changes(self) -> None:
+        self._overlay.clear()
+        self._cleared.clear()
+
+
+def map_changes(name: str, keys: list[Any], maps: list[dict[Any, Any]]) -> Changes:
+    return Changes(
+        name,
+        ChangeKind.PUT,
+        keys,
+        elements=[value for entries in maps for value in entries.values()],
+        lengths=list(map(len, maps)),
+        entries=[entry for entries in maps for entry in entries],
+    )
+
+
+def _merged(known: Iterator[tuple[Any, Any]], changed: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    for entry, value in known:
+        value = changed.pop(entry, value)
+        if value is not MISSING:
+            yield entry, value
+    for entry, value in changed.items():
+        if value is not MISSING:
+            yield entry, value

@@ -1,0 +1,56 @@
+"""Operator state when the parallelism changes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firesteel.state.redistribution import OperatorState, Redistribution, redistribute
+
+_ELEMENTS = st.lists(st.binary(max_size=2), max_size=5).map(tuple)
+
+
+def _states(mode: Redistribution, lists: list[tuple[bytes, ...]]) -> list[dict[str, OperatorState]]:
+    return [{"s": OperatorState(mode, elements, "[]")} for elements in lists]
+
+
+def _lists(states: list[dict[str, OperatorState]]) -> list[tuple[bytes, ...]]:
+    return [of_subtask["s"].elements for of_subtask in states]
+
+
+@given(st.lists(_ELEMENTS, min_size=1, max_size=5), st.integers(1, 6))
+def test_a_split_list_is_divided_evenly_in_its_order(
+    lists: list[tuple[bytes, ...]], parallelism: int
+) -> None:
+    after = _lists(redistribute(_states(Redistribution.SPLIT, lists), parallelism))
+    assert len(after) == parallelism
+    assert [e for part in after for e in part] == [e for part in lists for e in part]
+    if parallelism == len(lists):
+        assert after == lists
+    else:
+        sizes = set(map(len, after))
+        assert max(sizes) - min(sizes) <= 1
+
+
+@given(st.lists(_ELEMENTS, min_size=1, max_size=5), st.integers(1, 6))
+def test_a_union_list_goes_to_everyone(lists: list[tuple[bytes, ...]], parallelism: int) -> None:
+    after = _lists(redistribute(_states(Redistribution.UNION, lists), parallelism))
+    assert after == [tuple(e for part in lists for e in part)] * parallelism
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 5])
+def test_broadcast_state_is_the_same_for_everyone(parallelism: int) -> None:
+    before = _states(Redistribution.BROADCAST, [(b"a", b"b")] * 3)
+    assert _lists(redistribute(before, parallelism)) == [(b"a", b"b")] * parallelism
+
+
+def test_a_state_that_only_some_subtasks_have_is_found() -> None:
+    state = OperatorState(Redistribution.SPLIT, (b"a", b"b"), "[]")
+    for parallelism in (1, 2, 3):
+        after = redistribute([{}, {"s": state}], parallelism)
+        assert sorted(e for part in after for e in part["s"].elements) == [b"a", b"b"]
+
+
+def test_no_state_stays_no_state() -> None:
+    assert redistribute([{}, {}], 3) == [{}, {}, {}]
