@@ -68,18 +68,13 @@ class KeyedStateBackend(ABC):
         ttl: bool = False,
     ) -> MapTable: ...
 
+    @abstractmethod
     def drop_table(self, name: str) -> None:
-        """Forget everything in a value table, as a change of the running epoch.
+        """Forget a value table, its name and all it holds, as a change of the running epoch.
 
-        A backend that can forget the name too overrides it: there may be many such tables in the
-        life of a job.
+        It is for tables that come and go, such as those of windows, and costs little however much
+        is in them. All subtasks of an operator drop such a table in the same epoch.
         """
-        known = self.descriptions()[name]
-        table = self.value_table(
-            name, namespaced=known.namespaced, element_type=known.element_type, ttl=known.ttl
-        )
-        for key in list(table.keys()):
-            table.remove(key)
 
     @abstractmethod
     def descriptions(self) -> Mapping[str, TableDescription]:

@@ -52,10 +52,22 @@ class Segment:
     files: tuple[SegmentFile, ...] = ()
     version: int = FORMAT_VERSION
 
+    # Of ``files``, those that were written for an earlier segment.
+    shared: frozenset[str] = frozenset()
+
     def paths(self) -> set[str]:
         """The files on disk that this segment needs."""
         found = {file.path for file in self.files if file.path is not None}
         return found | {self.path} if self.path is not None else found
+
+    def own_paths(self) -> set[str]:
+        """Those that no earlier segment needs."""
+        shared = {file.path for file in self.files if file.name in self.shared}
+        return self.paths() - {path for path in shared if path is not None}
+
+    def own_size(self) -> int:
+        """How many bytes were written for it."""
+        return self.size - sum(file.size for file in self.files if file.name in self.shared)
 
 
 class SegmentStore:
@@ -109,22 +121,27 @@ class SegmentStore:
 
     def write_file(self, source: Path) -> SegmentFile:
         """Keep a copy of a file."""
-        payload = source.read_bytes()
-        checksum = zlib.crc32(payload)
         if self._directory is None:
-            return SegmentFile(source.name, len(payload), checksum, inline=payload)
+            payload = source.read_bytes()
+            return SegmentFile(source.name, len(payload), zlib.crc32(payload), inline=payload)
         path = self._unique(source.name)
-        path.write_bytes(payload)
-        return SegmentFile(source.name, len(payload), checksum, path=str(path))
+        size, checksum = _copy(source, path)
+        return SegmentFile(source.name, size, checksum, path=str(path))
 
     def read_file(self, file: SegmentFile, target: Path) -> None:
         """Put a copy of a kept file to ``target``."""
-        payload = file.inline
-        if payload is None:
-            payload = _read(file.path or "", f"state file {file.name}")
-        if zlib.crc32(payload) != file.checksum:
+        if file.inline is not None:
+            target.write_bytes(file.inline)
+            checksum = zlib.crc32(file.inline)
+        else:
+            try:
+                _, checksum = _copy(Path(file.path or ""), target)
+            except FileNotFoundError:
+                raise CorruptSegmentError(
+                    f"the state file {file.name} is gone: there is no file {file.path}"
+                ) from None
+        if checksum != file.checksum:
             raise CorruptSegmentError(f"the state file {file.path or file.name} is damaged")
-        target.write_bytes(payload)
 
     def _unique(self, name: str) -> Path:
         # Two attempts of one task may write at the same time.
@@ -145,3 +162,14 @@ def _read(path: str, what: str) -> bytes:
         return Path(path).read_bytes()
     except FileNotFoundError:
         raise CorruptSegmentError(f"the {what} is gone: there is no file {path}") from None
+
+
+def _copy(source: Path, target: Path) -> tuple[int, int]:
+    """Size and checksum of what was copied."""
+    size = checksum = 0
+    with source.open("rb") as reader, target.open("wb") as writer:
+        while chunk := reader.read(1 << 20):
+            writer.write(chunk)
+            size += len(chunk)
+            checksum = zlib.crc32(chunk, checksum)
+    return size, checksum

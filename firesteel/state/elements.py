@@ -25,6 +25,24 @@ def decode_element(payload: bytes | memoryview) -> Any:
     return pickling.loads(payload[1:])
 
 
+def encode_elements(values: list[Any]) -> bytes:
+    """A list as one."""
+    if all(type(value) is not tuple and comes_back(value) for value in values):
+        return _PLAIN + b"".join(map(encode_key, values))
+    return _PICKLED + pickling.dumps(values)
+
+
+def decode_elements(payload: bytes) -> list[Any]:
+    if payload[:1] != _PLAIN:
+        values: list[Any] = pickling.loads(payload[1:])
+        return values
+    values, position = [], 1
+    while position < len(payload):
+        value, position = decode_key(payload, position)
+        values.append(value)
+    return values
+
+
 def encode_pair(key: Any, value: Any) -> bytes:
     """Two values as one."""
     first = encode_element(key)

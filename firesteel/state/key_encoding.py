@@ -60,6 +60,19 @@ def encode_key(key: Any) -> bytes:
     return bytes(out)
 
 
+def encode_entry(entry: Any) -> bytes:
+    """As ``encode_key``, for names within the state of a key: an object is pickled.
+
+    Two objects are then the same entry if their pickles are.
+    """
+    try:
+        return encode_key(entry)
+    except UnstableKeyError:
+        out = bytearray()
+        _put_object(entry, out)
+        return bytes(out)
+
+
 def decode_key(encoded: bytes | memoryview, start: int = 0) -> tuple[Any, int]:
     """The key that begins at ``start``, and where it ends.
 

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
 from firesteel.state.backend import KeyedStateBackend
-from firesteel.state.hashmap.keyed_state import HashMapKeyedState
+from firesteel.state.backend_factory import create_keyed_state
+from firesteel.state.backend_settings import StateBackendSettings
 
 Create = Callable[..., KeyedStateBackend]
+MAX_PARALLELISM = 128
 
-BACKENDS: dict[str, Create] = {"hashmap": HashMapKeyedState}
+
+def _create(settings: StateBackendSettings, key_type: object = None) -> KeyedStateBackend:
+    return create_keyed_state(settings, key_type, MAX_PARALLELISM)  # type: ignore[arg-type]
+
+
+BACKENDS: dict[str, Create] = {
+    kind: partial(_create, StateBackendSettings(kind=kind, memory_bytes=8 << 20))
+    for kind in ("hashmap", "rocksdb")
+}
 
 
 @pytest.fixture(params=sorted(BACKENDS))

@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 from firesteel.state.changelog import Segment
-from firesteel.state.changes import Changes
 
 _log = logging.getLogger("firesteel")
 
@@ -19,19 +17,13 @@ CHUNK_ENTRIES = 5_000
 _PATIENCE_SECONDS = 5.0
 
 
-class Frozen(Protocol):
-    """A table at one moment. Making one copies references only."""
-
-    def chunks(self, entries: int) -> Iterator[Changes]: ...
-
-
 class FullSnapshot:
-    """``write`` makes a segment of the frozen tables' changes; it runs in the thread."""
+    """``write`` makes the segment, in the thread; now and then it calls what it is given.
 
-    def __init__(
-        self, frozen: Iterable[Frozen], write: Callable[[Iterator[Changes]], Segment]
-    ) -> None:
-        self._frozen = list(frozen)
+    That call ends it if nobody wants the snapshot any more.
+    """
+
+    def __init__(self, write: Callable[[Callable[[], None]], Segment]) -> None:
         self._write = write
         self._abandoned = threading.Event()
         self._done = threading.Event()
@@ -44,7 +36,7 @@ class FullSnapshot:
 
     def _run(self) -> None:
         try:
-            segment = self._write(self._chunks())
+            segment = self._write(self._go_on)
         except _Abandoned:
             segment = None
         except Exception:  # noqa: BLE001 - whatever a store may raise
@@ -53,23 +45,19 @@ class FullSnapshot:
             segment = None
         with self._lock:
             self._segment = segment
-            self._frozen = []
             self._done.set()
         if self._abandoned.is_set() and segment is not None:
-            _delete(segment)
+            delete_files(segment.own_paths())
 
-    def _chunks(self) -> Iterator[Changes]:
-        for table in self._frozen:
-            for chunk in table.chunks(CHUNK_ENTRIES):
-                if self._abandoned.is_set():
-                    raise _Abandoned
-                yield chunk
+    def _go_on(self) -> None:
+        if self._abandoned.is_set():
+            raise _Abandoned
 
     def is_done(self) -> bool:
         return self._done.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """For tests, and before closing."""
+        """For tests."""
         return self._done.wait(seconds)
 
     def segment(self) -> Segment | None:
@@ -82,7 +70,7 @@ class FullSnapshot:
             self._abandoned.set()
             segment, self._segment = self._segment, None
         if segment is not None:
-            _delete(segment)
+            delete_files(segment.own_paths())
         # It ends with its current chunk, unless the storage hangs.
         self._thread.join(_PATIENCE_SECONDS)
 
@@ -91,7 +79,7 @@ class _Abandoned(Exception):
     """Ends the thread."""
 
 
-def _delete(segment: Segment) -> None:
-    for path in segment.paths():
+def delete_files(paths: set[str]) -> None:
+    for path in paths:
         with contextlib.suppress(FileNotFoundError):
             Path(path).unlink()

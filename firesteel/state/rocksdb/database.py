@@ -1,0 +1,191 @@
+"""One RocksDB on local disk, private to an operator subtask."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    Checkpoint,
+    DBCompressionType,
+    Options,
+    Rdict,
+    ReadOptions,
+    WriteBatch,
+    WriteBufferManager,
+    WriteOptions,
+)
+
+from firesteel.state.backend_settings import StateBackendSettings
+
+_PREFIX = "firesteel-rocksdb-"
+# A batch is applied piece by piece: nobody reads meanwhile, and memory stays small.
+_BATCH_OPERATIONS = 5_000
+
+
+class Database:
+    """Bytes to bytes, sorted. It is scratch: what must survive is written to segments."""
+
+    def __init__(self, settings: StateBackendSettings) -> None:
+        self._settings = settings
+        self._directory = _new_directory(settings)
+        self._write_options = WriteOptions()
+        # Nothing is recovered from this database, so it needs no log of its own.
+        self._write_options.disable_wal = True  # type: ignore[method-assign,assignment]
+        self._db = self._open()
+        self.get = self._db.get
+
+    def _open(self) -> Rdict:
+        return Rdict(str(self._directory / "db"), _options(self._settings))
+
+    def scan(self, prefix: bytes, start: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+        """All rows whose key begins with ``prefix``, from ``start`` on."""
+        rows = self._db.iter(_scan_options())
+        rows.seek(prefix if start is None else start)
+        while rows.valid():
+            key: bytes = rows.key()
+            if not key.startswith(prefix):
+                return
+            yield key, rows.value()
+            rows.next()
+
+    def first(self, start: bytes) -> tuple[bytes, bytes] | None:
+        """The first row at or after ``start``."""
+        rows = self._db.iter(_scan_options())
+        rows.seek(start)
+        return (rows.key(), rows.value()) if rows.valid() else None
+
+    def write(self, operations: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Put (key, value), or delete where the value is None."""
+        batch = WriteBatch(raw_mode=True)
+        for key, value in operations:
+            if value is None:
+                batch.delete(key)
+            else:
+                batch.put(key, value)
+            if len(batch) >= _BATCH_OPERATIONS:
+                self._db.write(batch, self._write_options)
+                batch = WriteBatch(raw_mode=True)
+        if len(batch):
+            self._db.write(batch, self._write_options)
+
+    def delete_all(self, prefix: bytes) -> None:
+        """All rows whose key begins with ``prefix``."""
+        behind = (int.from_bytes(prefix) + 1).to_bytes(len(prefix))
+        self._db.delete_range(prefix, behind, write_opt=self._write_options)
+
+    def checkpoint(self, number: int) -> Path:
+        """The files of this moment, as hard links in a directory of their own."""
+        target = self._directory / f"checkpoint-{number}"
+        Checkpoint(self._db).create_checkpoint(str(target))
+        return target
+
+    def replace_files(self) -> Path:
+        """Close, and give the empty directory in which ``reopen`` shall find its files."""
+        self._db.close()
+        shutil.rmtree(self._directory / "db", ignore_errors=True)
+        (self._directory / "db").mkdir()
+        return self._directory / "db"
+
+    def reopen(self) -> None:
+        self._db = self._open()
+        self.get = self._db.get
+
+    def clear(self) -> None:
+        """Delete everything."""
+        self.replace_files()
+        self.reopen()
+
+    def close(self) -> None:
+        """Once or more often."""
+        if self._directory.exists():
+            self._db.close()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def is_data_file(name: str) -> bool:
+    """Whether a file of RocksDB never changes once it is written, so that snapshots can share it."""
+    return name.endswith(".sst")
+
+
+def _options(settings: StateBackendSettings) -> Options:
+    cache, write_buffers = _shared_memory(settings.memory_bytes)
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_write_buffer_manager(write_buffers)
+    options.set_write_buffer_size(max(1 << 20, settings.memory_bytes // 8))
+    options.set_max_write_buffer_number(2)
+    options.set_compression_type(DBCompressionType.lz4())
+    options.set_keep_log_file_num(1)
+    blocks = BlockBasedOptions()
+    blocks.set_block_cache(cache)
+    blocks.set_bloom_filter(10, False)
+    blocks.set_format_version(5)
+    # Index and filters count as cache, so that the limit holds whatever the state's size.
+    blocks.set_cache_index_and_filter_blocks(True)
+    blocks.set_pin_l0_filter_and_index_blocks_in_cache(True)
+    options.set_max_open_files(512)
+    _predefined(settings.predefined_options, options, blocks)
+    options.set_block_based_table_factory(blocks)
+    return options
+
+
+def _predefined(name: str, options: Options, blocks: BlockBasedOptions) -> None:
+    """What Flink's PredefinedOptions set, as far as it makes a difference here."""
+    if name == "DEFAULT":
+        return
+    options.set_max_background_jobs(4)
+    options.set_max_open_files(-1)
+    if name.startswith("SPINNING_DISK"):
+        options.set_level_compaction_dynamic_level_bytes(True)
+    if name == "SPINNING_DISK_OPTIMIZED_HIGH_MEM":
+        options.set_target_file_size_base(256 << 20)
+        options.set_max_bytes_for_level_base(1 << 30)
+        blocks.set_block_size(128 << 10)
+
+
+@lru_cache(maxsize=4)
+def _shared_memory(size: int) -> tuple[Cache, WriteBufferManager]:
+    """One cache for all databases of the process; write buffers take their room from it."""
+    cache = Cache(size)
+    buffers = WriteBufferManager.new_write_buffer_manager_with_cache(size // 2, False, cache)
+    return cache, buffers
+
+
+@lru_cache(maxsize=1)
+def _scan_options() -> ReadOptions:
+    options = ReadOptions()
+    options.set_total_order_seek(True)
+    return options
+
+
+def _new_directory(settings: StateBackendSettings) -> Path:
+    parents = settings.local_directories or (tempfile.gettempdir(),)
+    parent = Path(parents[os.getpid() % len(parents)])
+    parent.mkdir(parents=True, exist_ok=True)
+    _remove_orphans(parent)
+    return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=parent))
+
+
+def _remove_orphans(parent: Path) -> None:
+    """Directories of processes that were killed."""
+    for directory in parent.glob(f"{_PREFIX}*"):
+        pid = directory.name.removeprefix(_PREFIX).partition("-")[0]
+        if pid.isdecimal() and not _is_alive(int(pid)):
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

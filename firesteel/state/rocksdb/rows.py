@@ -1,0 +1,111 @@
+"""How tables lie in RocksDB: table, key group, key, namespace, and what the kind of table adds."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from firesteel import pickling
+from firesteel.state.elements import decode_element, encode_element
+from firesteel.state.key_encoding import comes_back, decode_key, encode_entry, encode_key
+from firesteel.state.key_groups import key_group_of
+from firesteel.state.tables import TableDescription
+
+_HEAD = struct.Struct(">HH")
+_TABLE = struct.Struct(">H")
+_STAMP = struct.Struct(">q")
+_LENGTH = struct.Struct(">I")
+# Greater than whatever follows a key in a row, so that it leads behind all rows of the key.
+BEHIND = b"\xff"
+_AS_ENCODED, _WITH_ORIGINAL = b"\x00", b"\x01"
+
+HEAD_LENGTH = _HEAD.size
+
+
+def key_group_of_row(row: bytes) -> int:
+    group: int = _HEAD.unpack_from(row)[1]
+    return group
+
+
+def moved_to_table(row: bytes, number: int) -> bytes:
+    """The same row in a table of another number."""
+    return _TABLE.pack(number) + row[_TABLE.size :]
+
+
+class RowFormat:
+    """Rows of one table. Its keys are (key, namespace) if it is namespaced."""
+
+    def __init__(self, number: int, description: TableDescription, max_parallelism: int) -> None:
+        self.renumber(number)
+        self._namespaced = description.namespaced
+        self._ttl = description.ttl
+        self._max_parallelism = max_parallelism
+
+    def renumber(self, number: int) -> None:
+        self.number = number
+        self.table_prefix = _TABLE.pack(number)
+
+    def prefix(self, key: Any) -> bytes:
+        """What all rows of a table key begin with."""
+        if self._namespaced:
+            key, namespace = key
+            group = key_group_of(key, self._max_parallelism)
+            return _HEAD.pack(self.number, group) + encode_key(key) + encode_entry(namespace)
+        return _HEAD.pack(self.number, key_group_of(key, self._max_parallelism)) + encode_key(key)
+
+    def with_entry(self, prefix: bytes, entry: Any) -> bytes:
+        return prefix + encode_entry(entry)
+
+    def split(self, row: bytes) -> tuple[Any, int]:
+        """The table key of a row, as encoded, and where it ends."""
+        key, end = decode_key(row, HEAD_LENGTH)
+        if not self._namespaced:
+            return key, end
+        namespace, end = decode_key(row, end)
+        return (key, namespace), end
+
+    def value(self, names: tuple[Any, ...], element: Any) -> bytes:
+        """``names`` are the table key and, in a map, the entry."""
+        if self._ttl:
+            bare, stamp = element
+            content = _STAMP.pack(stamp) + encode_element(bare)
+        else:
+            content = encode_element(element)
+        return self.framed(names, content)
+
+    def framed(self, names: tuple[Any, ...], content: bytes) -> bytes:
+        if all(map(comes_back, names)):
+            return _AS_ENCODED + content
+        # A float without fraction, a named tuple: the row's key only has something equal.
+        original = pickling.dumps(names)
+        return _WITH_ORIGINAL + _LENGTH.pack(len(original)) + original + content
+
+    def element(self, value: bytes) -> Any:
+        """The way back from ``value``."""
+        content = self.content(value)
+        if self._ttl:
+            return decode_element(content[_STAMP.size :]), _STAMP.unpack_from(content)[0]
+        return decode_element(content)
+
+    def content(self, value: bytes) -> bytes:
+        if value[:1] == _AS_ENCODED:
+            return value[1:]
+        (length,) = _LENGTH.unpack_from(value, 1)
+        return value[1 + _LENGTH.size + length :]
+
+    def key(self, row: bytes, value: bytes) -> Any:
+        """The table key, as it was given."""
+        return _original(value)[0] if value[:1] == _WITH_ORIGINAL else self.split(row)[0]
+
+    def entry(self, row: bytes, value: bytes) -> Any:
+        """The entry of a map, as it was given."""
+        if value[:1] == _WITH_ORIGINAL:
+            return _original(value)[1]
+        return decode_key(row, self.split(row)[1])[0]
+
+
+def _original(value: bytes) -> tuple[Any, ...]:
+    (length,) = _LENGTH.unpack_from(value, 1)
+    start = 1 + _LENGTH.size
+    names: tuple[Any, ...] = pickling.loads(value[start : start + length])
+    return names
