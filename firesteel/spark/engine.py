@@ -12,6 +12,7 @@ from dataclasses import replace
 from firesteel.checkpoint.requests import SnapshotRequest
 from firesteel.checkpoint.settings import file_system_options
 from firesteel.checkpoint.snapshot_writer import SnapshotWriter
+from firesteel.common.execution_config import ExecutionConfig
 from firesteel.common.job_status import JobStatus
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.config import options
@@ -107,6 +108,7 @@ class SparkEngine:
             file_systems=file_system_options(configuration),
             resources=stage_resources(context, settings, self._files.root, local=shared_disk),
             state_backend=state_backend,
+            auto_watermark_interval=ExecutionConfig(configuration).get_auto_watermark_interval(),
         )
 
     def _segment_directory(self, *, shared_disk: bool) -> str | None:

@@ -34,6 +34,7 @@ class JobProgram:
     segment_directory: str | None = None
     inline_threshold: int = 64 * 1024
     batch: bool = False
+    auto_watermark_interval: int = 200
     state_backend: StateBackendSettings = HASHMAP
     # What travels with the job, and where a task finds the cached files among it.
     resources: JobResources = field(default_factory=JobResources)

@@ -43,6 +43,8 @@ class SubtaskInfo:
     checkpointed: bool = False
     # How to reach a savepoint in an object store.
     file_systems: FileSystemOptions | None = None
+    # Milliseconds; 0: periodic watermark generators are never asked.
+    auto_watermark_interval: int = 200
 
 
 class TaskRuntimeContext(RuntimeContext):

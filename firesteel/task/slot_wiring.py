@@ -54,6 +54,7 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
                 program.cached_files,
                 program.checkpointed,
                 program.file_systems,
+                program.auto_watermark_interval,
             )
             to_driver = _to_driver(send, slot, index)
             key_types = key_types_of(graph.edges)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from firesteel import pickling
 from firesteel.checkpoint.keyed_restore import restore_keyed_state
@@ -41,6 +42,8 @@ from firesteel.task.runtime_context import SubtaskInfo
 from firesteel.task.subtask_clock import SubtaskClock
 from firesteel.task.watermarks import MAX_WATERMARK
 
+_T = TypeVar("_T")
+
 
 class Subtask:
     """The slot builds it with ``wire``, then drives it epoch by epoch."""
@@ -68,7 +71,7 @@ class Subtask:
                 OperatorContext(
                     node=nodes[node_id],
                     subtask=info,
-                    clock=self.clock,
+                    clock=self.clock.of_operator(),
                     metrics=self.metrics,
                     to_driver=_bind_node(to_driver, node_id),
                     keyed=node_id in key_types,
@@ -84,8 +87,13 @@ class Subtask:
         }
         self.head = self.operators[vertex.operators[0]]
         self.gate = InputGate(
-            f"{vertex.name} ({info.index + 1}/{vertex.parallelism})", self._watermark
+            f"{vertex.name} ({info.index + 1}/{vertex.parallelism})",
+            self._watermark,
+            self.head.process_idle,
         )
+        self._ticking = [operator for operator in self.operators.values() if needs_ticks(operator)]
+        if self._ticking:
+            self.gate.pace(self._tick)
         self.finished = False
         # Nodes whose functions hold what only a checkpoint makes them save; and whether timers or
         # watermarks gave them anything to do in this epoch.
@@ -93,6 +101,7 @@ class Subtask:
         self._worked = False
         self.busy_seconds = 0.0
         self._writers: list[RecordWriter] = []
+        self._chained: list[StreamEdge] = []
         self._local_ends: list[Callable[[bool], None]] = []
 
     @property
@@ -110,28 +119,34 @@ class Subtask:
     ) -> None:
         """Say where every operator's results go: down the chain, to other slots, to neighbors."""
         self._writers = list(writers)
+        self._chained = list(chained)
         chained_to: dict[tuple[int, str | None], list[Operator]] = {}
         emits: dict[tuple[int, str | None], list[Emit]] = {}
         watermarks: dict[int, list[Callable[[int], None]]] = {}
+        idles: dict[int, list[Callable[[bool], None]]] = {}
         for edge in chained:
             target = self.operators[edge.target]
             chained_to.setdefault((edge.source, edge.side_output), []).append(target)
-            watermarks.setdefault(edge.source, []).append(target.process_watermark)
+            watermarks.setdefault(edge.source, []).append(target.accept_watermark)
+            idles.setdefault(edge.source, []).append(target.process_idle)
         for writer in writers:
             edge = writer.edge
             emits.setdefault((edge.source, edge.side_output), []).append(writer.emit)
             watermarks.setdefault(edge.source, []).append(writer.watermark)
+            idles.setdefault(edge.source, []).append(writer.idle)
         for edge, gate in local:
-            emit, watermark = gate.accept_local(edge.id, self.index)
+            emit, watermark, idle = gate.accept_local(edge.id, self.index)
             emits.setdefault((edge.source, edge.side_output), []).append(emit)
             watermarks.setdefault(edge.source, []).append(watermark)
+            idles.setdefault(edge.source, []).append(idle)
             self._local_ends.append(_end_local(gate, edge.id, self.index))
         # From the end of the chain: an operator's entry must stand before its neighbor uses it.
         for node_id, operator in reversed(self.operators.items()):
             node = operator.context.node
-            operator.output.watermark = _to_all_watermarks(watermarks.get(node_id, []))
+            operator.output.watermark = _tell_all(watermarks.get(node_id, []))
             # A source says itself what it produces; user functions are held to what they declare.
             declared = None if _is_source(operator) else node.output_type
+            operator.output.idle = _tell_all(idles.get(node_id, []))
             wire_main_output(
                 operator,
                 chained_to.pop((node_id, None), []),
@@ -154,7 +169,10 @@ class Subtask:
     def restore(self, handle: SubtaskHandle, store: SegmentStore) -> None:
         self.gate.restore(handle.gate)
         self.clock.watermark = self.gate.watermark
+        # Every operator's clock shows what the operator before it emitted last.
+        arrived = dict.fromkeys(self.operators, self.gate.watermark)
         for node_id, operator in self.operators.items():
+            operator.context.clock.watermark = arrived[node_id]
             state = handle.operators.get(node_id, OperatorHandle())
             try:
                 self._restore_keyed_state(operator, state, store)
@@ -174,8 +192,14 @@ class Subtask:
                 operator.restore_several(wholes)
             else:
                 operator.restore(wholes[0] if wholes else None)
+            emitted = operator.emitted_watermark(arrived[node_id])
+            arrived.update(
+                {edge.target: emitted for edge in self._chained if edge.source == node_id}
+            )
         self._unsaved = frozenset()
         head = self.head
+        if _is_source(head):
+            self.clock.watermark = head.emitted_watermark(self.clock.watermark)
         self.finished = head.finished if isinstance(head, SourceOperator) else self.gate.finished
 
     def _restore_keyed_state(
@@ -248,6 +272,7 @@ class Subtask:
                     control.new_splits.get(node_id, ()),
                     complete=node_id in control.complete_sources,
                 )
+                operator.align(control.aligned_watermarks.get(node_id, MAX_WATERMARK))
             committables = control.committables.get(node_id)
             if committables:
                 operator.commit(committables)
@@ -269,6 +294,7 @@ class Subtask:
                 break
             finally:
                 self.busy_seconds += time.perf_counter() - started
+            self._tick()
             yield
         if (self.head.finished or drain) and not self.finished:
             self._watermark(MAX_WATERMARK)
@@ -280,6 +306,7 @@ class Subtask:
         before = self.gate.records_in
         self.gate.accept(row)
         self.batch_ended(self.gate.records_in - before)
+        self._tick()
         self.busy_seconds += time.perf_counter() - started
 
     def batch_ended(self, records: int) -> None:
@@ -302,11 +329,17 @@ class Subtask:
         times = [
             operator.context.timers.next_processing_time() for operator in self.operators.values()
         ]
+        times += [operator.next_tick() for operator in self._ticking]
         return min((time for time in times if time is not None), default=None)
 
     def accept_external(self, payload: bytes) -> None:
         assert isinstance(self.head, DataFrameSourceOperator)
         self.gate.records_in += self.head.receive_external(payload)
+        self._tick()
+
+    def _tick(self) -> None:
+        for operator in self._ticking:
+            operator.tick()
 
     def end_epoch(self, *, last: bool = False) -> None:
         """``last``: no epoch will follow, so sources that Spark reads have ended too."""
@@ -375,7 +408,7 @@ class Subtask:
             sources=sources,
             committables=committables,
             finished=self.finished,
-            watermark=self.clock.watermark,
+            watermark=self.head.emitted_watermark(self.clock.watermark),
             next_timer=self._next_timer(),
             operator_state=operator_state,
             unsaved=self._unsaved,
@@ -416,15 +449,19 @@ class Subtask:
     def _watermark(self, watermark: int) -> None:
         self._worked = True
         self.clock.watermark = watermark
-        self.head.process_watermark(watermark)
+        self.head.accept_watermark(watermark)
 
     def _finish(self) -> None:
         self.finished = True
         for operator in self.operators.values():
             if self._batch:
                 # As in Flink: a batch has all the time in the world, a stream drops these timers.
-                operator.context.timers.advance_processing_time(MAX_WATERMARK)
+                operator.context.timers.finish_processing_time()
             operator.finish()
+
+
+def needs_ticks(operator: Operator) -> bool:
+    return type(operator).tick is not Operator.tick
 
 
 def _is_source(operator: Operator) -> bool:
@@ -441,9 +478,9 @@ def _end_local(gate: InputGate, edge: int, upstream: int) -> Callable[[bool], No
     return lambda finished: gate.end_local(edge, upstream, finished=finished)
 
 
-def _to_all_watermarks(receivers: list[Callable[[int], None]]) -> Callable[[int], None]:
-    def forward(watermark: int) -> None:
+def _tell_all(receivers: list[Callable[[_T], None]]) -> Callable[[_T], None]:
+    def tell(what: _T) -> None:
         for receiver in receivers:
-            receiver(watermark)
+            receiver(what)
 
-    return forward
+    return tell

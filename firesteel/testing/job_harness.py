@@ -17,6 +17,7 @@ from random import Random
 from typing import Any
 
 from firesteel.common.configuration import Configuration
+from firesteel.common.execution_config import ExecutionConfig
 from firesteel.common.job_status import JobStatus
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.file_system.storage import qualify
@@ -129,6 +130,9 @@ class JobHarness:
                 file.name: qualify(file.path) for file in self._job.settings.cached_files
             },
             state_backend=settings_of(self._job.settings.configuration),
+            auto_watermark_interval=ExecutionConfig(
+                self._job.settings.configuration
+            ).get_auto_watermark_interval(),
         )
         # Every slot unpacks its own: functions are never shared between processes.
         self._packed = PackedProgram.pack(program_of_job)

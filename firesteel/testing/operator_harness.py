@@ -213,11 +213,19 @@ class OperatorHarness:
     def process_watermark2(self, timestamp: int) -> None:
         self._process_watermark(1, timestamp)
 
+    def process_idleness(self, idle: bool) -> None:
+        """All channels of all inputs become idle, or active again."""
+        self.open()
+        for edge in self._all_edges():
+            for upstream in self._upstream(edge):
+                self._subtask.gate.accept_local(edge.id, upstream).idle(idle)
+
     def set_processing_time(self, now_millis: int) -> None:
         """Move the clock; timers that are due fire."""
         self.open()
         self.clock.set(now_millis)
         self._explaining(self._subtask.fire_processing_time_timers)
+        self._explaining(self._operator.tick)
 
     def advance_processing_time(self, millis: int) -> None:
         """As ``set_processing_time``, counted from now."""
@@ -258,6 +266,11 @@ class OperatorHarness:
     def watermarks(self) -> list[int]:
         """The watermarks that the operator passed on."""
         return list(self._recorder.watermarks)
+
+    @property
+    def idleness(self) -> list[bool]:
+        """Each change of the operator's output to idle (True) or active (False)."""
+        return list(self._recorder.idleness)
 
     @property
     def printed(self) -> list[Any]:
@@ -418,6 +431,7 @@ class OperatorHarness:
             )
             self._explaining(partial(receive, values, keys, timestamps))
             self._subtask.batch_ended(len(values))
+            self._explaining(self._operator.tick)
 
     def _explaining(self, call: Callable[[], _R]) -> _R:
         try:
@@ -449,5 +463,5 @@ class OperatorHarness:
         self.open()
         for edge in self._edges[index]:
             for upstream in self._upstream(edge):
-                _, advance = self._subtask.gate.accept_local(edge.id, upstream)
+                advance = self._subtask.gate.accept_local(edge.id, upstream).watermark
                 self._explaining(partial(advance, timestamp))

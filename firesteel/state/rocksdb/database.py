@@ -75,6 +75,11 @@ class Database:
         if len(batch):
             self._db.write(batch, self._write_options)
 
+    def delete_all(self, prefix: bytes) -> None:
+        """All rows whose key begins with ``prefix``."""
+        behind = (int.from_bytes(prefix) + 1).to_bytes(len(prefix))
+        self._db.delete_range(prefix, behind, write_opt=self._write_options)
+
     def checkpoint(self, number: int) -> Path:
         """The files of this moment, as hard links in a directory of their own."""
         target = self._directory / f"checkpoint-{number}"

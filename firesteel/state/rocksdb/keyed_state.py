@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from firesteel.state.changelog import Segment, SegmentFile, SegmentStore, check_
 from firesteel.state.changes import Changes
 from firesteel.state.full_snapshot import FullSnapshot, delete_files
 from firesteel.state.overlay.keyed_state import OverlayKeyedState
+from firesteel.state.overlay.value_table import OverlayValueTable
 from firesteel.state.rocksdb.database import Database, is_data_file
 from firesteel.state.rocksdb.list_table import RocksDBListTable
 from firesteel.state.rocksdb.map_table import RocksDBMapTable
@@ -51,7 +53,11 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
         self._kept_files: dict[str, SegmentFile] = {}
 
     def _create_table(self, name: str, description: TableDescription) -> RocksDBTable:
-        number = self._numbers.setdefault(name, len(self._numbers) + 1)
+        number = self._numbers.get(name)
+        if number is None:
+            # Tables come and go, and their numbers are few.
+            taken = set(self._numbers.values())
+            number = self._numbers[name] = next(n for n in count(1) if n not in taken)
         rows = RowFormat(number, description, self._max_parallelism)
         if description.kind is TableKind.VALUE:
             return RocksDBValueTable(name, description, self._database, rows)
@@ -77,6 +83,11 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
         self._apply(self._sealed_changes)
         for table in self._tables.values():
             table.forget_changes()
+
+    def _discard(self, table: OverlayValueTable) -> None:
+        assert isinstance(table, RocksDBValueTable)
+        self._database.delete_all(table.rows.table_prefix)
+        del self._numbers[table.name]
 
     def _clear(self) -> None:
         self._database.clear()

@@ -7,8 +7,6 @@ from firesteel.errors import NeverSupportedError, NotYetSupportedError
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("assign_timestamps_and_watermarks", (None,)),
-        ("window_all", (None,)),
         ("cache", ()),
         ("iterate", ()),
         ("join", (None,)),
@@ -23,11 +21,7 @@ def test_streams(env, name, arguments):
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("window", (None,)),
-        ("window_all", (None,)),
-        ("count_window", (3,)),
         ("interval_join", (None,)),
-        ("assign_timestamps_and_watermarks", (None,)),
     ],
 )
 def test_keyed_streams(env, name, arguments):
