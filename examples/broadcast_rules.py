@@ -17,6 +17,17 @@ RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
 COUNTS = MapStateDescriptor("counts", Types.STRING(), Types.LONG())
 
 
+EVENTS = [
+    ("Ada", "click"),
+    ("Bob", "view"),
+    ("Bob", "click"),
+    ("Ada", "click"),
+    ("Bob", "view"),
+    ("Ada", "view"),
+    ("Bob", "view"),
+]
+
+
 class Thresholds(KeyedBroadcastProcessFunction):
     """Keyed by user; a rule is (kind of event, threshold)."""
 
@@ -50,10 +61,7 @@ def message(user, count, kind):
 def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(2)
-    events = env.from_collection(
-        [("Ada", "click"), ("Bob", "view"), ("Bob", "click"), ("Ada", "click")]
-        + [("Bob", "view"), ("Ada", "view"), ("Bob", "view")]
-    )
+    events = env.from_collection(EVENTS)
     rules = env.from_collection([("click", 2), ("view", 3)]).broadcast(RULES)
     alerts = (
         events.key_by(lambda event: event[0]).connect(rules).process(Thresholds(), Types.STRING())
