@@ -19,6 +19,7 @@ from typing import Any
 from firesteel import pickling
 from firesteel.common.types import Row, RowKind, new_row
 from firesteel.errors import UnstableKeyError
+from firesteel.state.stable_hash import plain_decimal
 
 # The first byte says what follows. An int has its length in it: shorter ones are smaller.
 _NONE = 0x01
@@ -189,7 +190,7 @@ def _put_decimal(value: decimal.Decimal, out: bytearray) -> None:
         _put_int(int(value), out)
     else:
         out.append(_DECIMAL)
-        _put_terminated(str(value.normalize()).encode(), out)
+        _put_terminated(str(plain_decimal(value)).encode(), out)
 
 
 def _get_decimal(encoded: bytes | memoryview, start: int) -> tuple[decimal.Decimal, int]:

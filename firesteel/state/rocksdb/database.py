@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import weakref
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -35,6 +36,8 @@ class Database:
     def __init__(self, settings: StateBackendSettings) -> None:
         self._settings = settings
         self._directory = _new_directory(settings)
+        # Also if the process ends without closing.
+        weakref.finalize(self, _remove, self._directory, os.getpid())
         self._write_options = WriteOptions()
         # Nothing is recovered from this database, so it needs no log of its own.
         self._write_options.disable_wal = True  # type: ignore[method-assign,assignment]
@@ -179,6 +182,11 @@ def _remove_orphans(parent: Path) -> None:
         pid = directory.name.removeprefix(_PREFIX).partition("-")[0]
         if pid.isdecimal() and not _is_alive(int(pid)):
             shutil.rmtree(directory, ignore_errors=True)
+
+
+def _remove(directory: Path, pid: int) -> None:
+    if os.getpid() == pid:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _is_alive(pid: int) -> bool:
