@@ -150,7 +150,11 @@ class JobCheckpoints:
                 finished=ack.finished,
             )
             states[node.operator_id] = ack.tables.get(node_id, ())
-        timing = TaskTiming(start_delay=max(0.0, since - ack.sync_seconds), sync=ack.sync_seconds)
+        timing = TaskTiming(
+            start_delay=max(0.0, since - ack.sync_seconds - ack.alignment_seconds),
+            alignment=ack.alignment_seconds,
+            sync=ack.sync_seconds,
+        )
         return TaskAck((ack.vertex, ack.subtask), operators, states, timing)
 
     def _operators(self, vertex_id: int) -> tuple[int, ...]:

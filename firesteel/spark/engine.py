@@ -16,6 +16,7 @@ from firesteel.common.execution_config import ExecutionConfig
 from firesteel.common.job_status import JobStatus
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.config import options
+from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.graph.job_settings import JobSettings
 from firesteel.graph.levels import Levels
@@ -105,6 +106,7 @@ class SparkEngine:
             inline_threshold=configuration.get(options.STATE_INLINE_THRESHOLD),
             batch=self._is_batch,
             checkpointed=self._recovery.is_periodic and not self._is_batch,
+            exactly_once=self._recovery.settings.mode is CheckpointingMode.EXACTLY_ONCE,
             file_systems=file_system_options(configuration),
             resources=stage_resources(context, settings, self._files.root, local=shared_disk),
             state_backend=state_backend,

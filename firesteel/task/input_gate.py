@@ -1,7 +1,7 @@
 """The input gate of a subtask: what it knows of each of its channels.
 
 It checks that nothing was lost or swapped on the way, combines the channels' watermarks into
-their minimum, and tells when all channels have ended.
+their minimum, aligns their barriers, and tells when all channels have ended.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 from firesteel import pickling
 from firesteel.errors import ChannelSequenceError
+from firesteel.task.barriers import BarrierTracker
 from firesteel.task.buffers import decode_buffer
 from firesteel.task.chunk_pacer import ChunkPacer
 from firesteel.task.event_time.watermark_valve import ChannelTime, WatermarkValve
-from firesteel.task.rows import DATA, END_OF_EPOCH, IDLENESS, WATERMARK, BufferRow
+from firesteel.task.rows import BARRIER, DATA, END_OF_EPOCH, IDLENESS, WATERMARK, BufferRow
 from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
 
 Receive = Callable[[list[Any], list[Any] | None, list[int] | None], None]
@@ -59,8 +60,12 @@ class InputGate:
         name: str,
         on_watermark: Callable[[int], None],
         on_idle: Callable[[bool], None],
+        on_barrier: Callable[[int], None] = lambda _: None,
+        *,
+        exactly_once: bool = True,
     ) -> None:
         self._name = name
+        self.barriers = BarrierTracker(on_barrier, exactly_once=exactly_once)
         self._valve = WatermarkValve(on_watermark, on_idle)
         self._channels: dict[tuple[int, int], Channel] = {}
         self.aborted = False
@@ -90,6 +95,7 @@ class InputGate:
         self.aborted = False
         self.records_in = 0
         self.bytes_in = 0
+        self.barriers.begin_epoch()
         for channel in self._channels.values():
             channel.seq = 0
             channel.ended = False
@@ -105,6 +111,18 @@ class InputGate:
                 f"{row.channel} of edge {row.edge} into {self._name}", channel.seq, row.seq
             )
         channel.seq += 1
+        if self.barriers.must_wait((row.edge, row.channel)):
+            self.barriers.hold(row)
+        elif row.kind == BARRIER:
+            self._barrier((row.edge, row.channel), pickling.loads(row.payload))
+        else:
+            self._process(channel, row)
+
+    def _barrier(self, channel: tuple[int, int], checkpoint_id: int) -> None:
+        for row in self.barriers.arrived(channel, checkpoint_id, len(self._channels)):
+            self._process(self._channels[row.edge, row.channel], row)
+
+    def _process(self, channel: Channel, row: BufferRow) -> None:
         if row.kind == DATA:
             values, keys, timestamps = decode_buffer(row.payload)
             self.records_in += len(values)
@@ -158,6 +176,9 @@ class InputGate:
             lambda watermark: valve.advance(channel.time, watermark),
             lambda idle: valve.set_idle(channel.time, idle=idle),
         )
+
+    def barrier_local(self, edge: int, upstream: int, checkpoint_id: int) -> None:
+        self._barrier((edge, upstream), checkpoint_id)
 
     def end_local(self, edge: int, upstream: int, *, finished: bool) -> None:
         channel = self._channels[edge, upstream]

@@ -150,6 +150,7 @@ class SubtaskAck:
     # With a checkpoint: the keyed state of each node in words, and how long the snapshot took.
     tables: dict[int, tuple[StateDescription, ...]] = field(default_factory=dict)
     sync_seconds: float = 0.0
+    alignment_seconds: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

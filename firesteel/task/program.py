@@ -41,6 +41,7 @@ class JobProgram:
     cached_files: Mapping[str, str] = field(default_factory=dict)
     # Whether there are periodic checkpoints, and how to reach where they are.
     checkpointed: bool = False
+    exactly_once: bool = True
     file_systems: FileSystemOptions | None = None
 
     def open_segment_store(self) -> SegmentStore:

@@ -53,6 +53,7 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
                 program.batch,
                 program.cached_files,
                 program.checkpointed,
+                program.exactly_once,
                 program.file_systems,
                 program.auto_watermark_interval,
             )

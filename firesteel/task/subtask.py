@@ -11,7 +11,12 @@ from firesteel.checkpoint.keyed_restore import restore_keyed_state
 from firesteel.checkpoint.metadata import StateDescription
 from firesteel.checkpoint.state_descriptions import describe_tables
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.errors import TypeMismatchError, UnsavedStateError, WriteFailedError
+from firesteel.errors import (
+    JobExecutionError,
+    TypeMismatchError,
+    UnsavedStateError,
+    WriteFailedError,
+)
 from firesteel.graph.job_graph import JobVertex
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.metrics import MetricRegistry
@@ -90,6 +95,7 @@ class Subtask:
             f"{vertex.name} ({info.index + 1}/{vertex.parallelism})",
             self._watermark,
             self.head.process_idle,
+            exactly_once=info.exactly_once,
         )
         self._ticking = [operator for operator in self.operators.values() if needs_ticks(operator)]
         if self._ticking:
@@ -103,6 +109,7 @@ class Subtask:
         self._writers: list[RecordWriter] = []
         self._chained: list[StreamEdge] = []
         self._local_ends: list[Callable[[bool], None]] = []
+        self._local_barriers: list[Callable[[int], None]] = []
 
     @property
     def reads(self) -> bool:
@@ -139,6 +146,7 @@ class Subtask:
             emits.setdefault((edge.source, edge.side_output), []).append(emit)
             watermarks.setdefault(edge.source, []).append(watermark)
             idles.setdefault(edge.source, []).append(idle)
+            self._local_barriers.append(_barrier_local(gate, edge.id, self.index))
             self._local_ends.append(_end_local(gate, edge.id, self.index))
         # From the end of the chain: an operator's entry must stand before its neighbor uses it.
         for node_id, operator in reversed(self.operators.items()):
@@ -341,8 +349,11 @@ class Subtask:
         for operator in self._ticking:
             operator.tick()
 
-    def end_epoch(self, *, last: bool = False) -> None:
-        """``last``: no epoch will follow, so sources that Spark reads have ended too."""
+    def end_epoch(self, *, last: bool = False, checkpoint_id: int | None = None) -> None:
+        """``last``: no epoch will follow, so sources that Spark reads have ended too.
+
+        With a checkpoint, its barrier goes behind everything that this epoch gave.
+        """
         if isinstance(self.head, DataFrameSourceOperator):
             if last and not self.finished:
                 self._watermark(MAX_WATERMARK)
@@ -354,10 +365,24 @@ class Subtask:
                 self._finish()
         for operator in self.operators.values():
             operator.end_epoch(finished=self.finished)
+        if checkpoint_id is not None:
+            self._forward_barrier(checkpoint_id)
         for writer in self._writers:
             writer.end_epoch(finished=self.finished)
         for end in self._local_ends:
             end(self.finished)
+
+    def _forward_barrier(self, checkpoint_id: int) -> None:
+        arrived = self.gate.barriers.aligned
+        if not _is_source(self.head) and arrived != checkpoint_id:
+            raise JobExecutionError(
+                f"{self.vertex.name}, subtask {self.index}: barrier {checkpoint_id} has not come "
+                "from all channels"
+            )
+        for writer in self._writers:
+            writer.barrier(checkpoint_id)
+        for forward in self._local_barriers:
+            forward(checkpoint_id)
 
     def abort_epoch(self) -> None:
         """Tell everyone downstream that this epoch is void."""
@@ -413,6 +438,7 @@ class Subtask:
             operator_state=operator_state,
             unsaved=self._unsaved,
             tables={} if checkpoint_id is None else self._described_tables(),
+            alignment_seconds=self.gate.barriers.alignment_seconds,
             sync_seconds=0.0 if checkpoint_id is None else time.perf_counter() - started,
             metrics=self._vertex_metrics(),
             user_metrics=self.metrics.snapshot() or None,
@@ -472,6 +498,10 @@ def _bind_node(
     to_driver: Callable[[int, int, bytes], None], node_id: int
 ) -> Callable[[int, bytes], None]:
     return lambda kind, payload: to_driver(node_id, kind, payload)
+
+
+def _barrier_local(gate: InputGate, edge: int, upstream: int) -> Callable[[int], None]:
+    return lambda checkpoint_id: gate.barrier_local(edge, upstream, checkpoint_id)
 
 
 def _end_local(gate: InputGate, edge: int, upstream: int) -> Callable[[bool], None]:
