@@ -60,9 +60,6 @@ _ASYNC = "asynchronous I/O comes in a later version; a flat_map may call the ser
 _CHECKPOINTS = (
     "checkpoints come in a later version; until then a job that fails starts from its beginning"
 )
-_BACKENDS = (
-    "state backends come with checkpoints, in a later version; until then state lives in memory"
-)
 _FORMATS = (
     "file and message formats come with the connectors, in a later version; use text lines and a "
     "map function, or read the files with Spark and env.from_dataframe"
@@ -227,13 +224,7 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
             "SourceFunction",
         ),
     ),
-    "datastream.state_backend": (
-        _not_yet(
-            _BACKENDS,
-            "EmbeddedRocksDBStateBackend HashMapStateBackend PredefinedOptions StateBackend",
-        ),
-        _never(f"{_JAVA}; it names a Java class", "CustomStateBackend"),
-    ),
+    "datastream.state_backend": (_never(f"{_JAVA}; it names a Java class", "CustomStateBackend"),),
     "datastream.utils": (
         _never(
             "it converts what comes from Flink's JVM, and Firesteel has none",

@@ -76,12 +76,10 @@ _NAMES = """
     slot.request.timeout slotmanager.max-total-resource.cpu slotmanager.number-of-slots.max
     slotmanager.redundant-taskmanager-num state.backend.changelog.enabled
     state.backend.changelog.max-failures-allowed state.backend.changelog.storage
-    state.backend.incremental state.backend.local-recovery
-    state.backend.rocksdb.checkpoint.transfer.thread.num state.backend.rocksdb.localdir
-    state.backend.rocksdb.log.level state.backend.rocksdb.memory.fixed-per-slot
+    state.backend.local-recovery state.backend.rocksdb.log.level
     state.backend.rocksdb.memory.high-prio-pool-ratio state.backend.rocksdb.memory.managed
     state.backend.rocksdb.memory.write-buffer-ratio state.backend.rocksdb.options-factory
-    state.backend.rocksdb.predefined-options state.backend.rocksdb.timer-service.factory
+    state.backend.rocksdb.timer-service.factory
     state.checkpoint-storage state.checkpoints.num-retained
     state.latency-track.history-size state.latency-track.sample-interval
     state.latency-track.state-name-as-variable state.storage.fs.memory-threshold

@@ -9,6 +9,14 @@ from __future__ import annotations
 from datetime import timedelta
 
 from firesteel.config.option import Option
+from firesteel.config.state_options import (
+    INCREMENTAL_CHECKPOINTS,
+    ROCKSDB_LOCAL_DIRECTORIES,
+    ROCKSDB_MEMORY,
+    ROCKSDB_PREDEFINED_OPTIONS,
+    ROCKSDB_TRANSFER_THREADS,
+    STATE_BACKEND,
+)
 from firesteel.config.values import (
     BOOLEAN,
     DOUBLE,
@@ -21,6 +29,16 @@ from firesteel.config.values import (
     STRING,
     choice,
 )
+
+__all__ = [
+    "ALL_OPTIONS",
+    "INCREMENTAL_CHECKPOINTS",
+    "ROCKSDB_LOCAL_DIRECTORIES",
+    "ROCKSDB_MEMORY",
+    "ROCKSDB_PREDEFINED_OPTIONS",
+    "ROCKSDB_TRANSFER_THREADS",
+    "STATE_BACKEND",
+]
 
 _INFINITE = 2**31 - 1
 
@@ -193,14 +211,6 @@ TASK_SLOTS: Option[int | None] = Option(
 HEARTBEAT_TIMEOUT: Option[timedelta] = Option(
     "heartbeat.timeout", DURATION, timedelta(seconds=50), "When a worker is lost.", is_used=False
 )
-STATE_BACKEND: Option[str] = Option(
-    "state.backend.type",
-    STRING,
-    "hashmap",
-    "Where state lives: hashmap or rocksdb.",
-    deprecated_keys=("state.backend",),
-    is_used=False,
-)
 STATE_LATENCY_TRACKING: Option[bool] = Option(
     "state.latency-track.keyed-state-enabled",
     BOOLEAN,
@@ -263,9 +273,6 @@ SAVEPOINT_DIR: Option[str | None] = Option(
 )
 CHECKPOINT_STORAGE: Option[str | None] = Option(
     _CP + "storage", STRING, None, "jobmanager or filesystem.", is_used=False
-)
-INCREMENTAL_CHECKPOINTS: Option[bool] = Option(
-    _CP + "incremental", BOOLEAN, False, "Whether only changes are written.", is_used=False
 )
 EXTERNALIZED_RETENTION: Option[str] = Option(
     _CP + "externalized-checkpoint-retention",

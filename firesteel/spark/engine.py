@@ -24,6 +24,8 @@ from firesteel.spark.session import (
 from firesteel.spark.shipping import ship
 from firesteel.spark.slot_task import SlotTask
 from firesteel.spark.streaming_job import StreamingJob
+from firesteel.state.backend_factory import check_installed
+from firesteel.state.backend_settings import settings_of
 from firesteel.task.program import JobProgram
 
 _IN_WORKER = "in-worker"
@@ -57,6 +59,8 @@ class SparkEngine:
         context = self._session.sparkContext
         batch = settings.runtime_mode is RuntimeExecutionMode.BATCH
         shared_disk = is_local(self._session)
+        state_backend = settings_of(configuration)
+        check_installed(state_backend)
         program = JobProgram(
             job_id=job_id,
             job_name=settings.job_name,
@@ -67,6 +71,7 @@ class SparkEngine:
             inline_threshold=configuration.get(options.STATE_INLINE_THRESHOLD),
             batch=batch,
             auto_watermark_interval=ExecutionConfig(configuration).get_auto_watermark_interval(),
+            state_backend=state_backend,
         )
         # Before the program is packed: it takes the module search path along.
         ship(context, settings, self._files.root, local=shared_disk)

@@ -40,6 +40,8 @@ _TIMEDELTA = 0x55
 _UUID = 0x60
 _OBJECT = 0x70
 _END = b"\x00"
+_SMALL_INT = 1 << 64
+_SMALL_INT_TAGS = [bytes([_INT_ZERO + length]) for length in range(9)]
 
 _DOUBLE = struct.Struct(">Q")
 _PACK_DOUBLE = struct.Struct(">d")
@@ -55,6 +57,10 @@ def encode_key(key: Any) -> bytes:
     >>> encode_key(-5) < encode_key(3) < encode_key(300)
     True
     """
+    if type(key) is int and 0 < key < _SMALL_INT:
+        # The most frequent kind of key, and of value.
+        length = (key.bit_length() + 7) >> 3
+        return _SMALL_INT_TAGS[length] + key.to_bytes(length, "big")
     out = bytearray()
     _encode(key, out)
     return bytes(out)

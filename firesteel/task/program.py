@@ -11,6 +11,7 @@ import cloudpickle
 
 from firesteel.graph.levels import Levels
 from firesteel.graph.stream_graph import StreamEdge
+from firesteel.state.backend_settings import HASHMAP, StateBackendSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class JobProgram:
     inline_threshold: int = 64 * 1024
     batch: bool = False
     auto_watermark_interval: int = 200
+    state_backend: StateBackendSettings = HASHMAP
 
 
 @dataclass(frozen=True, slots=True)

@@ -297,6 +297,8 @@ class Slot:
     def close_quietly(self) -> list[Exception]:
         self.closed = True
         if not self._opened:
+            for subtask in self._subtasks.values():
+                subtask.release()
             return []
         self._opened = False
         return [error for subtask in self._subtasks.values() for error in subtask.close()]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.graph.channels import source_subtasks
 from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge
+from firesteel.state.backend_factory import create_keyed_state
 from firesteel.task.program import JobProgram
 from firesteel.task.record_writers import RecordWriter, create_record_writer
 from firesteel.task.rows import BufferRow
@@ -52,7 +54,9 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
                 program.auto_watermark_interval,
             )
             to_driver = _to_driver(send, slot, index)
-            subtask = Subtask(vertex, graph.nodes, info, to_driver, _key_types(graph.edges))
+            key_types = _key_types(graph.edges)
+            keyed_state = partial(create_keyed_state, program.state_backend)
+            subtask = Subtask(vertex, graph.nodes, info, to_driver, key_types, keyed_state)
             wiring.subtasks[vertex.id] = subtask
             wiring.by_node.update(dict.fromkeys(vertex.operators, subtask))
     for edge in graph.edges:

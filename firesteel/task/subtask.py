@@ -12,6 +12,7 @@ from firesteel.errors import TypeMismatchError, UnsavedStateError
 from firesteel.graph.job_graph import JobVertex
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.metrics import MetricRegistry
+from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.changelog import SegmentStore
 from firesteel.state.declarations import IncompatibleStateError
 from firesteel.state.hashmap.keyed_state import HashMapKeyedState
@@ -48,7 +49,8 @@ class Subtask:
         nodes: dict[int, StreamNode],
         info: SubtaskInfo,
         to_driver: Callable[[int, int, bytes], None],
-        key_types: Mapping[int, TypeInformation | None] = {},
+        key_types: Mapping[int, TypeInformation | None],
+        create_keyed_state: Callable[[TypeInformation | None, int], KeyedStateBackend],
     ) -> None:
         """``key_types`` has the nodes whose input is keyed."""
         self.vertex = vertex
@@ -65,7 +67,12 @@ class Subtask:
                     metrics=self.metrics,
                     to_driver=_bind_node(to_driver, node_id),
                     keyed=node_id in key_types,
-                    keyed_state=HashMapKeyedState(key_types.get(node_id)),
+                    # An operator without a key keeps nothing there.
+                    keyed_state=create_keyed_state(
+                        key_types[node_id], nodes[node_id].max_parallelism
+                    )
+                    if node_id in key_types
+                    else HashMapKeyedState(),
                 )
             )
             for node_id in vertex.operators
@@ -198,8 +205,7 @@ class Subtask:
                 operator.close()
             except Exception as error:  # noqa: BLE001 - the others must be closed too
                 errors.append(error)
-        for operator in self.operators.values():
-            operator.context.keyed_state.close()
+        self.release()
         for writer in self._writers:
             for function in writer.edge.partitioning.functions:
                 try:
@@ -207,6 +213,11 @@ class Subtask:
                 except Exception as error:  # noqa: BLE001 - the others must be closed too
                     errors.append(error)
         return errors
+
+    def release(self) -> None:
+        """Let go of threads and files; enough if it was never opened."""
+        for operator in self.operators.values():
+            operator.context.keyed_state.close()
 
     # An epoch
 

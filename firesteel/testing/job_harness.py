@@ -29,6 +29,7 @@ from firesteel.graph.transformations import Transformation
 from firesteel.master.job_master import EpochPlan, JobMaster
 from firesteel.master.rate_control import RateControl
 from firesteel.master.source_coordinator import SourceCoordinator
+from firesteel.state.backend_settings import settings_of
 from firesteel.task.messages import ReadBudget, SlotControl
 from firesteel.task.operators.sink import commit
 from firesteel.task.program import JobProgram, PackedProgram
@@ -127,6 +128,7 @@ class JobHarness:
             auto_watermark_interval=ExecutionConfig(
                 self._job.settings.configuration
             ).get_auto_watermark_interval(),
+            state_backend=settings_of(self._job.settings.configuration),
         )
         # Every slot unpacks its own: functions are never shared between processes.
         self._packed = PackedProgram.pack(program_of_job)

@@ -8,11 +8,13 @@ from typing import Any, Self, TypeVar
 
 from firesteel import pickling
 from firesteel.datastream.output_tag import OutputTag
+from firesteel.datastream.state_backend import HashMapStateBackend, StateBackend
 from firesteel.errors import FiresteelError, InvalidProgramError, UserFunctionError, shorten
 from firesteel.graph.channels import source_subtasks
 from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.state.backend import KeyGroupFilter
+from firesteel.state.backend_settings import settings_of
 from firesteel.state.changelog import SegmentStore
 from firesteel.state.key_groups import KeyGroupRange, KeyRouter
 from firesteel.state.redistribution import OperatorState, redistribute
@@ -50,6 +52,9 @@ class OperatorHarness:
     {'reduce': {2: 'ox', 3: 'zoo'}}
     """
 
+    default_state_backend: StateBackend = HashMapStateBackend()
+    """Of harnesses that name none; set it to run a whole test suite on another one."""
+
     def __init__(
         self,
         program: Callable[..., Any],
@@ -59,14 +64,25 @@ class OperatorHarness:
         max_parallelism: int = 128,
         input_types: Sequence[Any] = (),
         batch: bool = False,
+        state_backend: StateBackend | None = None,
     ) -> None:
         if not 0 <= subtask < parallelism:
             raise InvalidProgramError(f"there is no subtask {subtask} of {parallelism}")
-        job, inputs = compile_operator(program, parallelism, max_parallelism, input_types, batch)
+        backend = state_backend or self.default_state_backend
+        job, inputs = compile_operator(
+            program, parallelism, max_parallelism, input_types, batch, backend
+        )
         graph = job.levels.job_graph
         self._node = the_operator(list(graph.nodes.values()), inputs)
         self._edges = [[edge for edge in graph.edges if edge.source == source] for source in inputs]
-        job_program = JobProgram(HARNESS_NAME, HARNESS_NAME, 0, job.levels, batch=batch)
+        job_program = JobProgram(
+            HARNESS_NAME,
+            HARNESS_NAME,
+            0,
+            job.levels,
+            batch=batch,
+            state_backend=settings_of(job.settings.configuration),
+        )
         level = job.levels.level_of[self._node.id]
         slot = job.levels.slot_offset[self._node.slot_sharing_group] + subtask
         self._subtask = wire_slot(job_program, level, slot, self._sent).by_node[self._node.id]
@@ -92,6 +108,7 @@ class OperatorHarness:
         max_parallelism: int = 128,
         input_types: Sequence[Any] = (),
         batch: bool = False,
+        state_backend: StateBackend | None = None,
     ) -> OperatorHarness:
         """``input_types`` are those of the input streams; ``batch`` runs it as a batch job does."""
         return OperatorHarness(
@@ -101,6 +118,7 @@ class OperatorHarness:
             max_parallelism=max_parallelism,
             input_types=input_types,
             batch=batch,
+            state_backend=state_backend,
         )
 
     @staticmethod
@@ -110,6 +128,7 @@ class OperatorHarness:
         parallelism: int = 1,
         subtask: int = 0,
         input_types: Sequence[Any] = (),
+        state_backend: StateBackend | None = None,
     ) -> OperatorHarness:
         """A harness that goes on from the snapshots of all subtasks, with any parallelism.
 
@@ -126,6 +145,7 @@ class OperatorHarness:
             subtask=subtask,
             max_parallelism=given[0].max_parallelism,
             input_types=input_types,
+            state_backend=state_backend,
         )
         harness._restore(given)
         return harness
@@ -140,7 +160,9 @@ class OperatorHarness:
 
     def close(self) -> None:
         """Close the operator; an error of the user's function comes through."""
-        if self._opened:
+        if not self._opened:
+            self._subtask.release()
+        else:
             self._opened = False
             errors = self._subtask.close()
             for edge in self._all_edges():

@@ -30,6 +30,7 @@ from firesteel.datastream.data_stream.function_arguments import (
 )
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.slot_sharing_group import SlotSharingGroup
+from firesteel.datastream.state_backend import StateBackend
 from firesteel.datastream.stream_execution_environment import (
     data_frame_types,
     local_parallelism,
@@ -142,6 +143,12 @@ class StreamExecutionEnvironment:
 
     def get_buffer_timeout(self) -> int:
         return buffer_timeout(self._configuration)
+
+    def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
+        """Say where keyed state lives. PyFlink 2 has only the setting ``state.backend.type``."""
+        require_function("set_state_backend", state_backend, StateBackend)
+        state_backend._configure(self._configuration)
+        return self
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
         """Make a vertex of its own of each operator."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -113,16 +114,17 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
         self, directory: Path, epoch: int, store: SegmentStore, go_on: Callable[[], None]
     ) -> Segment:
         known = self._kept_files if self._settings.incremental else {}
-        shared: list[SegmentFile] = []
+        paths = sorted(directory.iterdir())
+        shared = [known[path.name] for path in paths if path.name in known]
         written: list[SegmentFile] = []
+
+        def write(path: Path) -> None:
+            go_on()
+            written.append(store.write_file(path))
+
         try:
-            for path in sorted(directory.iterdir()):
-                go_on()
-                kept = known.get(path.name)
-                if kept is None:
-                    written.append(store.write_file(path))
-                else:
-                    shared.append(kept)
+            with ThreadPoolExecutor(self._settings.transfer_threads) as threads:
+                list(threads.map(write, (path for path in paths if path.name not in known)))
         except BaseException:
             delete_files({file.path for file in written if file.path is not None})
             raise
