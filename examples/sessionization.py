@@ -4,7 +4,7 @@ The clicks come out of order, by up to ten minutes. A visit that ended is told o
 visit was told makes it be told again, longer, and one that is hours late is put aside.
 
 Output, in any order:
-    visit> ann 10:00 to 10:40, 3 clicks: home, search, cart
+    visit> ann 10:00 to 10:38, 3 clicks: home, search, cart
     visit> ben 10:05 to 10:05, 1 click: home
     visit> ann 13:00 to 13:00, 1 click: home
     visit> ann 12:40 to 13:00, 2 clicks: search, home
@@ -24,7 +24,7 @@ MINUTE = 60_000
 CLICKS = [
     ("ann", "home", "10:00"),
     ("ben", "home", "10:05"),
-    ("ann", "cart", "10:40"),
+    ("ann", "cart", "10:38"),
     ("ann", "search", "10:20"),
     ("ann", "home", "13:00"),
     ("cat", "home", "16:00"),
