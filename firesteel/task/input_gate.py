@@ -6,6 +6,7 @@ their minimum, and tells when all channels have ended.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -48,6 +49,8 @@ class InputGate:
         self.aborted = False
         self.records_in = 0
         self.bytes_in = 0
+        # When the first channel had given all of its epoch.
+        self.first_end: float | None = None
 
     def add_channel(self, edge: int, upstream: int, receive: Receive) -> None:
         self._channels[edge, upstream] = Channel(receive)
@@ -61,6 +64,7 @@ class InputGate:
         self.aborted = False
         self.records_in = 0
         self.bytes_in = 0
+        self.first_end = None
         for channel in self._channels.values():
             channel.seq = 0
             channel.ended = False
@@ -84,8 +88,7 @@ class InputGate:
         elif row.kind == WATERMARK:
             self._advance(channel, pickling.loads(row.payload))
         else:
-            channel.ended = True
-            channel.finished = row.payload == FINISHED
+            self._end(channel, finished=row.payload == FINISHED)
 
     def accept_local(
         self, edge: int, upstream: int
@@ -100,7 +103,11 @@ class InputGate:
         return emit, lambda watermark: self._advance(channel, watermark)
 
     def end_local(self, edge: int, upstream: int, *, finished: bool) -> None:
-        channel = self._channels[edge, upstream]
+        self._end(self._channels[edge, upstream], finished=finished)
+
+    def _end(self, channel: Channel, *, finished: bool) -> None:
+        if self.first_end is None:
+            self.first_end = time.perf_counter()
         channel.ended = True
         channel.finished = finished
 
