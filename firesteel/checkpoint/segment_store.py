@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 import uuid
 from collections.abc import Iterable, Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 from firesteel.checkpoint.errors import CorruptFileError, StorageError
 from firesteel.checkpoint.file_systems import FileSystemOptions
 from firesteel.checkpoint.storage import FileFacts, Storage, open_storage
+from firesteel.errors import WriteFailedError
 from firesteel.state.changelog import (
     CorruptSegmentError,
     Segment,
@@ -60,8 +62,9 @@ class StorageSegmentStore(SegmentStore):
         else:
             return super().write(chunks, epoch=epoch, full=full, inline_bytes=inline_bytes)
         name = _unique(f"segment-{epoch}")
-        facts = shared.write(name, chain(_drained(chunks), remaining), durable=False)
         location = shared.location_of(name)
+        with _explained(location):
+            facts = shared.write(name, chain(_drained(chunks), remaining), durable=False)
         return Segment(epoch, full, facts.size, path=location, checksum=facts.checksum)
 
     def read(self, segment: Segment) -> bytes:
@@ -75,8 +78,9 @@ class StorageSegmentStore(SegmentStore):
         if self._shared is None:
             return super().write_file(source)
         name = _unique(source.name)
-        facts = self._shared.write(name, _chunks_of(source), durable=False)
         location = self._shared.location_of(name)
+        with _explained(location):
+            facts = self._shared.write(name, _chunks_of(source), durable=False)
         return SegmentFile(source.name, facts.size, facts.checksum, path=location)
 
     def read_file(self, file: SegmentFile, target: Path) -> None:
@@ -115,6 +119,17 @@ def segment_facts(segment: Segment) -> Iterator[tuple[str, FileFacts]]:
         if file.path is not None:
             directory, name = posixpath.split(file.path)
             yield directory, FileFacts(name, file.size, file.checksum)
+
+
+@contextlib.contextmanager
+def _explained(location: str) -> Iterator[None]:
+    """State that cannot be written is the operator's failure, which knows its own name."""
+    try:
+        yield
+    except StorageError as error:
+        cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+        reason = cause.strerror or error.reason
+        raise WriteFailedError(location, cause.errno, reason) from error
 
 
 def _unique(name: str) -> str:

@@ -41,10 +41,9 @@ class OperatorInfo:
 class TaskTiming:
     """Seconds. ``start_delay``: from the trigger until the first barrier reached the subtask.
 
-    ``alignment``: from there until it could begin with its snapshot, because all barriers were
-    there. ``sync``: while processing stood still. ``asynchronous``: what was written for this
-    checkpoint while processing went on; that had begun long before the barrier, so the checkpoint
-    did not wait for it.
+    ``alignment``: from there to its last barrier. ``sync``: while processing stood still.
+    ``asynchronous``: what was written for this checkpoint while processing went on; that had begun
+    long before the barrier, so the checkpoint did not wait for it.
     """
 
     start_delay: float = 0.0

@@ -13,8 +13,11 @@ from typing import Any
 from firesteel.checkpoint.requests import SnapshotRequest
 from firesteel.checkpoint.settings import file_system_options
 from firesteel.checkpoint.snapshot_writer import SnapshotWriter
+from firesteel.common.execution_config import ExecutionConfig
 from firesteel.common.job_status import JobStatus
+from firesteel.common.typeinfo import TypeInformation
 from firesteel.config import options
+from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.graph.job_settings import JobSettings
 from firesteel.graph.levels import Levels
@@ -39,9 +42,11 @@ from firesteel.spark.shipping import ship
 from firesteel.spark.slot_task import SlotTask
 from firesteel.spark.streaming_job import StreamingJob
 from firesteel.state.backend import KeyedStateBackend
+from firesteel.state.backend_factory import check_installed, create_keyed_state
+from firesteel.state.backend_settings import settings_of
 from firesteel.state.changelog import Segment
-from firesteel.state.hashmap.keyed_state import HashMapKeyedState
 from firesteel.task.program import JobProgram
+from firesteel.task.slot_wiring import key_types_of
 
 _log = logging.getLogger("firesteel")
 
@@ -88,6 +93,8 @@ class SparkEngine:
         settings, configuration = self._settings, self._settings.configuration
         context = self._session.sparkContext
         shared_disk = is_local(self._session)
+        state_backend = settings_of(configuration)
+        check_installed(state_backend)
         # Before the program is packed: it takes the module search path along.
         ship(context, settings, self._files.root, local=shared_disk)
         return JobProgram(
@@ -100,8 +107,11 @@ class SparkEngine:
             inline_threshold=configuration.get(options.STATE_INLINE_THRESHOLD),
             batch=self._is_batch,
             checkpointed=self._recovery.is_periodic and not self._is_batch,
+            exactly_once=self._recovery.settings.mode is CheckpointingMode.EXACTLY_ONCE,
             file_systems=file_system_options(configuration),
             resources=stage_resources(context, settings, self._files.root, local=shared_disk),
+            state_backend=state_backend,
+            auto_watermark_interval=ExecutionConfig(configuration).get_auto_watermark_interval(),
         )
 
     def _segment_directory(self, *, shared_disk: bool) -> str | None:
@@ -114,12 +124,23 @@ class SparkEngine:
     def _snapshot_writer(self) -> SnapshotWriter:
         store = self._program.open_segment_store()
 
+        settings, graph = self._program.state_backend, self._program.levels.job_graph
+        key_types = key_types_of(graph.edges)
+        nodes = {node.operator_id: node for node in graph.nodes.values()}
+
+        def key_type_of(operator_id: str) -> TypeInformation | None:
+            return key_types.get(nodes[operator_id].id)
+
         def open_backend(operator_id: str, segments: Sequence[Segment]) -> KeyedStateBackend:
-            backend = HashMapKeyedState()
+            backend = create_keyed_state(
+                settings, key_type_of(operator_id), nodes[operator_id].max_parallelism
+            )
             backend.restore(segments, store)
             return backend
 
-        return SnapshotWriter(self._recovery.storage, open_backend, self._program.file_systems)
+        return SnapshotWriter(
+            self._recovery.storage, open_backend, self._program.file_systems, key_type_of
+        )
 
     @property
     def _is_batch(self) -> bool:

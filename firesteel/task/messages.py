@@ -16,6 +16,7 @@ from firesteel.datastream.connectors.base import SourceSplit
 from firesteel.errors import FiresteelError
 from firesteel.state.changelog import Segment
 from firesteel.state.redistribution import OperatorStates
+from firesteel.task.watermarks import MIN_WATERMARK
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,8 @@ class SlotControl:
     budget: ReadBudget
     handles: dict[int, SubtaskHandle] = field(default_factory=dict)
     new_splits: dict[int, tuple[SourceSplit, ...]] = field(default_factory=dict)
+    # How far the watermark of a source may go (by node), where its strategy aligns sources.
+    aligned_watermarks: dict[int, int] = field(default_factory=dict)
     # Source nodes that will get no further splits.
     complete_sources: frozenset[int] = frozenset()
     committables: dict[int, tuple[Any, ...]] = field(default_factory=dict)
@@ -106,6 +109,11 @@ class SourceStatus:
     available: bool
     delay: float
     finished: bool
+    watermark: int = MIN_WATERMARK
+    # Others in its alignment group do not wait for it.
+    idle: bool = False
+    # It stopped because it was too far ahead of its alignment group.
+    ahead: bool = False
 
 
 @dataclass(slots=True)
@@ -133,7 +141,8 @@ class SubtaskAck:
     watermark: int
     metrics: VertexMetrics
     user_metrics: dict[str, Any] | None
-    # The processing time, in milliseconds, at which the next timer is due.
+    # The processing time, in milliseconds, at which the next timer is due, or a watermark
+    # generator must be asked though no record has come.
     next_timer: int | None = None
     # A node without an entry has not changed its operator state.
     operator_state: dict[int, OperatorStates] = field(default_factory=dict)
@@ -141,7 +150,7 @@ class SubtaskAck:
     unsaved: frozenset[int] = frozenset()
     # With a checkpoint: the keyed state of each node in words, and how the snapshot went.
     tables: dict[int, tuple[StateDescription, ...]] = field(default_factory=dict)
-    timing: TaskTiming = NO_TIMING
+    timing: TaskTiming = field(default=NO_TIMING, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

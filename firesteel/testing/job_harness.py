@@ -17,6 +17,7 @@ from random import Random
 from typing import Any
 
 from firesteel.common.configuration import Configuration
+from firesteel.common.execution_config import ExecutionConfig
 from firesteel.common.job_status import JobStatus
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.file_system.storage import qualify
@@ -30,6 +31,7 @@ from firesteel.master.epoch_rows import EpochRows
 from firesteel.master.job_master import EpochPlan, JobMaster
 from firesteel.master.rate_control import RateControl
 from firesteel.master.source_coordinator import SourceCoordinator
+from firesteel.state.backend_settings import settings_of
 from firesteel.task.driver_commit import commit_prepared
 from firesteel.task.messages import ReadBudget, SlotControl
 from firesteel.task.program import JobProgram, PackedProgram
@@ -127,6 +129,10 @@ class JobHarness:
             cached_files={
                 file.name: qualify(file.path) for file in self._job.settings.cached_files
             },
+            state_backend=settings_of(self._job.settings.configuration),
+            auto_watermark_interval=ExecutionConfig(
+                self._job.settings.configuration
+            ).get_auto_watermark_interval(),
         )
         # Every slot unpacks its own: functions are never shared between processes.
         self._packed = PackedProgram.pack(program_of_job)

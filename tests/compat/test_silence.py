@@ -9,7 +9,6 @@ import pytest
 from firesteel.common import Duration, WatermarkStrategy
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
-from firesteel.datastream.state import MapStateDescriptor
 from firesteel.errors import NotYetSupportedError
 
 
@@ -35,10 +34,3 @@ def test_watermarks_of_a_source(strategy: WatermarkStrategy) -> None:
 def test_a_source_without_watermarks(strategy: Any) -> None:
     stream = _environment().from_source(NumberSequenceSource(0, 9), strategy, "numbers")
     assert stream.get_name() == "numbers"
-
-
-def test_broadcast_state() -> None:
-    stream = _environment().from_collection([1])
-    descriptor = MapStateDescriptor("rules", stream.get_type(), stream.get_type())
-    with pytest.raises(NotYetSupportedError, match="broadcast"):
-        stream.broadcast(descriptor)

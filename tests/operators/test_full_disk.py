@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from firesteel.checkpoint import file_systems
 from firesteel.common.serialization import Encoder
 from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink, part_file
 from firesteel.datastream.connectors.file_system.file_committer import FileCommitter
@@ -23,7 +24,7 @@ from tests.full_disk import FullDisk
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> FullDisk:
-    return FullDisk(monkeypatch, part_file)
+    return FullDisk(monkeypatch, part_file, file_systems)
 
 
 def file_sink(directory: Path) -> FileSink:

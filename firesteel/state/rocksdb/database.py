@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import weakref
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -35,6 +36,8 @@ class Database:
     def __init__(self, settings: StateBackendSettings) -> None:
         self._settings = settings
         self._directory = _new_directory(settings)
+        # Also if the process ends without closing.
+        weakref.finalize(self, _remove, self._directory, os.getpid())
         self._write_options = WriteOptions()
         # Nothing is recovered from this database, so it needs no log of its own.
         self._write_options.disable_wal = True  # type: ignore[method-assign,assignment]
@@ -74,6 +77,11 @@ class Database:
                 batch = WriteBatch(raw_mode=True)
         if len(batch):
             self._db.write(batch, self._write_options)
+
+    def delete_all(self, prefix: bytes) -> None:
+        """All rows whose key begins with ``prefix``."""
+        behind = (int.from_bytes(prefix) + 1).to_bytes(len(prefix))
+        self._db.delete_range(prefix, behind, write_opt=self._write_options)
 
     def checkpoint(self, number: int) -> Path:
         """The files of this moment, as hard links in a directory of their own."""
@@ -174,6 +182,11 @@ def _remove_orphans(parent: Path) -> None:
         pid = directory.name.removeprefix(_PREFIX).partition("-")[0]
         if pid.isdecimal() and not _is_alive(int(pid)):
             shutil.rmtree(directory, ignore_errors=True)
+
+
+def _remove(directory: Path, pid: int) -> None:
+    if os.getpid() == pid:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _is_alive(pid: int) -> bool:

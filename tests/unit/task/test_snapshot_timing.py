@@ -18,7 +18,7 @@ from firesteel.master.rate_control import RateControl
 from firesteel.master.source_coordinator import SourceCoordinator
 from firesteel.task.messages import decode
 from firesteel.task.program import JobProgram, PackedProgram
-from firesteel.task.rows import ACK, DATA, END_OF_EPOCH, WATERMARK, BufferRow, rows_of
+from firesteel.task.rows import ACK, BARRIER, DATA, END_OF_EPOCH, WATERMARK, BufferRow, rows_of
 from firesteel.task.slot import Slot, control_row
 from firesteel.testing import ScriptedSource
 
@@ -81,7 +81,7 @@ def _checkpoint_of_two_sources() -> dict[str, Any]:
 
 
 def _edge(row: BufferRow) -> int:
-    return row.edge if row.kind in (DATA, WATERMARK, END_OF_EPOCH) else -1
+    return row.edge if row.kind in (DATA, WATERMARK, BARRIER, END_OF_EPOCH) else -1
 
 
 def test_every_subtask_says_what_it_waited_for() -> None:
