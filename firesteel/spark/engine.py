@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from typing import Any
 
 from firesteel.checkpoint.requests import SnapshotRequest
 from firesteel.checkpoint.settings import file_system_options
@@ -273,6 +274,15 @@ class SparkEngine:
 
     def request_snapshot(self, make: Callable[[str], SnapshotRequest]) -> Future[str]:
         return self._executor.request(make)
+
+    def checkpoint_overview(self) -> dict[str, Any]:
+        with self._changed:
+            return self._recovery.coordinator.stats.overview()
+
+    def checkpoint_details(self, checkpoint_id: int) -> dict[str, Any] | None:
+        with self._changed:
+            stats = self._recovery.coordinator.stats.find(checkpoint_id)
+            return None if stats is None else stats.details()
 
     def _end(self) -> None:
         try:

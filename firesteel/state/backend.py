@@ -100,6 +100,10 @@ class KeyedStateBackend(ABC):
         """
 
     @abstractmethod
+    def take_background_seconds(self) -> float:
+        """How long it took to write, in the background, what ``seal`` has handed over since the last call."""
+
+    @abstractmethod
     def write_everything(self, epoch: int, store: SegmentStore) -> Segment:
         """A full segment, written at once, in the format that all backends read (savepoints)."""
 

@@ -21,7 +21,8 @@ class BarrierTracker:
         self._exactly_once = exactly_once
         self._arrived: set[Hashable] = set()
         self._checkpoint_id: int | None = None
-        self._first_at = 0.0
+        # When the first barrier of this epoch came.
+        self.first_at: float | None = None
         self._held: list[Any] = []
         # Seconds from the first barrier to the last.
         self.alignment_seconds = 0.0
@@ -33,6 +34,7 @@ class BarrierTracker:
         self._arrived.clear()
         self._held.clear()
         self._checkpoint_id = None
+        self.first_at = None
         self.aligned = None
         self.alignment_seconds = 0.0
 
@@ -47,7 +49,7 @@ class BarrierTracker:
         """A barrier has come from one of so many channels; what was held back if it was the last."""
         if self._checkpoint_id is None:
             self._checkpoint_id = checkpoint_id
-            self._first_at = time.perf_counter()
+            self.first_at = time.perf_counter()
         if checkpoint_id != self._checkpoint_id or channel in self._arrived:
             raise JobExecutionError(
                 f"barrier {checkpoint_id} came where barrier {self._checkpoint_id} was expected"
@@ -55,7 +57,8 @@ class BarrierTracker:
         self._arrived.add(channel)
         if len(self._arrived) < channels:
             return []
-        self.alignment_seconds = time.perf_counter() - self._first_at
+        assert self.first_at is not None
+        self.alignment_seconds = time.perf_counter() - self.first_at
         self.aligned = checkpoint_id
         self._arrived.clear()
         self._checkpoint_id = None

@@ -11,6 +11,7 @@ from typing import Any
 
 from firesteel.checkpoint.metadata import StateDescription
 from firesteel.checkpoint.restore import SubtaskAssignment
+from firesteel.checkpoint.tasks import NO_TIMING, TaskTiming
 from firesteel.datastream.connectors.base import SourceSplit
 from firesteel.errors import FiresteelError
 from firesteel.state.changelog import Segment
@@ -147,10 +148,9 @@ class SubtaskAck:
     operator_state: dict[int, OperatorStates] = field(default_factory=dict)
     # The nodes whose functions hold what only a checkpoint makes them save.
     unsaved: frozenset[int] = frozenset()
-    # With a checkpoint: the keyed state of each node in words, and how long the snapshot took.
+    # With a checkpoint: the keyed state of each node in words, and how the snapshot went.
     tables: dict[int, tuple[StateDescription, ...]] = field(default_factory=dict)
-    sync_seconds: float = 0.0
-    alignment_seconds: float = field(default=0.0, compare=False)
+    timing: TaskTiming = field(default=NO_TIMING, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from firesteel import pickling
 from firesteel.checkpoint.keyed_restore import restore_keyed_state
 from firesteel.checkpoint.metadata import StateDescription
 from firesteel.checkpoint.state_descriptions import describe_tables
+from firesteel.checkpoint.tasks import NO_TIMING, TaskTiming
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.errors import (
     JobExecutionError,
@@ -438,10 +439,27 @@ class Subtask:
             operator_state=operator_state,
             unsaved=self._unsaved,
             tables={} if checkpoint_id is None else self._described_tables(),
-            alignment_seconds=self.gate.barriers.alignment_seconds,
-            sync_seconds=0.0 if checkpoint_id is None else time.perf_counter() - started,
+            timing=NO_TIMING
+            if checkpoint_id is None
+            else self._timing(started, checkpoint_timestamp),
             metrics=self._vertex_metrics(),
             user_metrics=self.metrics.snapshot() or None,
+        )
+
+    def _timing(self, started: float, checkpoint_timestamp: int) -> TaskTiming:
+        """Of the snapshot that was begun then and is done now."""
+        now = time.perf_counter()
+        barriers = self.gate.barriers
+        first_barrier = started if barriers.first_at is None else barriers.first_at
+        since_trigger = (self.clock.now_millis() - checkpoint_timestamp) / 1000
+        return TaskTiming(
+            start_delay=max(0.0, since_trigger - (now - first_barrier)),
+            alignment=barriers.alignment_seconds,
+            sync=now - started,
+            asynchronous=sum(
+                operator.context.keyed_state.take_background_seconds()
+                for operator in self.operators.values()
+            ),
         )
 
     def _described_tables(self) -> dict[int, tuple[StateDescription, ...]]:

@@ -6,6 +6,7 @@ import copy
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -174,6 +175,19 @@ def test_what_travels_in_every_control_row_is_bounded(create: Create, tmp_path: 
     state.crash()
     assert state.backend.value_table("t").get(299) == "y"
     assert len(state.backend.value_table("t")) == 2_000
+
+
+def test_what_the_background_took_is_told_once(create: Create, tmp_path: Path) -> None:
+    state = SubtaskState(create, tmp_path, inline_threshold=1000)
+    random = Random(1)
+    for number in range(50_000):
+        state.backend.value_table("t").put(number, random.randbytes(50))
+    state.end_epoch()
+    assert state.backend.take_background_seconds() == 0
+    state.wait_for_snapshot()
+    assert [segment.full for segment in state.end_epoch()] == [True]
+    assert 0 < state.backend.take_background_seconds() < 60
+    assert state.backend.take_background_seconds() == 0
 
 
 def test_without_a_directory_everything_is_inline(create: Create) -> None:

@@ -41,6 +41,7 @@ class OverlayKeyedState(KeyedStateBackend, Generic[T]):
         # There is something in the base that no segment of this subtask has.
         self._uncovered = False
         self._snapshot: FullSnapshot | None = None
+        self._background_seconds = 0.0
 
     @abstractmethod
     def _create_table(self, name: str, description: TableDescription) -> T: ...
@@ -218,8 +219,14 @@ class OverlayKeyedState(KeyedStateBackend, Generic[T]):
         if self._snapshot is None or not self._snapshot.is_done():
             return ()
         segment = self._snapshot.segment()
+        if segment is not None:
+            self._background_seconds += self._snapshot.seconds
         self._snapshot_ended()
         return () if segment is None else (segment,)
+
+    def take_background_seconds(self) -> float:
+        seconds, self._background_seconds = self._background_seconds, 0.0
+        return seconds
 
     def _abandon_snapshot(self) -> None:
         if self._snapshot is not None:
