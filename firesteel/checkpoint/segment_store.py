@@ -11,6 +11,7 @@ from pathlib import Path
 from firesteel.checkpoint.errors import CorruptFileError, StorageError
 from firesteel.checkpoint.file_systems import FileSystemOptions
 from firesteel.checkpoint.storage import FileFacts, Storage, open_storage
+from firesteel.errors import WriteFailedError
 from firesteel.state.changelog import (
     CorruptSegmentError,
     Segment,
@@ -60,7 +61,7 @@ class StorageSegmentStore(SegmentStore):
         else:
             return super().write(chunks, epoch=epoch, full=full, inline_bytes=inline_bytes)
         name = _unique(f"segment-{epoch}")
-        facts = shared.write(name, chain(_drained(chunks), remaining), durable=False)
+        facts = _write(shared, name, chain(_drained(chunks), remaining))
         location = shared.location_of(name)
         return Segment(epoch, full, facts.size, path=location, checksum=facts.checksum)
 
@@ -75,7 +76,7 @@ class StorageSegmentStore(SegmentStore):
         if self._shared is None:
             return super().write_file(source)
         name = _unique(source.name)
-        facts = self._shared.write(name, _chunks_of(source), durable=False)
+        facts = _write(self._shared, name, _chunks_of(source))
         location = self._shared.location_of(name)
         return SegmentFile(source.name, facts.size, facts.checksum, path=location)
 
@@ -104,6 +105,15 @@ class StorageSegmentStore(SegmentStore):
         if storage is None:
             storage = self._others[directory] = open_storage(directory, self._options)
         return storage
+
+
+def _write(shared: Storage, name: str, payload: Iterable[bytes]) -> FileFacts:
+    try:
+        return shared.write(name, payload, durable=False)
+    except StorageError as error:
+        cause = error.__cause__ if isinstance(error.__cause__, OSError) else OSError(error.reason)
+        # The subtask adds whose state it was.
+        raise WriteFailedError.of(error.location, cause) from error
 
 
 def segment_facts(segment: Segment) -> Iterator[tuple[str, FileFacts]]:

@@ -80,6 +80,8 @@ class Subtask:
             f"{vertex.name} ({info.index + 1}/{vertex.parallelism})", self._watermark
         )
         self.finished = False
+        # It had ended before the job was restored, and nobody behind it remembers.
+        self._must_repeat_end = False
         # Nodes whose functions hold what only a checkpoint makes them save; and whether timers or
         # watermarks gave them anything to do in this epoch.
         self._unsaved: frozenset[int] = frozenset()
@@ -169,7 +171,10 @@ class Subtask:
                 operator.restore(wholes[0] if wholes else None)
         self._unsaved = frozenset()
         head = self.head
-        self.finished = head.finished if isinstance(head, SourceOperator) else self.gate.finished
+        self.finished = handle.finished or (
+            head.finished if isinstance(head, SourceOperator) else self.gate.finished
+        )
+        self._must_repeat_end = handle.finished
 
     def _restore_keyed_state(
         self, operator: Operator, state: OperatorHandle, store: SegmentStore
@@ -262,6 +267,9 @@ class Subtask:
         if (self.head.finished or drain) and not self.finished:
             self._watermark(MAX_WATERMARK)
             self._finish()
+        elif self._must_repeat_end:
+            self._must_repeat_end = False
+            self._watermark(MAX_WATERMARK)
 
     def accept(self, row: BufferRow) -> None:
         started = time.perf_counter()

@@ -6,11 +6,13 @@ import copy
 import errno
 import os
 import pickle
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from firesteel.checkpoint import file_systems
 from firesteel.common.serialization import Encoder
 from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink, part_file
 from firesteel.datastream.connectors.file_system.file_committer import FileCommitter
@@ -23,7 +25,7 @@ from tests.full_disk import FullDisk
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> FullDisk:
-    return FullDisk(monkeypatch, part_file)
+    return FullDisk(monkeypatch, part_file, file_systems)
 
 
 def file_sink(directory: Path) -> FileSink:
@@ -57,7 +59,7 @@ class Epochs:
         if self.plan is None:
             self.harness.master.delay(0.0)
             self.plan = self.harness.master.plan_epoch(0.0)
-        return self.harness._run_levels(self.plan, {}, last=False)
+        return self.harness._slots.run_epoch(self.plan, {}, last=False)
 
     def fails(self) -> FiresteelError:
         (failure,) = self.attempt().failures
@@ -66,7 +68,8 @@ class Epochs:
     def succeeds(self) -> None:
         rows = self.attempt()
         assert not rows.failures
-        rows.deliver(self.harness._graph, self.harness.printed.extend)
+        collected = self.harness._attempts.collected
+        rows.deliver(self.harness._graph, self.harness.printed.extend, partial(collected.add, 0))
         self.harness.master.epoch_ended(rows.acks, rows.failures, 0.0)
         self.plan = None
 

@@ -38,17 +38,15 @@ def test_segments_add_up():
     assert ledger.handle(1, 0).operators == {5: OperatorHandle((first, second))}
 
 
-def test_a_full_segment_replaces_the_earlier_ones_and_their_files(tmp_path):
-    files = [tmp_path / str(number) for number in range(3)]
-    for file in files:
-        file.touch()
+def test_a_full_segment_replaces_the_earlier_ones_and_their_files():
     ledger = StateLedger()
-    ledger.record(_ack({5: (_segment(1, path=str(files[0])),)}))
-    ledger.record(_ack({5: (_segment(2, path=str(files[1])),)}))
-    full = _segment(3, full=True, path=str(files[2]))
+    ledger.record(_ack({5: (_segment(1, path="one"),)}))
+    ledger.record(_ack({5: (_segment(2, path="two"),)}))
+    assert ledger.files() == {"one", "two"}
+    full = _segment(3, full=True, path="three")
     ledger.record(_ack({5: (full,)}))
     assert ledger.handle(1, 0).operators == {5: OperatorHandle((full,))}
-    assert list(tmp_path.iterdir()) == [files[2]]
+    assert ledger.files() == {"three"}
 
 
 def test_a_full_segment_keeps_what_came_after_its_epoch():
@@ -61,30 +59,20 @@ def test_a_full_segment_keeps_what_came_after_its_epoch():
     assert ledger.handle(1, 0).operators == {5: OperatorHandle((full, logs[2], logs[3]))}
 
 
-def test_files_that_full_segments_have_in_common_stay(tmp_path):
-    files = [tmp_path / name for name in ("old", "common", "new")]
-    for file in files:
-        file.touch()
+def test_files_that_full_segments_have_in_common_stay():
     ledger = StateLedger()
-    for epoch, part in ((1, files[:2]), (2, files[1:])):
-        kept = tuple(SegmentFile(file.name, 0, 0, path=str(file)) for file in part)
+    for epoch, names in ((1, ("old", "common")), (2, ("common", "new"))):
+        kept = tuple(SegmentFile(name, 0, 0, path=name) for name in names)
         ledger.record(_ack({5: (Segment(epoch, True, 0, files=kept),)}))
-    assert sorted(tmp_path.iterdir()) == sorted(files[1:])
+    assert ledger.files() == {"common", "new"}
 
 
-def test_a_file_that_is_gone_already_is_no_problem(tmp_path):
+def test_what_is_whole_is_replaced_even_by_nothing():
     ledger = StateLedger()
-    ledger.record(_ack({5: (_segment(1, path=str(tmp_path / "gone")),)}))
-    ledger.record(_ack({5: (_segment(2, full=True),)}))
-    assert len(ledger.handle(1, 0).operators[5].segments) == 1
-
-
-def test_what_is_whole_is_replaced():
-    ledger = StateLedger()
-    ledger.record(_ack(whole={5: "old", 6: "kept"}, gate="first"))
+    ledger.record(_ack(whole={5: "old", 6: "old"}, gate="first"))
     ledger.record(_ack(whole={5: "new"}, gate="second"))
     handle = ledger.handle(1, 0)
-    assert handle.operators == {5: OperatorHandle(whole="new"), 6: OperatorHandle(whole="kept")}
+    assert handle.operators == {5: OperatorHandle(whole="new"), 6: OperatorHandle()}
     assert handle.gate == "second"
 
 
