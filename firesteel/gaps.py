@@ -56,10 +56,6 @@ def _never(reason: str, names: str) -> Gap:
     return Gap(GapStatus.NEVER, reason, frozenset(names.split()))
 
 
-_WINDOWS = "windows come with event time, in a later version; key_by with reduce or fold runs today"
-_BACKENDS = (
-    "state backends come with checkpoints, in a later version; until then state lives in memory"
-)
 _FORMATS = (
     "file and message formats come with the connectors, in a later version; use text lines and a "
     "map function, or read the files with Spark and env.from_dataframe"
@@ -170,7 +166,6 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
     "datastream.connectors.rabbitmq": (
         _not_yet(_CONNECTOR, "RMQConnectionConfig RMQSink RMQSource"),
     ),
-    "datastream.data_stream": (_not_yet(_WINDOWS, "WindowedStream"),),
     "datastream.formats.avro": (
         _not_yet(
             _FORMATS,
@@ -197,41 +192,17 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
         ),
     ),
     "datastream.functions": (
-        _not_yet(
-            _WINDOWS,
-            "AllWindowFunction ProcessAllWindowFunction ProcessWindowFunction WindowFunction",
-        ),
         _never(
             f"{_JAVA}; derive a source from firesteel.datastream.connectors.base.Source",
             "SourceFunction",
         ),
     ),
-    "datastream.state_backend": (
-        _not_yet(
-            _BACKENDS,
-            "EmbeddedRocksDBStateBackend HashMapStateBackend PredefinedOptions StateBackend",
-        ),
-        _never(f"{_JAVA}; it names a Java class", "CustomStateBackend"),
-    ),
+    "datastream.state_backend": (_never(f"{_JAVA}; it names a Java class", "CustomStateBackend"),),
     "datastream.utils": (
         _never(
             "it converts what comes from Flink's JVM, and Firesteel has none",
             "ResultTypeQueryable convert_to_python_obj create_hadoop_configuration "
             "create_java_properties pickled_bytes_to_python_obj",
-        ),
-    ),
-    "datastream.window": (
-        _not_yet(
-            _WINDOWS,
-            "ContinuousEventTimeTrigger ContinuousProcessingTimeTrigger "
-            "CountSlidingWindowAssigner CountTrigger CountTumblingWindowAssigner CountWindow "
-            "CountWindowSerializer DynamicEventTimeSessionWindows "
-            "DynamicProcessingTimeSessionWindows EventTimeSessionWindows EventTimeTrigger "
-            "GlobalWindow GlobalWindowSerializer GlobalWindows MergingWindowAssigner NeverTrigger "
-            "ProcessingTimeSessionWindows ProcessingTimeTrigger PurgingTrigger "
-            "SessionWindowTimeGapExtractor SlidingEventTimeWindows SlidingProcessingTimeWindows "
-            "TimeWindow TimeWindowSerializer Trigger TriggerResult TumblingEventTimeWindows "
-            "TumblingProcessingTimeWindows Window WindowAssigner",
         ),
     ),
 }

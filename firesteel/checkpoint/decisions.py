@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from firesteel.checkpoint.completed_checkpoint import CompletedCheckpoint
 from firesteel.checkpoint.metadata import CheckpointMetadata, SnapshotType
@@ -36,7 +36,7 @@ class Barrier:
     epoch: int
     stop: StopMode | None = None
     # When it was triggered, in milliseconds since 1970.
-    timestamp: int = 0
+    timestamp: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

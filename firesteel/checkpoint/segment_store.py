@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 import uuid
 from collections.abc import Iterable, Iterator
@@ -61,8 +62,9 @@ class StorageSegmentStore(SegmentStore):
         else:
             return super().write(chunks, epoch=epoch, full=full, inline_bytes=inline_bytes)
         name = _unique(f"segment-{epoch}")
-        facts = _write(shared, name, chain(_drained(chunks), remaining))
         location = shared.location_of(name)
+        with _explained(location):
+            facts = shared.write(name, chain(_drained(chunks), remaining), durable=False)
         return Segment(epoch, full, facts.size, path=location, checksum=facts.checksum)
 
     def read(self, segment: Segment) -> bytes:
@@ -76,8 +78,9 @@ class StorageSegmentStore(SegmentStore):
         if self._shared is None:
             return super().write_file(source)
         name = _unique(source.name)
-        facts = _write(self._shared, name, _chunks_of(source))
         location = self._shared.location_of(name)
+        with _explained(location):
+            facts = self._shared.write(name, _chunks_of(source), durable=False)
         return SegmentFile(source.name, facts.size, facts.checksum, path=location)
 
     def read_file(self, file: SegmentFile, target: Path) -> None:
@@ -107,15 +110,6 @@ class StorageSegmentStore(SegmentStore):
         return storage
 
 
-def _write(shared: Storage, name: str, payload: Iterable[bytes]) -> FileFacts:
-    try:
-        return shared.write(name, payload, durable=False)
-    except StorageError as error:
-        cause = error.__cause__ if isinstance(error.__cause__, OSError) else OSError(error.reason)
-        # The subtask adds whose state it was.
-        raise WriteFailedError.of(error.location, cause) from error
-
-
 def segment_facts(segment: Segment) -> Iterator[tuple[str, FileFacts]]:
     """The directory of each file of a segment, and what is known of the file."""
     if segment.path is not None:
@@ -125,6 +119,17 @@ def segment_facts(segment: Segment) -> Iterator[tuple[str, FileFacts]]:
         if file.path is not None:
             directory, name = posixpath.split(file.path)
             yield directory, FileFacts(name, file.size, file.checksum)
+
+
+@contextlib.contextmanager
+def _explained(location: str) -> Iterator[None]:
+    """State that cannot be written is the operator's failure, which knows its own name."""
+    try:
+        yield
+    except StorageError as error:
+        cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+        reason = cause.strerror or error.reason
+        raise WriteFailedError(location, cause.errno, reason) from error
 
 
 def _unique(name: str) -> str:

@@ -17,7 +17,12 @@ _SKEW = 3.0
 
 
 def explain(
-    subtasks: Sequence[SubtaskStats], duration: float, write_seconds: float, written: int
+    subtasks: Sequence[SubtaskStats],
+    duration: float,
+    write_seconds: float,
+    written: int,
+    *,
+    is_savepoint: bool = False,
 ) -> str:
     """Name the longest of its parts: sources, the way of the barrier, snapshots, the last write."""
     late_source = max(
@@ -32,6 +37,11 @@ def explain(
     start = f"It took {duration:.1f} s, {longest:.1f} s of them "
 
     if longest == write_seconds or last is None or slowest is None:
+        if is_savepoint:
+            return (
+                f"{start}to write {readable_size(sum(s.state_size for s in subtasks))} of state as one "
+                "savepoint, after all subtasks were done: the size of the state, or the storage is slow."
+            )
         return (
             f"{start}to write its metadata, after all subtasks were done: the storage is slow, or "
             "much state is kept inside the metadata."
@@ -53,7 +63,8 @@ def _reached(subtask: SubtaskStats) -> float:
 
 
 def _snapshot(subtask: SubtaskStats) -> float:
-    return subtask.timing.sync + subtask.timing.asynchronous
+    """Nobody waits for the asynchronous part: it is over when the snapshot begins."""
+    return subtask.timing.sync
 
 
 def _explain_snapshot(slowest: SubtaskStats, subtasks: Sequence[SubtaskStats], written: int) -> str:
@@ -65,11 +76,10 @@ def _explain_snapshot(slowest: SubtaskStats, subtasks: Sequence[SubtaskStats], w
             f"{what}, which wrote {readable_size(slowest.checkpointed_size)} of {readable_size(written)}; the others "
             f"took {median(peers):.1f} s: skew, its keys have more than their share."
         )
-    if slowest.timing.asynchronous > 0:
-        rate = slowest.checkpointed_size / slowest.timing.asynchronous
-        if rate < _SLOW_STORAGE and slowest.timing.asynchronous >= seconds / 2:
-            return (
-                f"{what}, which wrote {readable_size(slowest.checkpointed_size)}, {readable_size(int(rate))} in a "
-                "second: the storage is slow."
-            )
+    rate = slowest.checkpointed_size / seconds
+    if rate < _SLOW_STORAGE:
+        return (
+            f"{what}, which wrote {readable_size(slowest.checkpointed_size)}, {readable_size(int(rate))} in a "
+            "second: the storage is slow."
+        )
     return f"{what}, which wrote {readable_size(slowest.checkpointed_size)}: the size of the state."

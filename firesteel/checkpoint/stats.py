@@ -156,7 +156,11 @@ class CheckpointStatsTracker:
         stats.write_seconds = write_seconds
         if self._is_slow(duration):
             stats.explanation = explain(
-                stats.subtasks, duration, write_seconds, stats.checkpointed_size
+                stats.subtasks,
+                duration,
+                write_seconds,
+                stats.checkpointed_size,
+                is_savepoint=stats.is_savepoint,
             )
         self.completed_count += 1
         self._latest["savepoint" if stats.is_savepoint else "completed"] = stats

@@ -9,7 +9,15 @@ from firesteel.checkpoint.metadata import StateDescription, SubtaskState
 from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.operator_specs import SourceSpec
 
-__all__ = ["OperatorInfo", "TaskAck", "TaskId", "TaskTiming", "operators_of", "tasks_of"]
+__all__ = [
+    "NO_TIMING",
+    "OperatorInfo",
+    "TaskAck",
+    "TaskId",
+    "TaskTiming",
+    "operators_of",
+    "tasks_of",
+]
 
 TaskId = tuple[int, int]
 """A vertex and the index of one of its subtasks."""
@@ -31,10 +39,11 @@ class OperatorInfo:
 
 @dataclass(frozen=True, slots=True)
 class TaskTiming:
-    """Seconds. ``start_delay``: from the trigger until the subtask began with its snapshot.
+    """Seconds. ``start_delay``: from the trigger until the first barrier reached the subtask.
 
-    ``alignment``: from its first barrier to its last. ``sync``: while processing stood still.
-    ``asynchronous``: while it went on.
+    ``alignment``: from there to its last barrier. ``sync``: while processing stood still.
+    ``asynchronous``: what was written for this checkpoint while processing went on; that had begun
+    long before the barrier, so the checkpoint did not wait for it.
     """
 
     start_delay: float = 0.0
@@ -44,7 +53,11 @@ class TaskTiming:
 
     @property
     def total(self) -> float:
-        return self.start_delay + self.alignment + self.sync + self.asynchronous
+        """What the checkpoint waited for."""
+        return self.start_delay + self.alignment + self.sync
+
+
+NO_TIMING = TaskTiming()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +70,7 @@ class TaskAck:
     task: TaskId
     operators: Mapping[str, SubtaskState] = field(default_factory=dict)
     states: Mapping[str, tuple[StateDescription, ...]] = field(default_factory=dict)
-    timing: TaskTiming = TaskTiming()
+    timing: TaskTiming = NO_TIMING
 
 
 def operators_of(graph: JobGraph) -> tuple[OperatorInfo, ...]:

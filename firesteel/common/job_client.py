@@ -37,6 +37,8 @@ class JobControl(Protocol):
 
     def checkpoints(self) -> dict[str, Any]: ...
 
+    def checkpoint_details(self, checkpoint_id: int) -> dict[str, Any] | None: ...
+
 
 class JobClient:
     """Watch and steer one job."""
@@ -94,3 +96,7 @@ class JobClient:
     def get_checkpoints(self) -> dict[str, Any]:
         """The history of checkpoints, in the words of Flink's REST API (beyond PyFlink)."""
         return self._control.checkpoints()
+
+    def get_checkpoint_details(self, checkpoint_id: int) -> dict[str, Any] | None:
+        """How one checkpoint went, subtask by subtask; None if the history has it no more (beyond PyFlink)."""
+        return self._control.checkpoint_details(checkpoint_id)

@@ -16,6 +16,8 @@ from firesteel.gaps import gap_importer
 __all__ = [
     "BoundedOutOfOrderness",
     "CustomGenerator",
+    "FunctionTimestampAssigner",
+    "IngestionTime",
     "MonotonousTimestamps",
     "NoWatermarks",
     "TimestampAssigner",
@@ -51,7 +53,19 @@ class WatermarkOutput(Protocol):
 
 
 class WatermarkGenerator(ABC):
-    """Derive from it to generate watermarks your own way (beyond PyFlink)."""
+    """Derive from it to generate watermarks your own way (beyond PyFlink).
+
+    There is one for each subtask, or for each split of a source. What its fields hold is kept with
+    the job's state if it can be pickled; otherwise a new process starts with a new generator.
+
+    >>> class AtMarkers(WatermarkGenerator):
+    ...     def on_event(self, event, event_timestamp, output):
+    ...         if event == "all before this has been sent":
+    ...             output.emit_watermark(event_timestamp)
+    ...     def on_periodic_emit(self, output):
+    ...         pass
+    >>> strategy = WatermarkStrategy.for_generator(AtMarkers)
+    """
 
     @abstractmethod
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
@@ -80,6 +94,11 @@ class BoundedOutOfOrderness:
 
 
 @dataclass(frozen=True, slots=True)
+class IngestionTime:
+    """Events get the time at which they are read; the watermark follows the clock."""
+
+
+@dataclass(frozen=True, slots=True)
 class CustomGenerator:
     """One generator of the user's per subtask or split."""
 
@@ -104,10 +123,17 @@ class WatermarkStrategy:
     Duration.of_millis(60000)
     """
 
-    generator: NoWatermarks | MonotonousTimestamps | BoundedOutOfOrderness | CustomGenerator
+    generator: (
+        NoWatermarks
+        | MonotonousTimestamps
+        | BoundedOutOfOrderness
+        | IngestionTime
+        | CustomGenerator
+    )
     timestamp_assigner: TimestampAssigner | None = None
     idle_timeout: Duration | None = None
     alignment: WatermarkAlignment | None = None
+    max_future_drift: Duration | None = None
 
     @staticmethod
     def for_monotonous_timestamps() -> WatermarkStrategy:
@@ -127,6 +153,11 @@ class WatermarkStrategy:
         return WatermarkStrategy(CustomGenerator(supplier))
 
     @staticmethod
+    def ingestion_time() -> WatermarkStrategy:
+        """For events whose time is when they enter the job. A replay gives them another time."""
+        return WatermarkStrategy(IngestionTime())
+
+    @staticmethod
     def no_watermarks() -> WatermarkStrategy:
         """For programs that only use processing time."""
         return WatermarkStrategy(NoWatermarks())
@@ -138,6 +169,10 @@ class WatermarkStrategy:
 
         As in PyFlink this changes the strategy itself, and programs rely on that.
         """
+        if isinstance(self.generator, IngestionTime):
+            raise ValueError(  # noqa: TRY004 - what is wrong is the combination
+                "With ingestion time the clock assigns timestamps, nothing else can."
+            )
         if not isinstance(timestamp_assigner, TimestampAssigner):
             if not callable(timestamp_assigner):
                 raise TypeError("A timestamp assigner is a TimestampAssigner or a function.")
@@ -158,21 +193,33 @@ class WatermarkStrategy:
         update_interval: Duration | None = None,
     ) -> WatermarkStrategy:
         """Return a strategy whose sources pause when they run ahead of their group."""
+        if max_allowed_watermark_drift < Duration(0):
+            raise ValueError("The allowed drift must not be negative.")
         interval = update_interval or Duration.of_millis(1000)
         return replace(
             self,
             alignment=WatermarkAlignment(watermark_group, max_allowed_watermark_drift, interval),
         )
 
+    def with_max_future_drift(self, max_future_drift: Duration) -> WatermarkStrategy:
+        """Return a strategy that does not believe timestamps further ahead of the clock than this.
+
+        Such an event keeps its timestamp, but the watermark does not follow it: one broken clock
+        must not make everything else late (beyond PyFlink).
+        """
+        if max_future_drift < Duration(0):
+            raise ValueError("The bound of future timestamps must not be negative.")
+        return replace(self, max_future_drift=max_future_drift)
+
 
 class FunctionTimestampAssigner(TimestampAssigner):
     """Makes a TimestampAssigner of a function."""
 
     def __init__(self, function: Callable[[Any, int], int]) -> None:
-        self._function = function
+        self.function = function
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        return self._function(value, record_timestamp)
+        return self.function(value, record_timestamp)
 
 
 if not TYPE_CHECKING:  # type checkers see only what exists

@@ -76,14 +76,6 @@ MAX_STATE_SIZE: Option[int] = Option(
     5 * 1024 * 1024,
     "With checkpoints in the driver's memory: how large the state of one operator subtask may be.",
 )
-INCREMENTAL_CHECKPOINTS: Option[bool] = Option(
-    _CP + "incremental",
-    BOOLEAN,
-    False,
-    "Checkpoints write only what changed, always.",
-    deprecated_keys=("state.backend.incremental",),
-    is_used=False,
-)
 EXTERNALIZED_RETENTION: Option[str] = Option(
     _CP + "externalized-checkpoint-retention",
     choice("NO_EXTERNALIZED_CHECKPOINTS", "DELETE_ON_CANCELLATION", "RETAIN_ON_CANCELLATION"),

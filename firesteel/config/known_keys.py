@@ -74,12 +74,10 @@ _NAMES = """
     security.ssl.internal.enabled security.ssl.rest.enabled slot.idle.timeout
     slot.request.timeout slotmanager.max-total-resource.cpu slotmanager.number-of-slots.max
     slotmanager.redundant-taskmanager-num state.backend.changelog.max-failures-allowed
-    state.backend.changelog.storage
-    state.backend.rocksdb.checkpoint.transfer.thread.num state.backend.rocksdb.localdir
-    state.backend.rocksdb.log.level state.backend.rocksdb.memory.fixed-per-slot
+    state.backend.changelog.storage state.backend.rocksdb.log.level
     state.backend.rocksdb.memory.high-prio-pool-ratio state.backend.rocksdb.memory.managed
     state.backend.rocksdb.memory.write-buffer-ratio state.backend.rocksdb.options-factory
-    state.backend.rocksdb.predefined-options state.backend.rocksdb.timer-service.factory
+    state.backend.rocksdb.timer-service.factory
     state.latency-track.history-size state.latency-track.sample-interval
     state.latency-track.state-name-as-variable
     task.cancellation.timers.timeout taskmanager.bind-host taskmanager.cpu.cores

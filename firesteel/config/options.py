@@ -12,6 +12,14 @@ from datetime import timedelta
 
 from firesteel.config import checkpoint_options, restart_options
 from firesteel.config.option import Option
+from firesteel.config.state_options import (
+    INCREMENTAL_CHECKPOINTS,
+    ROCKSDB_LOCAL_DIRECTORIES,
+    ROCKSDB_MEMORY,
+    ROCKSDB_PREDEFINED_OPTIONS,
+    ROCKSDB_TRANSFER_THREADS,
+    STATE_BACKEND,
+)
 from firesteel.config.values import (
     BOOLEAN,
     DURATION,
@@ -23,6 +31,16 @@ from firesteel.config.values import (
     STRING,
     choice,
 )
+
+__all__ = [
+    "ALL_OPTIONS",
+    "INCREMENTAL_CHECKPOINTS",
+    "ROCKSDB_LOCAL_DIRECTORIES",
+    "ROCKSDB_MEMORY",
+    "ROCKSDB_PREDEFINED_OPTIONS",
+    "ROCKSDB_TRANSFER_THREADS",
+    "STATE_BACKEND",
+]
 
 # --- Firesteel's own -------------------------------------------------------------------------
 
@@ -202,14 +220,6 @@ TASK_SLOTS: Option[int | None] = Option(
 )
 HEARTBEAT_TIMEOUT: Option[timedelta] = Option(
     "heartbeat.timeout", DURATION, timedelta(seconds=50), "When a worker is lost.", is_used=False
-)
-STATE_BACKEND: Option[str] = Option(
-    "state.backend.type",
-    STRING,
-    "hashmap",
-    "Where state lives: hashmap or rocksdb.",
-    deprecated_keys=("state.backend",),
-    is_used=False,
 )
 STATE_LATENCY_TRACKING: Option[bool] = Option(
     "state.latency-track.keyed-state-enabled",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,13 @@ class DataFrameSourceSpec(OperatorSpec):
     column_names: tuple[str, ...]
     watermark_strategy: Any = None
     bounded: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampsAndWatermarksSpec(OperatorSpec):
+    """Timestamps and watermarks from here on as a WatermarkStrategy says."""
+
+    watermark_strategy: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +104,65 @@ class AggregationSpec(OperatorSpec):
 
     kind: str
     position: int | str
+
+
+@dataclass(frozen=True, slots=True)
+class WindowContents:
+    """What is kept of the records of a window."""
+
+    is_aggregate: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class AllRecords(WindowContents):
+    """The records themselves, of ``element_type``."""
+
+    is_aggregate: ClassVar[bool] = False
+
+    element_type: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReducedRecords(WindowContents):
+    """One value, by a ReduceFunction or a callable."""
+
+    function: Any
+    element_type: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class AggregatedRecords(WindowContents):
+    """One accumulator of an AggregateFunction."""
+
+    function: Any
+    accumulator_type: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class AggregatedField(WindowContents):
+    """One record with an aggregated field, as AggregationSpec says."""
+
+    kind: str
+    position: int | str
+    element_type: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSpec(OperatorSpec):
+    """Windows of a keyed stream.
+
+    ``window_function`` is None where the contents are the result. ``output_mode`` is None (results
+    at each firing), or one of "append", "update", "complete".
+    """
+
+    assigner: Any
+    trigger: Any
+    contents: WindowContents
+    window_function: Any = None
+    evictor: Any = None
+    allowed_lateness: int = 0
+    late_tag: str | None = None
+    output_mode: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

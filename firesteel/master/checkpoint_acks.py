@@ -79,7 +79,8 @@ def _operator_handle(
     wholes = [one.pickled for one in assignment.writer_states if one.pickled is not None]
     if isinstance(node.spec, SourceSpec):
         splits = tuple(map(split_of_payload, assignment.splits))
-        wholes = [pickling.dumps((splits, assignment.finished and not splits))]
+        # Watermark generators start over, as in Flink.
+        wholes = [pickling.dumps((splits, assignment.finished and not splits, None))]
     parts = assignment.keyed
     restored = None
     if assignment.must_materialize:

@@ -12,6 +12,7 @@ from threading import Condition
 from firesteel.checkpoint.decisions import Decision
 from firesteel.checkpoint.snapshot_writer import SnapshotWriter
 from firesteel.common.job_status import JobStatus
+from firesteel.common.typeinfo import TypeInformation
 from firesteel.graph.operator_specs import SourceSpec
 from firesteel.master.checkpoint_executor import CheckpointExecutor
 from firesteel.master.collected_output import CollectedOutput
@@ -21,9 +22,10 @@ from firesteel.master.rate_control import RateControl
 from firesteel.master.restart_strategies import RestartDecision
 from firesteel.master.source_coordinator import SourceCoordinator
 from firesteel.state.backend import KeyedStateBackend
+from firesteel.state.backend_factory import create_keyed_state
 from firesteel.state.changelog import Segment
-from firesteel.state.hashmap.keyed_state import HashMapKeyedState
 from firesteel.task.program import JobProgram
+from firesteel.task.slot_wiring import key_types_of
 
 _log = logging.getLogger("firesteel")
 
@@ -48,7 +50,7 @@ class JobAttempts:
         self._clock = clock
         self._sources: dict[int, SourceCoordinator] = {}
         self._begun = 0
-        writer = SnapshotWriter(recovery.storage, self._open_backend, program.file_systems)
+        writer = _snapshot_writer(recovery, program)
         self.executor = CheckpointExecutor(writer, changed, thread, clock)
         self.collected = CollectedOutput(wait=program.checkpointed)
         self.master: JobMaster
@@ -114,8 +116,21 @@ class JobAttempts:
             source.close()
         self._sources = {}
 
-    def _open_backend(self, operator_id: str, segments: Sequence[Segment]) -> KeyedStateBackend:
-        """What the segments of an operator hold, for a savepoint."""
-        backend = HashMapKeyedState()
-        backend.restore(segments, self._program.open_segment_store())
+
+def _snapshot_writer(recovery: JobRecovery, program: JobProgram) -> SnapshotWriter:
+    store = program.open_segment_store()
+    graph = program.levels.job_graph
+    key_types = key_types_of(graph.edges)
+    nodes = {node.operator_id: node for node in graph.nodes.values()}
+
+    def key_type_of(operator_id: str) -> TypeInformation | None:
+        return key_types.get(nodes[operator_id].id)
+
+    def open_backend(operator_id: str, segments: Sequence[Segment]) -> KeyedStateBackend:
+        backend = create_keyed_state(
+            program.state_backend, key_type_of(operator_id), nodes[operator_id].max_parallelism
+        )
+        backend.restore(segments, store)
         return backend
+
+    return SnapshotWriter(recovery.storage, open_backend, program.file_systems, key_type_of)

@@ -6,7 +6,7 @@ Pure, like both of them: decisions that talk to storage or to users are handed o
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from firesteel.checkpoint.coordinator import CheckpointCoordinator
@@ -26,7 +26,7 @@ from firesteel.checkpoint.metadata import SnapshotType
 from firesteel.checkpoint.payload import Payload
 from firesteel.checkpoint.requests import SnapshotRequest, StopMode
 from firesteel.checkpoint.settings import CheckpointSettings
-from firesteel.checkpoint.tasks import TaskAck, TaskId, TaskTiming, operators_of
+from firesteel.checkpoint.tasks import TaskAck, TaskId, operators_of
 from firesteel.errors import FiresteelError
 from firesteel.graph.job_graph import JobGraph
 from firesteel.master.checkpoint_acks import subtask_state
@@ -162,7 +162,9 @@ class JobCheckpoints:
                 finished=ack.finished and not drained,
             )
             states[node.operator_id] = ack.tables.get(node_id, ())
-        timing = TaskTiming(start_delay=max(0.0, since - ack.sync_seconds), sync=ack.sync_seconds)
+        # Clocks of other machines may differ; nothing can have begun after it was reported.
+        latest = max(0.0, since - ack.timing.alignment - ack.timing.sync)
+        timing = replace(ack.timing, start_delay=min(ack.timing.start_delay, latest))
         return TaskAck((ack.vertex, ack.subtask), operators, states, timing)
 
     def _operators(self, vertex_id: int) -> tuple[int, ...]:

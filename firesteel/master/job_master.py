@@ -25,6 +25,7 @@ from firesteel.master.source_coordinator import SourceCoordinator
 from firesteel.master.starting_point import StartingPoint
 from firesteel.master.state_ledger import StateLedger
 from firesteel.master.states import check_change
+from firesteel.master.watermark_alignment import WatermarkAligner
 from firesteel.metrics import merge_snapshots
 from firesteel.task.messages import (
     OperatorHandle,
@@ -84,6 +85,7 @@ class JobMaster:
         self._graph = program.levels.job_graph
         self._sources = sources
         self._rate = rate
+        self._aligner = WatermarkAligner(self._graph.nodes)
         self._ledger = StateLedger()
         self._committables = Committables()
         if start is not None:
@@ -135,7 +137,9 @@ class JobMaster:
         for source in self._sources.values():
             source.discover(now)
         delays = [
-            delay for source in self._sources.values() if (delay := source.delay()) is not None
+            delay
+            for node, source in self._sources.items()
+            if (delay := source.delay(self._aligner.delay(node, now))) is not None
         ]
         if self._all_finished() and self.checkpoints.needs_final():
             self.checkpoints.request_final()
@@ -165,6 +169,7 @@ class JobMaster:
             barrier = self.checkpoints.plan(now, self._epoch, self._finished_tasks())
         self._carried = self._committables.carry()
         splits: dict[tuple[int, int], tuple[Any, ...]] = {}
+        aligned = self._aligner.limits(now)
         if not closing:
             for source in self._sources.values():
                 for subtask, assigned in source.assign().items():
@@ -172,7 +177,14 @@ class JobMaster:
         return EpochPlan(
             self._epoch,
             tuple(
-                self._control(level, slot, splits, closing=closing, barrier=barrier)
+                self._control(
+                    level,
+                    slot,
+                    splits,
+                    closing=closing,
+                    barrier=barrier,
+                    aligned=aligned,
+                )
                 for level, slots in enumerate(self._levels.slots)
                 for slot in range(slots)
             ),
@@ -210,6 +222,7 @@ class JobMaster:
         closing: bool,
         budget: ReadBudget | None = None,
         barrier: Barrier | None = None,
+        aligned: dict[int, int] | None = None,
     ) -> SlotControl:
         address = SlotAddress(
             self._program.job_id, self._program.attempt, level, slot, self._epoch, self._runs
@@ -232,6 +245,7 @@ class JobMaster:
             complete_sources=frozenset(
                 node for node, source in self._sources.items() if source.is_complete()
             ),
+            aligned_watermarks=aligned or {},
             committables=committables,
             close=closing,
             checkpoint_id=None if barrier is None else barrier.checkpoint_id,
@@ -327,6 +341,7 @@ class JobMaster:
             )
             for node, status in subtask_ack.sources.items():
                 self._sources[node].update(subtask_ack.subtask, status)
+                self._aligner.update(node, subtask_ack.subtask, status)
             if subtask_ack.sources:
                 slot = ack.address.slot
                 read = subtask_ack.metrics.records_in

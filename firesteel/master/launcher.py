@@ -155,4 +155,7 @@ class RunningJob:
         )
 
     def checkpoints(self) -> dict[str, Any]:
-        return self._engine.master.checkpoints.overview()
+        return self._engine.checkpoint_overview()
+
+    def checkpoint_details(self, checkpoint_id: int) -> dict[str, Any] | None:
+        return self._engine.checkpoint_details(checkpoint_id)

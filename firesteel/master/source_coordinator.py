@@ -84,11 +84,17 @@ class SourceCoordinator:
     def finished(self) -> bool:
         return all(status is not None and status.finished for status in self._statuses)
 
-    def delay(self) -> float | None:
-        """Seconds until the next epoch is worth it; 0 at once, None if nothing is known to come."""
+    def delay(self, until_aligned: float = 0.0) -> float | None:
+        """Seconds until the next epoch is worth it; 0 at once, None if nothing is known to come.
+
+        Readers that are ahead of their alignment group wait ``until_aligned``.
+        """
         if self.finished:
             return None
-        if any(status is None or status.available for status in self._statuses):
+        waiting = [status for status in self._statuses if status is not None and status.ahead]
+        if any(
+            status is None or (status.available and not status.ahead) for status in self._statuses
+        ):
             return 0.0
         if self._unassigned and (not self._holds_back or min(self._assigned) < _SPLITS_AHEAD):
             return 0.0
@@ -98,11 +104,14 @@ class SourceCoordinator:
         ):
             # These readers only have to be told that no more splits will come.
             return 0.0
-        statuses = [status for status in self._statuses if status is not None]
+        statuses = [s for s in self._statuses if s is not None and not s.ahead]
         splits = [split for status in statuses for split in status.splits]
-        if self._enumerator.has_pending(splits):
+        if splits and self._enumerator.has_pending(splits):
             return 0.0
-        return min((status.delay for status in statuses if not status.finished), default=0.1)
+        delays = [status.delay for status in statuses if not status.finished]
+        if waiting:
+            delays.append(until_aligned)
+        return min(delays, default=0.1)
 
     def checkpoint(self) -> Payload:
         """What a checkpoint keeps of the driver's side: JSON, if all splits are."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from typing import Any
 
 from firesteel.checkpoint.requests import SnapshotRequest
 from firesteel.checkpoint.settings import file_system_options
+from firesteel.common.execution_config import ExecutionConfig
 from firesteel.common.job_status import JobStatus
 from firesteel.config import options
+from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.graph.job_settings import JobSettings
 from firesteel.graph.levels import Levels
@@ -33,6 +36,8 @@ from firesteel.spark.session import (
 from firesteel.spark.shipping import ship
 from firesteel.spark.slot_task import SlotTask
 from firesteel.spark.streaming_job import StreamingJob
+from firesteel.state.backend_factory import check_installed
+from firesteel.state.backend_settings import settings_of
 from firesteel.task.program import JobProgram
 
 _IN_WORKER = "in-worker"
@@ -76,6 +81,8 @@ class SparkEngine:
         settings, configuration = self._settings, self._settings.configuration
         context = self._session.sparkContext
         shared_disk = is_local(self._session)
+        state_backend = settings_of(configuration)
+        check_installed(state_backend)
         # Before the program is packed: it takes the module search path along.
         ship(context, settings, self._files.root, local=shared_disk)
         return JobProgram(
@@ -88,8 +95,11 @@ class SparkEngine:
             inline_threshold=configuration.get(options.STATE_INLINE_THRESHOLD),
             batch=self._is_batch,
             checkpointed=self._recovery.is_periodic and not self._is_batch,
+            exactly_once=self._recovery.settings.mode is CheckpointingMode.EXACTLY_ONCE,
             file_systems=file_system_options(configuration),
             resources=stage_resources(context, settings, self._files.root, local=shared_disk),
+            state_backend=state_backend,
+            auto_watermark_interval=ExecutionConfig(configuration).get_auto_watermark_interval(),
         )
 
     def _segment_directory(self, *, shared_disk: bool) -> str | None:
@@ -202,6 +212,15 @@ class SparkEngine:
 
     def request_snapshot(self, make: Callable[[str], SnapshotRequest]) -> Future[str]:
         return self._attempts.executor.request(make)
+
+    def checkpoint_overview(self) -> dict[str, Any]:
+        with self._changed:
+            return self._recovery.coordinator.stats.overview()
+
+    def checkpoint_details(self, checkpoint_id: int) -> dict[str, Any] | None:
+        with self._changed:
+            stats = self._recovery.coordinator.stats.find(checkpoint_id)
+            return None if stats is None else stats.details()
 
     def _end(self) -> None:
         try:

@@ -69,6 +69,14 @@ class KeyedStateBackend(ABC):
     ) -> MapTable: ...
 
     @abstractmethod
+    def drop_table(self, name: str) -> None:
+        """Forget a value table, its name and all it holds, as a change of the running epoch.
+
+        It is for tables that come and go, such as those of windows, and costs little however much
+        is in them. All subtasks of an operator drop such a table in the same epoch.
+        """
+
+    @abstractmethod
     def descriptions(self) -> Mapping[str, TableDescription]:
         """What every table holds, by its name."""
 
@@ -90,6 +98,10 @@ class KeyedStateBackend(ABC):
 
         A full segment of epoch e replaces all segments of epochs up to e, and no later ones.
         """
+
+    @abstractmethod
+    def take_background_seconds(self) -> float:
+        """How long it took to write, in the background, what ``seal`` has handed over since the last call."""
 
     @abstractmethod
     def write_everything(self, epoch: int, store: SegmentStore) -> Segment:

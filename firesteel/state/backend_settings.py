@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-DEFAULT_ROCKSDB_MEMORY = 128 * 1024 * 1024
+from firesteel.common.configuration import Configuration
+from firesteel.config import options
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +18,23 @@ class StateBackendSettings:
 
     kind: Literal["hashmap", "rocksdb"] = "hashmap"
     local_directories: tuple[str, ...] = ()
-    memory_bytes: int = DEFAULT_ROCKSDB_MEMORY
+    memory_bytes: int = options.ROCKSDB_MEMORY.default
     predefined_options: str = "DEFAULT"
     incremental: bool = True
+    transfer_threads: int = 4
 
 
 HASHMAP = StateBackendSettings()
+
+
+def settings_of(configuration: Configuration) -> StateBackendSettings:
+    """What a job's configuration says."""
+    directories = configuration.get_optional(options.ROCKSDB_LOCAL_DIRECTORIES)
+    return StateBackendSettings(
+        kind="rocksdb" if configuration.get(options.STATE_BACKEND) == "rocksdb" else "hashmap",
+        local_directories=tuple(directories or ()),
+        memory_bytes=configuration.get(options.ROCKSDB_MEMORY),
+        predefined_options=configuration.get(options.ROCKSDB_PREDEFINED_OPTIONS),
+        incremental=configuration.get(options.INCREMENTAL_CHECKPOINTS),
+        transfer_threads=configuration.get(options.ROCKSDB_TRANSFER_THREADS),
+    )

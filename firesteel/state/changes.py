@@ -12,6 +12,7 @@ from typing import Any
 class ChangeKind(Enum):
     """What happens to keys. ``PUT`` sets a value, replaces a list, sets entries of a map."""
 
+    DROP = "drop the table"
     REMOVE = "remove"
     PUT = "put"
     APPEND = "append"

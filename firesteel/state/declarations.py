@@ -37,6 +37,11 @@ class TableDeclarations:
         self.restore(name, description)
         self.declared.add(name)
 
+    def forget(self, name: str) -> TableDescription:
+        """The table is gone; another one of the name may be anything."""
+        self.declared.discard(name)
+        return self.tables.pop(name)
+
     def restore(self, name: str, description: TableDescription) -> None:
         """A segment has a table."""
         existing = self.tables.setdefault(name, description)

@@ -9,6 +9,7 @@ from firesteel import pickling
 from firesteel.state.key_encoding import comes_back, decode_key, encode_key
 
 _PLAIN, _PICKLED = b"=", b"p"
+_PLAIN_TAG = _PLAIN[0]
 _LENGTH = struct.Struct(">I")
 
 
@@ -19,10 +20,11 @@ def encode_element(value: Any) -> bytes:
     return _PICKLED + pickling.dumps(value)
 
 
-def decode_element(payload: bytes | memoryview) -> Any:
-    if payload[:1] == _PLAIN:
-        return decode_key(payload, 1)[0]
-    return pickling.loads(payload[1:])
+def decode_element(payload: bytes, start: int = 0) -> Any:
+    """What begins at ``start`` and takes all of the rest."""
+    if payload[start] == _PLAIN_TAG:
+        return decode_key(payload, start + 1)[0]
+    return pickling.loads(memoryview(payload)[start + 1 :])
 
 
 def encode_elements(values: list[Any]) -> bytes:
@@ -52,7 +54,7 @@ def encode_pair(key: Any, value: Any) -> bytes:
 def decode_pair(payload: bytes) -> tuple[Any, Any]:
     (length,) = _LENGTH.unpack_from(payload)
     middle = _LENGTH.size + length
-    return decode_element(payload[_LENGTH.size : middle]), decode_element(payload[middle:])
+    return decode_element(payload[_LENGTH.size : middle]), decode_element(payload, middle)
 
 
 def pickles_in(payload: bytes, *, pair: bool) -> list[bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,6 +29,8 @@ class FullSnapshot:
         self._abandoned = threading.Event()
         self._done = threading.Event()
         self._segment: Segment | None = None
+        # How long it took, once it is done.
+        self.seconds = 0.0
         self._lock = threading.Lock()
         self._thread = threading.Thread(
             target=self._run, name="firesteel-full-snapshot", daemon=True
@@ -35,6 +38,7 @@ class FullSnapshot:
         self._thread.start()
 
     def _run(self) -> None:
+        started = time.perf_counter()
         try:
             segment = self._write(self._go_on)
         except _Abandoned:
@@ -45,6 +49,7 @@ class FullSnapshot:
             segment = None
         with self._lock:
             self._segment = segment
+            self.seconds = time.perf_counter() - started
             self._done.set()
         if self._abandoned.is_set() and segment is not None:
             delete_files(segment.own_paths())

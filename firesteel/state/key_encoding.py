@@ -19,6 +19,7 @@ from typing import Any
 from firesteel import pickling
 from firesteel.common.types import Row, RowKind, new_row
 from firesteel.errors import UnstableKeyError
+from firesteel.state.stable_hash import plain_decimal
 
 # The first byte says what follows. An int has its length in it: shorter ones are smaller.
 _NONE = 0x01
@@ -40,6 +41,8 @@ _TIMEDELTA = 0x55
 _UUID = 0x60
 _OBJECT = 0x70
 _END = b"\x00"
+_SMALL_INT = 1 << 64
+_SMALL_INT_TAGS = [bytes([_INT_ZERO + length]) for length in range(9)]
 
 _DOUBLE = struct.Struct(">Q")
 _PACK_DOUBLE = struct.Struct(">d")
@@ -55,6 +58,10 @@ def encode_key(key: Any) -> bytes:
     >>> encode_key(-5) < encode_key(3) < encode_key(300)
     True
     """
+    if type(key) is int and 0 < key < _SMALL_INT:
+        # The most frequent kind of key, and of value.
+        length = (key.bit_length() + 7) >> 3
+        return _SMALL_INT_TAGS[length] + key.to_bytes(length, "big")
     out = bytearray()
     _encode(key, out)
     return bytes(out)
@@ -183,7 +190,7 @@ def _put_decimal(value: decimal.Decimal, out: bytearray) -> None:
         _put_int(int(value), out)
     else:
         out.append(_DECIMAL)
-        _put_terminated(str(value.normalize()).encode(), out)
+        _put_terminated(str(plain_decimal(value)).encode(), out)
 
 
 def _get_decimal(encoded: bytes | memoryview, start: int) -> tuple[decimal.Decimal, int]:

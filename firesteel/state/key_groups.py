@@ -59,12 +59,16 @@ class _TargetCache(dict[Any, int]):
 
 
 @lru_cache(maxsize=8)
+def int_key_groups(max_parallelism: int) -> list[int]:
+    """The key group of every folded int (see ``fold_int``)."""
+    return [mix(folded) % max_parallelism for folded in range(FOLDED_INTS)]
+
+
+@lru_cache(maxsize=8)
 def _int_targets(parallelism: int, max_parallelism: int) -> list[int]:
     """The subtask of every folded int. It takes long to make, and every writer needs it."""
-    return [
-        subtask_of(mix(folded) % max_parallelism, parallelism, max_parallelism)
-        for folded in range(FOLDED_INTS)
-    ]
+    groups = int_key_groups(max_parallelism)
+    return [subtask_of(group, parallelism, max_parallelism) for group in groups]
 
 
 class _LargeInts(dict[int, int]):

@@ -102,6 +102,11 @@ def _of_timedelta(value: dt.timedelta) -> int:
     return _of_sequence((value.days, value.seconds, value.microseconds))
 
 
+def plain_decimal(value: decimal.Decimal) -> decimal.Decimal:
+    """Without zeros at the end, and with all other digits: equal numbers are spelled alike."""
+    return value.normalize(decimal.Context(prec=max(len(value.as_tuple().digits), 1)))
+
+
 def _of_decimal(value: decimal.Decimal) -> int:
     if not value.is_finite():
         return _of_float(math.nan if value.is_nan() else float(value))
@@ -109,7 +114,7 @@ def _of_decimal(value: decimal.Decimal) -> int:
         return _of_int(int(value))
     if value == decimal.Decimal(float(value)):
         return _of_float(float(value))
-    return _of_str(str(value.normalize()))
+    return _of_str(str(plain_decimal(value)))
 
 
 _HASHERS: dict[type, Callable[[Any], int]] = {

@@ -1,18 +1,22 @@
 """The input gate of a subtask: what it knows of each of its channels.
 
 It checks that nothing was lost or swapped on the way, combines the channels' watermarks into
-their minimum, and tells when all channels have ended.
+their minimum, aligns their barriers, and tells when all channels have ended.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from firesteel import pickling
 from firesteel.errors import ChannelSequenceError
+from firesteel.task.barriers import BarrierTracker
 from firesteel.task.buffers import decode_buffer
-from firesteel.task.rows import DATA, END_OF_EPOCH, WATERMARK, BufferRow
+from firesteel.task.chunk_pacer import ChunkPacer
+from firesteel.task.event_time.watermark_valve import ChannelTime, WatermarkValve
+from firesteel.task.rows import BARRIER, DATA, END_OF_EPOCH, IDLENESS, WATERMARK, BufferRow
 from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
 
 Receive = Callable[[list[Any], list[Any] | None, list[int] | None], None]
@@ -23,16 +27,27 @@ _NOTHING = -1
 # What an END_OF_EPOCH row says about its channel.
 OPEN, FINISHED, ABORTED = b"\x00", b"\x01", b"\x02"
 
+# What an IDLENESS row says.
+ACTIVE, IDLE = b"\x00", b"\x01"
+
+
+class Entrance(NamedTuple):
+    """The way into a gate for an edge that stays inside the slot."""
+
+    emit: Callable[[list[Any], list[int] | None], None]
+    watermark: Callable[[int], None]
+    idle: Callable[[bool], None]
+
 
 class Channel:
     """The path from one upstream subtask. ``seq`` counts the rows of the epoch."""
 
-    __slots__ = ("ended", "finished", "receive", "seq", "watermark")
+    __slots__ = ("ended", "finished", "receive", "seq", "time")
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, receive: Receive, time: ChannelTime) -> None:
         self.receive = receive
+        self.time = time
         self.seq = 0
-        self.watermark = MIN_WATERMARK
         self.finished = False
         self.ended = False
 
@@ -40,17 +55,36 @@ class Channel:
 class InputGate:
     """Channels by (edge, upstream subtask)."""
 
-    def __init__(self, name: str, on_watermark: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        on_watermark: Callable[[int], None],
+        on_idle: Callable[[bool], None],
+        on_barrier: Callable[[int], None] = lambda _: None,
+        *,
+        exactly_once: bool = True,
+    ) -> None:
         self._name = name
-        self._on_watermark = on_watermark
+        self.barriers = BarrierTracker(on_barrier, exactly_once=exactly_once)
+        self._valve = WatermarkValve(on_watermark, on_idle)
         self._channels: dict[tuple[int, int], Channel] = {}
-        self.watermark = MIN_WATERMARK
         self.aborted = False
         self.records_in = 0
         self.bytes_in = 0
+        self._pacer: ChunkPacer | None = None
+        self._after_chunk: Callable[[], None] = lambda: None
+
+    def pace(self, after_chunk: Callable[[], None]) -> None:
+        """Hand on large buffers in chunks of some milliseconds, and call back after each."""
+        self._pacer = ChunkPacer()
+        self._after_chunk = after_chunk
 
     def add_channel(self, edge: int, upstream: int, receive: Receive) -> None:
-        self._channels[edge, upstream] = Channel(receive)
+        self._channels[edge, upstream] = Channel(receive, self._valve.add_channel())
+
+    @property
+    def watermark(self) -> int:
+        return self._valve.watermark
 
     @property
     def finished(self) -> bool:
@@ -61,6 +95,7 @@ class InputGate:
         self.aborted = False
         self.records_in = 0
         self.bytes_in = 0
+        self.barriers.begin_epoch()
         for channel in self._channels.values():
             channel.seq = 0
             channel.ended = False
@@ -76,33 +111,84 @@ class InputGate:
                 f"{row.channel} of edge {row.edge} into {self._name}", channel.seq, row.seq
             )
         channel.seq += 1
+        if self.barriers.must_wait((row.edge, row.channel)):
+            self.barriers.hold(row)
+        elif row.kind == BARRIER:
+            self._barrier((row.edge, row.channel), pickling.loads(row.payload))
+        else:
+            self._process(channel, row)
+
+    def _barrier(self, channel: tuple[int, int], checkpoint_id: int) -> None:
+        for row in self.barriers.arrived(channel, checkpoint_id, len(self._channels)):
+            self._process(self._channels[row.edge, row.channel], row)
+
+    def _process(self, channel: Channel, row: BufferRow) -> None:
         if row.kind == DATA:
             values, keys, timestamps = decode_buffer(row.payload)
             self.records_in += len(values)
             self.bytes_in += len(row.payload)
-            channel.receive(values, keys, timestamps)
+            if self._pacer is None:
+                channel.receive(values, keys, timestamps)
+            else:
+                self._receive_paced(self._pacer, channel, values, keys, timestamps)
         elif row.kind == WATERMARK:
-            self._advance(channel, pickling.loads(row.payload))
+            self._valve.advance(channel.time, pickling.loads(row.payload))
+        elif row.kind == IDLENESS:
+            self._valve.set_idle(channel.time, idle=row.payload == IDLE)
         else:
             channel.ended = True
-            channel.finished = row.payload == FINISHED
+            self._set_finished(channel, finished=row.payload == FINISHED)
 
-    def accept_local(
-        self, edge: int, upstream: int
-    ) -> tuple[Callable[[list[Any], list[int] | None], None], Callable[[int], None]]:
-        """Entrances (records, watermarks) for an edge that stays inside the slot."""
+    def _receive_paced(
+        self,
+        pacer: ChunkPacer,
+        channel: Channel,
+        values: list[Any],
+        keys: list[Any] | None,
+        timestamps: list[int] | None,
+    ) -> None:
+        start, count = 0, len(values)
+        while start < count:
+            stop = start + pacer.records
+            began = time.perf_counter()
+            if start == 0 and stop >= count:
+                channel.receive(values, keys, timestamps)
+            else:
+                channel.receive(
+                    values[start:stop],
+                    keys and keys[start:stop],
+                    timestamps and timestamps[start:stop],
+                )
+            pacer.took(time.perf_counter() - began, min(stop, count) - start)
+            self._after_chunk()
+            start = stop
+
+    def accept_local(self, edge: int, upstream: int) -> Entrance:
         channel = self._channels[edge, upstream]
+        valve = self._valve
 
         def emit(values: list[Any], timestamps: list[int] | None) -> None:
             self.records_in += len(values)
             channel.receive(values, None, timestamps)
 
-        return emit, lambda watermark: self._advance(channel, watermark)
+        return Entrance(
+            emit,
+            lambda watermark: valve.advance(channel.time, watermark),
+            lambda idle: valve.set_idle(channel.time, idle=idle),
+        )
+
+    def barrier_local(self, edge: int, upstream: int, checkpoint_id: int) -> None:
+        self._barrier((edge, upstream), checkpoint_id)
 
     def end_local(self, edge: int, upstream: int, *, finished: bool) -> None:
         channel = self._channels[edge, upstream]
         channel.ended = True
+        self._set_finished(channel, finished=finished)
+
+    def _set_finished(self, channel: Channel, *, finished: bool) -> None:
         channel.finished = finished
+        if finished:
+            self._valve.advance(channel.time, MAX_WATERMARK)
 
     def check_complete(self) -> None:
         """At the end of an epoch every channel must have said so itself."""
@@ -112,19 +198,17 @@ class InputGate:
                     f"{upstream} of edge {edge} into {self._name}", channel.seq, _NOTHING
                 )
 
-    def _advance(self, channel: Channel, watermark: int) -> None:
-        if watermark <= channel.watermark:
-            return
-        channel.watermark = watermark
-        lowest = min(MAX_WATERMARK if c.finished else c.watermark for c in self._channels.values())
-        if lowest > self.watermark:
-            self.watermark = lowest
-            self._on_watermark(lowest)
-
     def snapshot(self) -> Any:
-        return {key: (c.watermark, c.finished) for key, c in self._channels.items()}
+        channels = {
+            key: (c.time.watermark, c.time.idle, c.finished) for key, c in self._channels.items()
+        }
+        return self._valve.watermark, self._valve.idle, channels
 
     def restore(self, state: Any) -> None:
+        channels: dict[tuple[int, int], tuple[int, bool, bool]]
+        watermark, idle, channels = (MIN_WATERMARK, False, {}) if state is None else state
         for key, channel in self._channels.items():
-            channel.watermark, channel.finished = (state or {}).get(key, (MIN_WATERMARK, False))
-        self.watermark = min((c.watermark for c in self._channels.values()), default=MIN_WATERMARK)
+            channel.time.watermark, channel.time.idle, channel.finished = channels.get(
+                key, (MIN_WATERMARK, False, False)
+            )
+        self._valve.restore(watermark, idle=idle)

@@ -11,10 +11,12 @@ from typing import Any
 
 from firesteel.checkpoint.metadata import StateDescription
 from firesteel.checkpoint.restore import SubtaskAssignment
+from firesteel.checkpoint.tasks import NO_TIMING, TaskTiming
 from firesteel.datastream.connectors.base import SourceSplit
 from firesteel.errors import FiresteelError
 from firesteel.state.changelog import Segment
 from firesteel.state.redistribution import OperatorStates
+from firesteel.task.watermarks import MIN_WATERMARK
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,8 @@ class SlotControl:
     budget: ReadBudget
     handles: dict[int, SubtaskHandle] = field(default_factory=dict)
     new_splits: dict[int, tuple[SourceSplit, ...]] = field(default_factory=dict)
+    # How far the watermark of a source may go (by node), where its strategy aligns sources.
+    aligned_watermarks: dict[int, int] = field(default_factory=dict)
     # Source nodes that will get no further splits.
     complete_sources: frozenset[int] = frozenset()
     committables: dict[int, tuple[Any, ...]] = field(default_factory=dict)
@@ -112,6 +116,11 @@ class SourceStatus:
     available: bool
     delay: float
     finished: bool
+    watermark: int = MIN_WATERMARK
+    # Others in its alignment group do not wait for it.
+    idle: bool = False
+    # It stopped because it was too far ahead of its alignment group.
+    ahead: bool = False
 
 
 @dataclass(slots=True)
@@ -140,15 +149,16 @@ class SubtaskAck:
     watermark: int
     metrics: VertexMetrics
     user_metrics: dict[str, Any] | None
-    # The processing time, in milliseconds, at which the next timer is due.
+    # The processing time, in milliseconds, at which the next timer is due, or a watermark
+    # generator must be asked though no record has come.
     next_timer: int | None = None
     # A node without an entry has not changed its operator state.
     operator_state: dict[int, OperatorStates] = field(default_factory=dict)
     # The nodes whose functions hold what only a checkpoint makes them save.
     unsaved: frozenset[int] = frozenset()
-    # With a checkpoint: the keyed state of each node in words, and how long the snapshot took.
+    # With a checkpoint: the keyed state of each node in words, and how the snapshot went.
     tables: dict[int, tuple[StateDescription, ...]] = field(default_factory=dict)
-    sync_seconds: float = 0.0
+    timing: TaskTiming = field(default=NO_TIMING, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from firesteel.checkpoint.segment_store import StorageSegmentStore
 from firesteel.checkpoint.storage import open_storage
 from firesteel.graph.levels import Levels
 from firesteel.graph.stream_graph import StreamEdge
+from firesteel.state.backend_settings import HASHMAP, StateBackendSettings
 from firesteel.state.changelog import SegmentStore
 from firesteel.task.job_resources import JobResources, PlacedResources
 
@@ -33,11 +34,14 @@ class JobProgram:
     segment_directory: str | None = None
     inline_threshold: int = 64 * 1024
     batch: bool = False
+    auto_watermark_interval: int = 200
+    state_backend: StateBackendSettings = HASHMAP
     # What travels with the job, and where a task finds the cached files among it.
     resources: JobResources = field(default_factory=JobResources)
     cached_files: Mapping[str, str] = field(default_factory=dict)
     # Whether there are periodic checkpoints, and how to reach where they are.
     checkpointed: bool = False
+    exactly_once: bool = True
     file_systems: FileSystemOptions | None = None
 
     def open_segment_store(self) -> SegmentStore:

@@ -20,8 +20,8 @@ from firesteel.state.key_groups import KeyRouter, TargetLookup
 from firesteel.state.stable_hash import FOLDED_INTS
 from firesteel.task.buffers import BufferEncoder
 from firesteel.task.errors import user_function_error
-from firesteel.task.input_gate import ABORTED, FINISHED, OPEN
-from firesteel.task.rows import DATA, END_OF_EPOCH, WATERMARK, BufferRow
+from firesteel.task.input_gate import ABORTED, ACTIVE, FINISHED, IDLE, OPEN
+from firesteel.task.rows import BARRIER, DATA, END_OF_EPOCH, IDLENESS, WATERMARK, BufferRow
 
 # A buffer is sent when it holds about this many bytes, judged by the size of the ones before.
 # Not many more records than fit into a core's cache: pickling them later costs several times more.
@@ -150,6 +150,18 @@ class RecordWriter:
         payload = pickling.dumps(watermark)
         for index in range(self._count):
             self._send_row(index, WATERMARK, payload)
+
+    def idle(self, idle: bool) -> None:
+        self.flush()
+        for index in range(self._count):
+            self._send_row(index, IDLENESS, IDLE if idle else ACTIVE)
+
+    def barrier(self, checkpoint_id: int) -> None:
+        """Everything emitted so far belongs to the checkpoint."""
+        self.flush()
+        payload = pickling.dumps(checkpoint_id)
+        for index in range(self._count):
+            self._send_row(index, BARRIER, payload)
 
     def end_epoch(self, *, finished: bool) -> None:
         """Send what is left and the mark that lets the reader check that nothing was lost."""

@@ -33,6 +33,8 @@ ACK = 6  # to the driver: a slot's report
 OUTPUT = 7  # to the driver: printed lines, collected records
 FAILURE = 8  # to the driver: a user function failed
 DATAFRAME = 9  # to the driver: records for a DataFrame sink, as an Arrow stream
+BARRIER = 11  # what is before it belongs to a checkpoint, what is behind it does not
+IDLENESS = 10  # whether a channel is idle: nobody waits for its watermark
 
 FOR_DRIVER = frozenset({ACK, OUTPUT, FAILURE, DATAFRAME})
 

@@ -41,8 +41,12 @@ class SubtaskInfo:
     cached_files: Mapping[str, str] = field(default_factory=dict)
     # Sinks commit when a checkpoint completes, not after every epoch.
     checkpointed: bool = False
+    # What a channel sends behind its barrier waits for the others.
+    exactly_once: bool = True
     # How to reach a savepoint in an object store.
     file_systems: FileSystemOptions | None = None
+    # Milliseconds; 0: periodic watermark generators are never asked.
+    auto_watermark_interval: int = 200
 
 
 class TaskRuntimeContext(RuntimeContext):

@@ -125,7 +125,7 @@ class Slot:
             # An epoch that only closes has no part in the job's results.
             if last or not control.close:
                 yield from self._read_sources(control)
-                yield from self._end_epoch(last=last)
+                yield from self._end_epoch(last=last, checkpoint_id=control.checkpoint_id)
                 acks = tuple(
                     subtask.ack(
                         address.epoch,
@@ -206,9 +206,9 @@ class Slot:
                 if self._batcher.is_full():
                     yield self._batcher.take()
 
-    def _end_epoch(self, *, last: bool) -> Batches:
+    def _end_epoch(self, *, last: bool, checkpoint_id: int | None) -> Batches:
         for subtask in self._subtasks.values():
-            subtask.end_epoch(last=last)
+            subtask.end_epoch(last=last, checkpoint_id=checkpoint_id)
             if self._batcher.is_full():
                 yield self._batcher.take()
 
@@ -305,6 +305,8 @@ class Slot:
     def close_quietly(self) -> list[Exception]:
         self.closed = True
         if not self._opened:
+            for subtask in self._subtasks.values():
+                subtask.release()
             return []
         self._opened = False
         return [error for subtask in self._subtasks.values() for error in subtask.close()]

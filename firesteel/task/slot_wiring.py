@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.graph.channels import source_subtasks
 from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge
+from firesteel.state.backend_factory import create_keyed_state
 from firesteel.task.program import JobProgram
 from firesteel.task.record_writers import RecordWriter, create_record_writer
 from firesteel.task.rows import BufferRow
@@ -51,10 +53,14 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
                 program.batch,
                 program.cached_files,
                 program.checkpointed,
+                program.exactly_once,
                 program.file_systems,
+                program.auto_watermark_interval,
             )
             to_driver = _to_driver(send, slot, index)
-            subtask = Subtask(vertex, graph.nodes, info, to_driver, _key_types(graph.edges))
+            key_types = key_types_of(graph.edges)
+            keyed_state = partial(create_keyed_state, program.state_backend)
+            subtask = Subtask(vertex, graph.nodes, info, to_driver, key_types, keyed_state)
             wiring.subtasks[vertex.id] = subtask
             wiring.by_node.update(dict.fromkeys(vertex.operators, subtask))
     for edge in graph.edges:
@@ -80,7 +86,7 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
     return wiring
 
 
-def _key_types(edges: Iterable[StreamEdge]) -> dict[int, TypeInformation | None]:
+def key_types_of(edges: Iterable[StreamEdge]) -> dict[int, TypeInformation | None]:
     """The types of the keys, by node; of a node with two keyed inputs, those of the first."""
     keyed = sorted(
         (edge for edge in edges if edge.partitioning.strategy is ShipStrategy.HASH),

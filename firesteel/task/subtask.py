@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from firesteel import pickling
 from firesteel.checkpoint.keyed_restore import restore_keyed_state
 from firesteel.checkpoint.metadata import StateDescription
 from firesteel.checkpoint.state_descriptions import describe_tables
+from firesteel.checkpoint.tasks import NO_TIMING, TaskTiming
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.errors import TypeMismatchError, UnsavedStateError, WriteFailedError
+from firesteel.errors import (
+    JobExecutionError,
+    TypeMismatchError,
+    UnsavedStateError,
+    WriteFailedError,
+)
 from firesteel.graph.job_graph import JobVertex
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.metrics import MetricRegistry
+from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.changelog import SegmentStore
 from firesteel.state.declarations import IncompatibleStateError
 from firesteel.state.hashmap.keyed_state import HashMapKeyedState
@@ -40,6 +48,8 @@ from firesteel.task.runtime_context import SubtaskInfo
 from firesteel.task.subtask_clock import SubtaskClock
 from firesteel.task.watermarks import MAX_WATERMARK
 
+_T = TypeVar("_T")
+
 
 class Subtask:
     """The slot builds it with ``wire``, then drives it epoch by epoch."""
@@ -50,7 +60,8 @@ class Subtask:
         nodes: dict[int, StreamNode],
         info: SubtaskInfo,
         to_driver: Callable[[int, int, bytes], None],
-        key_types: Mapping[int, TypeInformation | None] = {},
+        key_types: Mapping[int, TypeInformation | None],
+        create_keyed_state: Callable[[TypeInformation | None, int], KeyedStateBackend],
     ) -> None:
         """``key_types`` has the nodes whose input is keyed."""
         self.vertex = vertex
@@ -66,29 +77,40 @@ class Subtask:
                 OperatorContext(
                     node=nodes[node_id],
                     subtask=info,
-                    clock=self.clock,
+                    clock=self.clock.of_operator(),
                     metrics=self.metrics,
                     to_driver=_bind_node(to_driver, node_id),
                     keyed=node_id in key_types,
-                    keyed_state=HashMapKeyedState(key_types.get(node_id)),
+                    # An operator without a key keeps nothing there.
+                    keyed_state=create_keyed_state(
+                        key_types[node_id], nodes[node_id].max_parallelism
+                    )
+                    if node_id in key_types
+                    else HashMapKeyedState(),
                 )
             )
             for node_id in vertex.operators
         }
         self.head = self.operators[vertex.operators[0]]
         self.gate = InputGate(
-            f"{vertex.name} ({info.index + 1}/{vertex.parallelism})", self._watermark
+            f"{vertex.name} ({info.index + 1}/{vertex.parallelism})",
+            self._watermark,
+            self.head.process_idle,
+            exactly_once=info.exactly_once,
         )
+        self._ticking = [operator for operator in self.operators.values() if needs_ticks(operator)]
+        if self._ticking:
+            self.gate.pace(self._tick)
         self.finished = False
-        # It had ended before the job was restored, and nobody behind it remembers.
-        self._must_repeat_end = False
         # Nodes whose functions hold what only a checkpoint makes them save; and whether timers or
         # watermarks gave them anything to do in this epoch.
         self._unsaved: frozenset[int] = frozenset()
         self._worked = False
         self.busy_seconds = 0.0
         self._writers: list[RecordWriter] = []
+        self._chained: list[StreamEdge] = []
         self._local_ends: list[Callable[[bool], None]] = []
+        self._local_barriers: list[Callable[[int], None]] = []
 
     @property
     def reads(self) -> bool:
@@ -105,28 +127,35 @@ class Subtask:
     ) -> None:
         """Say where every operator's results go: down the chain, to other slots, to neighbors."""
         self._writers = list(writers)
+        self._chained = list(chained)
         chained_to: dict[tuple[int, str | None], list[Operator]] = {}
         emits: dict[tuple[int, str | None], list[Emit]] = {}
         watermarks: dict[int, list[Callable[[int], None]]] = {}
+        idles: dict[int, list[Callable[[bool], None]]] = {}
         for edge in chained:
             target = self.operators[edge.target]
             chained_to.setdefault((edge.source, edge.side_output), []).append(target)
-            watermarks.setdefault(edge.source, []).append(target.process_watermark)
+            watermarks.setdefault(edge.source, []).append(target.accept_watermark)
+            idles.setdefault(edge.source, []).append(target.process_idle)
         for writer in writers:
             edge = writer.edge
             emits.setdefault((edge.source, edge.side_output), []).append(writer.emit)
             watermarks.setdefault(edge.source, []).append(writer.watermark)
+            idles.setdefault(edge.source, []).append(writer.idle)
         for edge, gate in local:
-            emit, watermark = gate.accept_local(edge.id, self.index)
+            emit, watermark, idle = gate.accept_local(edge.id, self.index)
             emits.setdefault((edge.source, edge.side_output), []).append(emit)
             watermarks.setdefault(edge.source, []).append(watermark)
+            idles.setdefault(edge.source, []).append(idle)
+            self._local_barriers.append(_barrier_local(gate, edge.id, self.index))
             self._local_ends.append(_end_local(gate, edge.id, self.index))
         # From the end of the chain: an operator's entry must stand before its neighbor uses it.
         for node_id, operator in reversed(self.operators.items()):
             node = operator.context.node
-            operator.output.watermark = _to_all_watermarks(watermarks.get(node_id, []))
+            operator.output.watermark = _tell_all(watermarks.get(node_id, []))
             # A source says itself what it produces; user functions are held to what they declare.
             declared = None if _is_source(operator) else node.output_type
+            operator.output.idle = _tell_all(idles.get(node_id, []))
             wire_main_output(
                 operator,
                 chained_to.pop((node_id, None), []),
@@ -149,7 +178,10 @@ class Subtask:
     def restore(self, handle: SubtaskHandle, store: SegmentStore) -> None:
         self.gate.restore(handle.gate)
         self.clock.watermark = self.gate.watermark
+        # Every operator's clock shows what the operator before it emitted last.
+        arrived = dict.fromkeys(self.operators, self.gate.watermark)
         for node_id, operator in self.operators.items():
+            operator.context.clock.watermark = arrived[node_id]
             state = handle.operators.get(node_id, OperatorHandle())
             try:
                 self._restore_keyed_state(operator, state, store)
@@ -169,12 +201,17 @@ class Subtask:
                 operator.restore_several(wholes)
             else:
                 operator.restore(wholes[0] if wholes else None)
+            emitted = operator.emitted_watermark(arrived[node_id])
+            arrived.update(
+                {edge.target: emitted for edge in self._chained if edge.source == node_id}
+            )
         self._unsaved = frozenset()
         head = self.head
+        if _is_source(head):
+            self.clock.watermark = head.emitted_watermark(self.clock.watermark)
         self.finished = handle.finished or (
             head.finished if isinstance(head, SourceOperator) else self.gate.finished
         )
-        self._must_repeat_end = handle.finished
 
     def _restore_keyed_state(
         self, operator: Operator, state: OperatorHandle, store: SegmentStore
@@ -213,8 +250,7 @@ class Subtask:
                 operator.close()
             except Exception as error:  # noqa: BLE001 - the others must be closed too
                 errors.append(error)
-        for operator in self.operators.values():
-            operator.context.keyed_state.close()
+        self.release()
         for writer in self._writers:
             for function in writer.edge.partitioning.functions:
                 try:
@@ -222,6 +258,11 @@ class Subtask:
                 except Exception as error:  # noqa: BLE001 - the others must be closed too
                     errors.append(error)
         return errors
+
+    def release(self) -> None:
+        """Let go of threads and files; enough if it was never opened."""
+        for operator in self.operators.values():
+            operator.context.keyed_state.close()
 
     # An epoch
 
@@ -242,6 +283,7 @@ class Subtask:
                     control.new_splits.get(node_id, ()),
                     complete=node_id in control.complete_sources,
                 )
+                operator.align(control.aligned_watermarks.get(node_id, MAX_WATERMARK))
             committables = control.committables.get(node_id)
             if committables:
                 operator.commit(committables)
@@ -263,13 +305,11 @@ class Subtask:
                 break
             finally:
                 self.busy_seconds += time.perf_counter() - started
+            self._tick()
             yield
         if (self.head.finished or drain) and not self.finished:
             self._watermark(MAX_WATERMARK)
             self._finish()
-        elif self._must_repeat_end:
-            self._must_repeat_end = False
-            self._watermark(MAX_WATERMARK)
 
     def accept(self, row: BufferRow) -> None:
         started = time.perf_counter()
@@ -277,6 +317,7 @@ class Subtask:
         before = self.gate.records_in
         self.gate.accept(row)
         self.batch_ended(self.gate.records_in - before)
+        self._tick()
         self.busy_seconds += time.perf_counter() - started
 
     def batch_ended(self, records: int) -> None:
@@ -299,14 +340,23 @@ class Subtask:
         times = [
             operator.context.timers.next_processing_time() for operator in self.operators.values()
         ]
+        times += [operator.next_tick() for operator in self._ticking]
         return min((time for time in times if time is not None), default=None)
 
     def accept_external(self, payload: bytes) -> None:
         assert isinstance(self.head, DataFrameSourceOperator)
         self.gate.records_in += self.head.receive_external(payload)
+        self._tick()
 
-    def end_epoch(self, *, last: bool = False) -> None:
-        """``last``: no epoch will follow, so sources that Spark reads have ended too."""
+    def _tick(self) -> None:
+        for operator in self._ticking:
+            operator.tick()
+
+    def end_epoch(self, *, last: bool = False, checkpoint_id: int | None = None) -> None:
+        """``last``: no epoch will follow, so sources that Spark reads have ended too.
+
+        With a checkpoint, its barrier goes behind everything that this epoch gave.
+        """
         if isinstance(self.head, DataFrameSourceOperator):
             if last and not self.finished:
                 self._watermark(MAX_WATERMARK)
@@ -318,10 +368,24 @@ class Subtask:
                 self._finish()
         for operator in self.operators.values():
             operator.end_epoch(finished=self.finished)
+        if checkpoint_id is not None:
+            self._forward_barrier(checkpoint_id)
         for writer in self._writers:
             writer.end_epoch(finished=self.finished)
         for end in self._local_ends:
             end(self.finished)
+
+    def _forward_barrier(self, checkpoint_id: int) -> None:
+        arrived = self.gate.barriers.aligned
+        if not _is_source(self.head) and arrived != checkpoint_id:
+            raise JobExecutionError(
+                f"{self.vertex.name}, subtask {self.index}: barrier {checkpoint_id} has not come "
+                "from all channels"
+            )
+        for writer in self._writers:
+            writer.barrier(checkpoint_id)
+        for forward in self._local_barriers:
+            forward(checkpoint_id)
 
     def abort_epoch(self) -> None:
         """Tell everyone downstream that this epoch is void."""
@@ -372,14 +436,32 @@ class Subtask:
             sources=sources,
             committables=committables,
             finished=self.finished,
-            watermark=self.clock.watermark,
+            watermark=self.head.emitted_watermark(self.clock.watermark),
             next_timer=self._next_timer(),
             operator_state=operator_state,
             unsaved=self._unsaved,
             tables={} if checkpoint_id is None else self._described_tables(),
-            sync_seconds=0.0 if checkpoint_id is None else time.perf_counter() - started,
+            timing=NO_TIMING
+            if checkpoint_id is None
+            else self._timing(started, checkpoint_timestamp),
             metrics=self._vertex_metrics(),
             user_metrics=self.metrics.snapshot() or None,
+        )
+
+    def _timing(self, started: float, checkpoint_timestamp: int) -> TaskTiming:
+        """Of the snapshot that was begun then and is done now."""
+        now = time.perf_counter()
+        barriers = self.gate.barriers
+        first_barrier = started if barriers.first_at is None else barriers.first_at
+        since_trigger = (self.clock.now_millis() - checkpoint_timestamp) / 1000
+        return TaskTiming(
+            start_delay=max(0.0, since_trigger - (now - first_barrier)),
+            alignment=barriers.alignment_seconds,
+            sync=now - started,
+            asynchronous=sum(
+                operator.context.keyed_state.take_background_seconds()
+                for operator in self.operators.values()
+            ),
         )
 
     def _described_tables(self) -> dict[int, tuple[StateDescription, ...]]:
@@ -413,15 +495,19 @@ class Subtask:
     def _watermark(self, watermark: int) -> None:
         self._worked = True
         self.clock.watermark = watermark
-        self.head.process_watermark(watermark)
+        self.head.accept_watermark(watermark)
 
     def _finish(self) -> None:
         self.finished = True
         for operator in self.operators.values():
             if self._batch:
                 # As in Flink: a batch has all the time in the world, a stream drops these timers.
-                operator.context.timers.advance_processing_time(MAX_WATERMARK)
+                operator.context.timers.finish_processing_time()
             operator.finish()
+
+
+def needs_ticks(operator: Operator) -> bool:
+    return type(operator).tick is not Operator.tick
 
 
 def _is_source(operator: Operator) -> bool:
@@ -434,13 +520,17 @@ def _bind_node(
     return lambda kind, payload: to_driver(node_id, kind, payload)
 
 
+def _barrier_local(gate: InputGate, edge: int, upstream: int) -> Callable[[int], None]:
+    return lambda checkpoint_id: gate.barrier_local(edge, upstream, checkpoint_id)
+
+
 def _end_local(gate: InputGate, edge: int, upstream: int) -> Callable[[bool], None]:
     return lambda finished: gate.end_local(edge, upstream, finished=finished)
 
 
-def _to_all_watermarks(receivers: list[Callable[[int], None]]) -> Callable[[int], None]:
-    def forward(watermark: int) -> None:
+def _tell_all(receivers: list[Callable[[_T], None]]) -> Callable[[_T], None]:
+    def tell(what: _T) -> None:
         for receiver in receivers:
-            receiver(watermark)
+            receiver(what)
 
-    return forward
+    return tell

@@ -24,6 +24,10 @@ TIMER_TABLES = "_timers"
 _STALE_ENTRIES = 1024
 
 
+def _due(item: tuple[int, int, Any, Any]) -> tuple[int, int]:
+    return item[0], item[1]
+
+
 class _TimerQueue:
     """The timers of one domain. The table says which exist, the heap which one is next.
 
@@ -81,6 +85,20 @@ class _TimerQueue:
             self._live -= 1
             fired = True
             on_timer(key, namespace, due)
+        return fired
+
+    def fire_all(self, on_timer: OnTimer) -> bool:
+        """Fire those that are pending now, whatever their time; whether there were any."""
+        pending = [
+            (time, namespace, key) for time, _, key, namespace in sorted(self._heap, key=_due)
+        ]
+        fired = False
+        for time, namespace, key in pending:
+            entry = (key, (time, namespace))
+            if self._table.get(entry) is not MISSING:
+                self.delete(key, namespace, time)
+                fired = True
+                on_timer(key, namespace, time)
         return fired
 
     def restore(self) -> None:
@@ -164,6 +182,11 @@ class InternalTimerService:
             self._after_round()
         return fired
 
+    def finish_processing_time(self) -> None:
+        """The end of a batch, whose clock stands still: pending timers fire, new ones never do."""
+        if self._processing_time.fire_all(self._on_processing_time):
+            self._after_round()
+
     def next_processing_time(self) -> int | None:
         return self._processing_time.next_time()
 
@@ -207,6 +230,10 @@ class TimerServices:
     def advance_processing_time(self, now: int) -> bool:
         fired = [service.advance_processing_time(now) for service in self._services.values()]
         return any(fired)
+
+    def finish_processing_time(self) -> None:
+        for service in self._services.values():
+            service.finish_processing_time()
 
     def next_processing_time(self) -> int | None:
         times = [service.next_processing_time() for service in self._services.values()]

@@ -8,6 +8,7 @@ from typing import Any
 
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
+from firesteel.datastream.state_backend import StateBackend
 from firesteel.errors import InvalidProgramError
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.testing.scripted_source import ScriptedSource
@@ -21,11 +22,13 @@ def compile_operator(
     max_parallelism: int,
     input_types: Sequence[Any],
     batch: bool,
+    state_backend: StateBackend,
 ) -> tuple[Any, list[int]]:
     """The job around the operator, and the nodes of its inputs."""
     environment = StreamExecutionEnvironment()
     environment.set_parallelism(parallelism).set_max_parallelism(max_parallelism)
     environment.disable_operator_chaining()
+    environment.set_state_backend(state_backend)
     if batch:
         environment.set_runtime_mode(RuntimeExecutionMode.BATCH)
     parameters = inspect.signature(program).parameters.values()

@@ -23,8 +23,10 @@ from firesteel.checkpoint.savepoint import savepoint_directory
 from firesteel.checkpoint.segment_store import StorageSegmentStore
 from firesteel.checkpoint.storage import Storage
 from firesteel.common.configuration import Configuration
+from firesteel.common.execution_config import ExecutionConfig
 from firesteel.common.job_status import JobStatus
 from firesteel.config.checkpoint_options import CHECKPOINT_DIR, RECOVERY_PATH
+from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.connectors.file_system.storage import qualify
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.stream_execution_environment.job_compiler import CompiledJob
@@ -33,6 +35,7 @@ from firesteel.master.epoch_rows import hand_out
 from firesteel.master.job_attempts import JobAttempts
 from firesteel.master.job_master import JobMaster
 from firesteel.master.job_recovery import JobRecovery
+from firesteel.state.backend_settings import settings_of
 from firesteel.task.driver_commit import commit_prepared
 from firesteel.task.program import JobProgram
 from firesteel.testing.between_epochs import BetweenEpochs
@@ -158,6 +161,11 @@ class JobHarness:
             batch=self._batch,
             cached_files={file.name: qualify(file.path) for file in settings.cached_files},
             checkpointed=recovery.is_periodic and not self._batch,
+            exactly_once=recovery.settings.mode is CheckpointingMode.EXACTLY_ONCE,
+            state_backend=settings_of(self._configuration),
+            auto_watermark_interval=ExecutionConfig(
+                self._configuration
+            ).get_auto_watermark_interval(),
         )
         # Slots of a real job open their stores themselves; these must meet the same faults.
         faulty = None if storage is None else StorageSegmentStore(shared, threshold)
@@ -361,7 +369,7 @@ class JobHarness:
         """The keyed state of all operators as of the last epoch, by operator, state and key."""
         if self._final_state is not None:
             return self._final_state
-        return keyed_states(self.master, self._store)
+        return keyed_states(self.master, self._program, self._store)
 
     def metrics(self) -> dict[str, Any]:
         """The user's metrics, merged over all subtasks."""

@@ -9,11 +9,13 @@ from typing import Any, Self, TypeVar
 
 from firesteel import pickling
 from firesteel.datastream.output_tag import OutputTag
+from firesteel.datastream.state_backend import HashMapStateBackend, StateBackend
 from firesteel.errors import FiresteelError, InvalidProgramError, UserFunctionError, shorten
 from firesteel.graph.channels import source_subtasks
 from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.state.backend import KeyGroupFilter
+from firesteel.state.backend_settings import settings_of
 from firesteel.state.changelog import SegmentStore
 from firesteel.state.key_groups import KeyGroupRange, KeyRouter
 from firesteel.state.redistribution import OperatorState, redistribute
@@ -53,6 +55,9 @@ class OperatorHarness:
     {'reduce': {2: 'ox', 3: 'zoo'}}
     """
 
+    default_state_backend: StateBackend = HashMapStateBackend()
+    """Of harnesses that name none; set it to run a whole test suite on another one."""
+
     def __init__(
         self,
         program: Callable[..., Any],
@@ -63,14 +68,25 @@ class OperatorHarness:
         input_types: Sequence[Any] = (),
         batch: bool = False,
         attempt: int = 0,
+        state_backend: StateBackend | None = None,
     ) -> None:
         if not 0 <= subtask < parallelism:
             raise InvalidProgramError(f"there is no subtask {subtask} of {parallelism}")
-        job, inputs = compile_operator(program, parallelism, max_parallelism, input_types, batch)
+        backend = state_backend or self.default_state_backend
+        job, inputs = compile_operator(
+            program, parallelism, max_parallelism, input_types, batch, backend
+        )
         graph = job.levels.job_graph
         self._node = the_operator(list(graph.nodes.values()), inputs)
         self._edges = [[edge for edge in graph.edges if edge.source == source] for source in inputs]
-        job_program = JobProgram(HARNESS_NAME, HARNESS_NAME, attempt, job.levels, batch=batch)
+        job_program = JobProgram(
+            HARNESS_NAME,
+            HARNESS_NAME,
+            attempt,
+            job.levels,
+            batch=batch,
+            state_backend=settings_of(job.settings.configuration),
+        )
         level = job.levels.level_of[self._node.id]
         slot = job.levels.slot_offset[self._node.slot_sharing_group] + subtask
         self._subtask = wire_slot(job_program, level, slot, self._sent).by_node[self._node.id]
@@ -96,6 +112,7 @@ class OperatorHarness:
         max_parallelism: int = 128,
         input_types: Sequence[Any] = (),
         batch: bool = False,
+        state_backend: StateBackend | None = None,
     ) -> OperatorHarness:
         """``input_types`` are those of the input streams; ``batch`` runs it as a batch job does."""
         return OperatorHarness(
@@ -105,6 +122,7 @@ class OperatorHarness:
             max_parallelism=max_parallelism,
             input_types=input_types,
             batch=batch,
+            state_backend=state_backend,
         )
 
     @staticmethod
@@ -114,6 +132,7 @@ class OperatorHarness:
         parallelism: int = 1,
         subtask: int = 0,
         input_types: Sequence[Any] = (),
+        state_backend: StateBackend | None = None,
     ) -> OperatorHarness:
         """A harness that goes on from the snapshots of all subtasks, with any parallelism.
 
@@ -131,6 +150,7 @@ class OperatorHarness:
             max_parallelism=given[0].max_parallelism,
             input_types=input_types,
             attempt=next(_restarts),
+            state_backend=state_backend,
         )
         harness._restore(given)
         return harness
@@ -145,7 +165,9 @@ class OperatorHarness:
 
     def close(self) -> None:
         """Close the operator; an error of the user's function comes through."""
-        if self._opened:
+        if not self._opened:
+            self._subtask.release()
+        else:
             self._opened = False
             errors = self._subtask.close()
             for edge in self._all_edges():
@@ -191,11 +213,19 @@ class OperatorHarness:
     def process_watermark2(self, timestamp: int) -> None:
         self._process_watermark(1, timestamp)
 
+    def process_idleness(self, idle: bool) -> None:
+        """All channels of all inputs become idle, or active again."""
+        self.open()
+        for edge in self._all_edges():
+            for upstream in self._upstream(edge):
+                self._subtask.gate.accept_local(edge.id, upstream).idle(idle)
+
     def set_processing_time(self, now_millis: int) -> None:
         """Move the clock; timers that are due fire."""
         self.open()
         self.clock.set(now_millis)
         self._explaining(self._subtask.fire_processing_time_timers)
+        self._explaining(self._operator.tick)
 
     def advance_processing_time(self, millis: int) -> None:
         """As ``set_processing_time``, counted from now."""
@@ -236,6 +266,11 @@ class OperatorHarness:
     def watermarks(self) -> list[int]:
         """The watermarks that the operator passed on."""
         return list(self._recorder.watermarks)
+
+    @property
+    def idleness(self) -> list[bool]:
+        """Each change of the operator's output to idle (True) or active (False)."""
+        return list(self._recorder.idleness)
 
     @property
     def printed(self) -> list[Any]:
@@ -396,6 +431,7 @@ class OperatorHarness:
             )
             self._explaining(partial(receive, values, keys, timestamps))
             self._subtask.batch_ended(len(values))
+            self._explaining(self._operator.tick)
 
     def _explaining(self, call: Callable[[], _R]) -> _R:
         try:
@@ -427,5 +463,5 @@ class OperatorHarness:
         self.open()
         for edge in self._edges[index]:
             for upstream in self._upstream(edge):
-                _, advance = self._subtask.gate.accept_local(edge.id, upstream)
+                advance = self._subtask.gate.accept_local(edge.id, upstream).watermark
                 self._explaining(partial(advance, timestamp))

@@ -18,6 +18,7 @@ class Recorder(RecordWriter):
         self.timestamps: list[int | None] = []
         self.sides: dict[str, list[Any]] = {}
         self.watermarks: list[int] = []
+        self.idleness: list[bool] = []
         self.records_out = 0
         self.bytes_out = 0
 
@@ -31,6 +32,9 @@ class Recorder(RecordWriter):
 
     def watermark(self, watermark: int) -> None:
         self.watermarks.append(watermark)
+
+    def idle(self, idle: bool) -> None:
+        self.idleness.append(idle)
 
     def end_epoch(self, *, finished: bool) -> None:
         """Nothing is buffered here."""

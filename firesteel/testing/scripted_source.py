@@ -195,6 +195,9 @@ class _ScriptReader(SourceReader):
     def next_read_delay(self) -> float:
         return self._delay
 
+    def current_split(self) -> str | None:
+        return None if self._split is None else self._split.split_id
+
     def timestamps(self) -> list[int] | None:
         return self._timestamps
 

@@ -27,7 +27,7 @@ def _subtask(
 
 
 _QUICK = [_subtask(1, 0, is_source=True, start_delay=0.1)] + [
-    _subtask(2, index, start_delay=0.2, sync=0.01, asynchronous=0.1) for index in range(4)
+    _subtask(2, index, start_delay=0.2, sync=0.1, asynchronous=30.0) for index in range(4)
 ]
 
 
@@ -45,17 +45,17 @@ _QUICK = [_subtask(1, 0, is_source=True, start_delay=0.1)] + [
             "7.9 s of them for the barrier to get from the sources to 'count' (4/4): back pressure",
         ),
         (
-            [*_QUICK[:4], _subtask(2, 3, 80_000_000, asynchronous=8.0)],
+            [*_QUICK[:4], _subtask(2, 3, 80_000_000, sync=8.0)],
             0.1,
             "snapshot of 'count' (4/4), which wrote 80.0 MB of 100 B; the others took 0.1 s: skew",
         ),
         (
-            [_subtask(2, index, 8_000_000, asynchronous=8.0) for index in range(4)],
+            [_subtask(2, index, 8_000_000, sync=8.0) for index in range(4)],
             0.1,
             "which wrote 8.0 MB, 1.0 MB in a second: the storage is slow",
         ),
         (
-            [_subtask(2, index, 4_000_000_000, asynchronous=8.0) for index in range(4)],
+            [_subtask(2, index, 4_000_000_000, sync=8.0) for index in range(4)],
             0.1,
             "which wrote 4.0 GB: the size of the state",
         ),
@@ -94,7 +94,7 @@ def test_the_history_has_every_subtask() -> None:
         "index": 1,
         "status": "completed",
         "ack_timestamp": 1_011_000,
-        "end_to_end_duration": 1000,
+        "end_to_end_duration": 600,
         "start_delay": 100,
         "alignment": {"duration": 200},
         "checkpoint": {"sync": 300, "async": 400},

@@ -95,18 +95,6 @@ _REFUSED_ON_KEYED_STREAM = """
 # The first rule that matches counts.
 RULES: tuple[Rule, ...] = (
     _jvm("*.get_java_*"),
-    # Event time.
-    _not_yet("datastream.data_stream.*.assign_timestamps_and_watermarks"),
-    _gated("common.watermark_strategy.TimestampAssigner*", f"{_STREAM}.assign_timestamps_and_watermarks"),
-    _gated("common.watermark_strategy.WatermarkStrategy.for_*", f"{_STREAM}.assign_timestamps_and_watermarks"),
-    _gated("common.watermark_strategy.WatermarkStrategy.with_*", f"{_STREAM}.assign_timestamps_and_watermarks"),
-    _idle("common.execution_config.*auto_watermark_interval", "watermarks come in a later version"),
-    # Windows.
-    _not_yet("datastream.data_stream.*.window"),
-    _not_yet("datastream.data_stream.*.window_all"),
-    _not_yet("datastream.data_stream.*.count_window"),
-    # Savepoints of a running job.
-    _not_yet("common.job_client.JobClient.*savepoint"),
     _idle("common.execution_config.*snapshot_compression", "snapshots come in a later version"),
     # Settings that no part of the runtime reads.
     _idle("common.execution_config.*latency_tracking_interval", "latency is not tracked in this version"),
@@ -114,7 +102,6 @@ RULES: tuple[Rule, ...] = (
     Rule("common.input_dependency_constraint.*", Status.NEVER, Evidence.IDLE, "nothing takes it, in PyFlink neither"),
     # Schemas for message queues.
     _idle("common.serialization.*Schema*", "schemas come with the connectors, in a later version"),
-    _idle("common.serializer.TypeSerializer*", "serializers of your own come with windows"),
     # Results kept for the next job.
     _refused(f"{_KEYED}.cache"),
     _not_yet(f"{_STREAM}.cache"),

@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from firesteel.datastream import EmbeddedRocksDBStateBackend, HashMapStateBackend
 from firesteel.errors import UserFunctionError
 from firesteel.testing import OperatorHarness
+
+
+@pytest.fixture(params=[HashMapStateBackend, EmbeddedRocksDBStateBackend])
+def every_backend(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """The test runs on each state backend."""
+    monkeypatch.setattr(OperatorHarness, "default_state_backend", request.param())
+    made: list[OperatorHarness] = []
+    create = OperatorHarness.__init__
+
+    def remember(harness: OperatorHarness, *arguments: Any, **options: Any) -> None:
+        create(harness, *arguments, **options)
+        made.append(harness)
+
+    monkeypatch.setattr(OperatorHarness, "__init__", remember)
+    yield
+    for harness in made:
+        harness.close()
+
 
 Blames = Callable[..., UserFunctionError]
 

@@ -23,6 +23,8 @@ from firesteel.testing import JobHarness, OperatorHarness
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
 COUNT = ValueStateDescriptor("count", Types.LONG())
 
+pytestmark = pytest.mark.usefixtures("every_backend")
+
 
 class Limits(BroadcastProcessFunction):
     """Broadcast (name, limit); records (name, value) within their limit pass."""

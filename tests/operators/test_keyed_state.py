@@ -33,6 +33,8 @@ from firesteel.testing import OperatorHarness
 
 ANY = Types.PICKLED_BYTE_ARRAY()
 
+pytestmark = pytest.mark.usefixtures("every_backend")
+
 
 class Calls(KeyedProcessFunction):
     """Runs what is in the record, (key, callable of the state), and emits the result."""

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from firesteel.common.time import Duration
+from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream.connectors.base import SourceSplit
 from firesteel.graph.operator_specs import SourceSpec
 from firesteel.graph.stream_graph import StreamNode
@@ -17,7 +19,7 @@ from firesteel.task.operators.base import OperatorContext, SubtaskClock
 from firesteel.task.operators.factory import create_operator
 from firesteel.task.operators.source import SourceOperator
 from firesteel.task.runtime_context import SubtaskInfo
-from firesteel.testing import Crash, Pause, ScriptedSource, Timed
+from firesteel.testing import Crash, ManualClock, Pause, ScriptedSource, Timed
 
 _SPLIT = SourceSplit("script", position=0)
 _LONG = ReadBudget(records=1_000_000, seconds=1_000.0)
@@ -26,21 +28,29 @@ _LONG = ReadBudget(records=1_000_000, seconds=1_000.0)
 class Source:
     """A source operator and the batches that it emitted."""
 
-    def __init__(self, script: Any, buffer_timeout: int = 100, whole: Any = None) -> None:
+    def __init__(
+        self,
+        script: Any,
+        buffer_timeout: int = 100,
+        whole: Any = None,
+        strategy: WatermarkStrategy | None = None,
+    ) -> None:
         node = StreamNode(
             id=1,
             operator_id="source",
             name="Source: script",
             description="",
-            spec=SourceSpec(ScriptedSource(script)),
+            spec=SourceSpec(ScriptedSource(script), strategy),
             parallelism=1,
             max_parallelism=1,
             slot_sharing_group="default",
             chaining=ChainingStrategy.ALWAYS,
             buffer_timeout=buffer_timeout,
         )
+        self.now = ManualClock()
+        clock = SubtaskClock(now_millis=self.now)
         context = OperatorContext(
-            node, SubtaskInfo("job", 0), SubtaskClock(), MetricRegistry(), lambda *_: None
+            node, SubtaskInfo("job", 0), clock, MetricRegistry(), lambda *_: None
         )
         operator = create_operator(context)
         assert isinstance(operator, SourceOperator)
@@ -48,6 +58,8 @@ class Source:
         self.batches: list[list[Any]] = []
         self.timestamps: list[list[int] | None] = []
         operator.output.emit = self._take
+        self.watermarks: list[int] = []
+        operator.output.watermark = self.watermarks.append
         operator.restore(whole)
         if whole is None:
             operator.add_splits([_SPLIT], complete=True)
@@ -62,7 +74,7 @@ class Source:
         """The records of an epoch."""
         before = len(self.batches)
         for _ in self.operator.read_epoch(budget):
-            pass
+            self.operator.tick()
         return [value for batch in self.batches[before:] for value in batch]
 
 
@@ -122,7 +134,8 @@ def test_a_pause_ends_the_epoch():
 def test_chunks_grow_while_they_are_fast(clock):
     source = Source(range(1_000))
     source.read()
-    assert [len(batch) for batch in source.batches] == [64, 128, 256, 512, 40]
+    sizes = [len(batch) for batch in source.batches]
+    assert sizes == [1, 2, 4, 8, 16, 32, 64, 128, 256, 489]
 
 
 def test_chunks_shrink_when_they_are_slow(clock):
@@ -131,14 +144,15 @@ def test_chunks_shrink_when_they_are_slow(clock):
 
     def slow(values, timestamps):
         take(values, timestamps)
-        clock.now += 0.01 * len(values)
+        if len(values) == 64 or len(source.batches) > 7:
+            clock.now += 0.01 * len(values)
 
     source.operator.output.emit = slow
     source.read()
     sizes = [len(batch) for batch in source.batches]
-    assert sizes[0] == 64
+    assert sizes[6] == 64
     # 10 ms a record: a chunk of two takes the 20 ms that a chunk shall take.
-    assert set(sizes[1:-1]) == {2}
+    assert set(sizes[7:-1]) == {2}
 
 
 def test_buffer_timeout_0_reads_record_by_record():
@@ -150,7 +164,7 @@ def test_buffer_timeout_0_reads_record_by_record():
 def test_timestamps_of_the_source_go_with_its_records():
     source = Source([Timed("a", 10), Timed("b", 20)])
     source.read()
-    assert source.timestamps == [[10, 20]]
+    assert source.timestamps == [[10], [20]]
 
 
 def test_it_goes_on_from_its_snapshot():
@@ -180,3 +194,58 @@ def test_a_crash_happens_once():
         source.read()
     assert caught.value.operator == "Source: script"
     assert source.read() == [2]
+
+
+_ASCENDING = WatermarkStrategy.for_monotonous_timestamps()
+
+
+def _timed(count: int) -> list[Timed]:
+    return [Timed(number, number * 10) for number in range(count)]
+
+
+def test_watermarks_go_on_within_an_epoch_however_slow_what_follows_is(clock):
+    source = Source(_timed(200), strategy=_ASCENDING)
+    take = source._take
+
+    def slow(values, timestamps):
+        """150 ms a record: an interval passes after every second one."""
+        take(values, timestamps)
+        clock.now += 0.15 * len(values)
+        source.now.advance(150 * len(values))
+
+    source.operator.output.emit = slow
+    source.read(ReadBudget(100, 1_000.0))
+    # Nobody waits longer than the interval and a record.
+    assert source.watermarks == [*range(10 - 1, 990, 20)]
+
+
+def test_the_end_of_an_epoch_asks_the_generators():
+    source = Source([*_timed(3), Pause(), *_timed(6)[3:]], strategy=_ASCENDING)
+    source.read()
+    assert source.watermarks == [19]
+    assert source.operator.status.watermark == 19
+
+
+def test_a_source_that_is_ahead_of_its_group_stops_reading():
+    source = Source([*_timed(3), Pause(), *_timed(6)[3:]], strategy=_ASCENDING)
+    source.operator.align(5)
+    assert source.read() == [0, 1, 2]
+    assert not source.operator.status.ahead
+    assert source.read() == []
+    assert source.operator.status.ahead
+    source.operator.align(19)
+    assert source.read() == [3, 4, 5]
+
+
+def test_watermarks_go_on_from_its_snapshot():
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(5))
+    script = [Timed("a", 100), Pause(), Timed("b", 50), Pause(), Timed("c", 120)]
+    source = Source(script, strategy=strategy)
+    source.read()
+    restored = Source(script, whole=source.operator.snapshot(), strategy=strategy)
+    restored.operator.add_splits([], complete=False)
+    restored.read()
+    assert restored.operator.emitted_watermark(0) == 94
+    assert restored.watermarks == []
+    restored.read()
+    assert restored.watermarks == [114]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from firesteel.common import Time, Types
+from firesteel.datastream import EmbeddedRocksDBStateBackend
 from firesteel.datastream.functions import AggregateFunction, KeyedProcessFunction
 from firesteel.datastream.state import (
     AggregatingStateDescriptor,
@@ -107,6 +108,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.usefixtures("every_backend")
 @pytest.mark.parametrize(("descriptor", "write", "read", "written"), KINDS)
 class TestEveryKind:
     def test_a_value_expires_a_ttl_after_it_was_written(
@@ -163,6 +165,9 @@ class TestEveryKind:
         state.wait(1)
         assert state.ask(read) is None
 
+
+@pytest.mark.parametrize(("descriptor", "write", "read", "written"), KINDS)
+class TestEveryKindInMemory:
     def test_incremental_clean_up_removes_what_nobody_reads(
         self, descriptor: Any, write: Any, read: Any, written: Any
     ) -> None:
@@ -251,3 +256,22 @@ def test_a_disabled_time_to_live_is_none() -> None:
     state.ask(lambda s: s.update(1))
     state.wait(10_000)
     assert state.stored() == {"a": 1}
+
+
+@pytest.mark.parametrize(("descriptor", "write", "read", "written"), KINDS)
+def test_on_rocksdb_a_few_keys_are_cleaned_up_with_every_batch(
+    descriptor: Any, write: Any, read: Any, written: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = EmbeddedRocksDBStateBackend()
+    monkeypatch.setattr(OperatorHarness, "default_state_backend", backend)
+    state = Expiring(descriptor(), lambda b: b.cleanup_in_rocksdb_compact_filter(4))
+    for key in range(9):
+        state.ask(write, key=key)
+    state.harness.snapshot()
+    state.wait(1000)
+    left = []
+    for _ in range(3):
+        state.ask(lambda _: "no access")
+        left.append(len(state.stored()))
+    assert left == [5, 1, 0]
+    state.harness.close()

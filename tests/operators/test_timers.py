@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from firesteel.common import Types
@@ -21,6 +21,8 @@ from firesteel.state.key_groups import key_group_of, subtask_of
 from firesteel.testing import OperatorHarness
 
 LATE = OutputTag("late")
+
+pytestmark = pytest.mark.usefixtures("every_backend")
 
 
 class Alarm(KeyedProcessFunction):
@@ -272,6 +274,7 @@ def test_pending_timers_move_with_their_keys(parallelism: int) -> None:
     )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.one_of(
@@ -305,13 +308,16 @@ def test_any_history_fires_what_a_set_of_timers_would(steps: list[tuple[Any, ...
             expected += due
         elif name == "restore":
             fired += harness.extract_output()
-            harness = OperatorHarness.restored(_alarms, harness.snapshot())
+            snapshot = harness.snapshot()
+            harness.close()
+            harness = OperatorHarness.restored(_alarms, snapshot)
             harness.process_watermark(watermark)
             due = sorted(timer for timer in pending if timer[0] <= watermark)
             pending.difference_update(due)
             expected += due
         assert harness.num_event_time_timers() == len(pending)
     fired += harness.extract_output()
+    harness.close()
     times = [time for _, time, _ in fired]
     assert sorted((time, key) for key, time, _ in fired) == sorted(expected)
     assert times == [time for time, _ in expected]

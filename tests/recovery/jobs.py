@@ -105,9 +105,7 @@ class Job:
 
     def file_sink(self) -> FileSink:
         return (
-            FileSink.for_row_format(
-                str(self.directory / "files"), Encoder.simple_string_encoder()
-            )
+            FileSink.for_row_format(str(self.directory / "files"), Encoder.simple_string_encoder())
             .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
             .with_rolling_policy(self.rolling)
             .build()
@@ -220,7 +218,9 @@ def golden() -> list[Any]:
     return records
 
 
-def assert_exactly_once(job: Job, harness: JobHarness, *, collected: list[Any] | None = None) -> None:
+def assert_exactly_once(
+    job: Job, harness: JobHarness, *, collected: list[Any] | None = None
+) -> None:
     """Every sink has what the clean run has, in order by key, and so has the state."""
     expected = golden()
     outputs = job.outputs()

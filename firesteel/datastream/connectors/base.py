@@ -109,6 +109,13 @@ class SourceReader(ABC):
         """Event timestamps (ms) of the records of the last ``read``, where the source has them."""
         return None
 
+    def current_split(self) -> str | None:
+        """The split that all records of the last ``read`` came from; None where they may be mixed.
+
+        Each split that is named here has a watermark of its own; all others share one.
+        """
+        return None
+
     def close(self) -> None:  # noqa: B027 - optional
         """Release files and connections."""
 

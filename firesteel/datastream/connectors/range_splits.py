@@ -64,6 +64,7 @@ class IndexRangeReader(SourceReader):
 
     def __init__(self) -> None:
         self._splits: deque[SourceSplit] = deque()
+        self._current: str | None = None
         self._next = 0
         self._stop = 0
 
@@ -81,6 +82,7 @@ class IndexRangeReader(SourceReader):
     def read(self, limit: int) -> list[Any]:
         if not self._splits or limit <= 0:
             return []
+        self._current = self._splits[0].split_id
         start = self._next
         stop = min(start + limit, self._stop)
         records = self.fetch(start, stop)
@@ -95,6 +97,9 @@ class IndexRangeReader(SourceReader):
             return []
         first, *rest = self._splits
         return [first.at(self._next), *rest]
+
+    def current_split(self) -> str | None:
+        return self._current
 
     def next_read_delay(self) -> float:
         return 0.0 if self._splits else 0.1

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from firesteel.datastream.data_stream.all_windowed_stream import AllWindowedStream
 from firesteel.datastream.data_stream.broadcast_connected_stream import BroadcastConnectedStream
 from firesteel.datastream.data_stream.broadcast_stream import BroadcastStream
 from firesteel.datastream.data_stream.closeable_iterator import CloseableIterator
@@ -10,9 +11,11 @@ from firesteel.datastream.data_stream.data_stream import DataStream
 from firesteel.datastream.data_stream.data_stream_sink import DataStreamSink
 from firesteel.datastream.data_stream.keyed_stream import KeyedStream
 from firesteel.datastream.data_stream.split_stream import SplitStream
+from firesteel.datastream.data_stream.windowed_stream import WindowedStream
 from firesteel.gaps import gap_importer
 
 __all__ = [
+    "AllWindowedStream",
     "BroadcastConnectedStream",
     "BroadcastStream",
     "CloseableIterator",
@@ -21,6 +24,7 @@ __all__ = [
     "DataStreamSink",
     "KeyedStream",
     "SplitStream",
+    "WindowedStream",
 ]
 
 if not TYPE_CHECKING:  # type checkers see only what exists

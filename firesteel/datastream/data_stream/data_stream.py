@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
+from typing import Any, NoReturn, Self, overload
 
 from firesteel.common.typeinfo import TypeInformation
+from firesteel.datastream.data_stream.all_windowed_stream import AllWindowedStream
 from firesteel.datastream.data_stream.broadcast_stream import BroadcastStream
 from firesteel.datastream.data_stream.function_arguments import (
     ProgramTypeError,
@@ -26,6 +27,11 @@ from firesteel.datastream.functions import (
 )
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.state import MapStateDescriptor
+from firesteel.datastream.window import (
+    CountSlidingWindowAssigner,
+    CountTumblingWindowAssigner,
+    WindowAssigner,
+)
 from firesteel.errors import InvalidProgramError, NotYetSupportedError, shorten
 from firesteel.graph import partitioning
 from firesteel.graph.graph_settings import check_buffer_timeout
@@ -33,9 +39,6 @@ from firesteel.graph.operator_specs import ProcessSpec
 from firesteel.graph.parallelism import check_max_parallelism
 from firesteel.graph.partitioning import Partitioning, ShipStrategy
 from firesteel.graph.transformations import ChainingStrategy, Origin, Transformation
-
-if TYPE_CHECKING:
-    from firesteel.common.watermark_strategy import WatermarkStrategy
 
 __all__ = ["DataStream"]
 
@@ -218,15 +221,19 @@ class DataStream(StreamBase, OperatorSettings):
             f"after the operator that it is meant for."
         )
 
+    # -- windows -------------------------------------------------------------------------------
+
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+        """Cut the whole stream into windows, in one subtask."""
+        return AllWindowedStream(self, window_assigner)
+
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+        """Windows of ``size`` records; with ``slide``, a new one after so many. Not in PyFlink."""
+        if slide == 0:
+            return AllWindowedStream(self, CountTumblingWindowAssigner(size))
+        return AllWindowedStream(self, CountSlidingWindowAssigner(size, slide))
+
     # -- not yet -------------------------------------------------------------------------------
-
-    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
-        raise NotYetSupportedError(
-            "DataStream.assign_timestamps_and_watermarks", "event time comes in a later version"
-        )
-
-    def window_all(self, window_assigner: Any) -> NoReturn:
-        raise NotYetSupportedError("DataStream.window_all", _WINDOWS)
 
     def cache(self) -> NoReturn:
         raise NotYetSupportedError("DataStream.cache", "cached results come in a later version")

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from firesteel.common.typeinfo import RowTypeInfo, TypeInformation, Types
+from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream.functions import Function, KeySelector, Partitioner
 from firesteel.errors import InvalidProgramError, shorten
 
 __all__ = [
     "ProgramTypeError",
     "as_type",
+    "check_not_aligned",
     "key_selector_of",
     "partitioner_of",
     "require_function",
@@ -76,6 +78,15 @@ def as_type(operation: str, output_type: object) -> TypeInformation:
         f"{operation}: the output type must be a TypeInformation such as Types.STRING(), but it "
         f"is {shorten(output_type)}."
     )
+
+
+def check_not_aligned(operation: str, strategy: WatermarkStrategy) -> None:
+    """Only a source can read less when it is ahead of others."""
+    if strategy.alignment is not None:
+        raise InvalidProgramError(
+            f"{operation}: watermark alignment needs a source that can be slowed down. Give the "
+            f"strategy to env.from_source()."
+        )
 
 
 def _wrong(operation: str, function: object, expected: str, hint: str = "") -> ProgramTypeError:

@@ -13,17 +13,24 @@ from firesteel.datastream.data_stream.function_arguments import (
     require_function_or_callable,
 )
 from firesteel.datastream.data_stream.stream_base import StreamBase
+from firesteel.datastream.data_stream.windowed_stream import WindowedStream
 from firesteel.datastream.functions import (
     FoldFunction,
     KeyedProcessFunction,
     KeySelector,
     ReduceFunction,
 )
+from firesteel.datastream.window import (
+    CountSlidingWindowAssigner,
+    CountTumblingWindowAssigner,
+    WindowAssigner,
+)
 from firesteel.errors import InvalidProgramError, NotYetSupportedError, shorten
 from firesteel.graph.operator_specs import AggregationSpec, FoldSpec, ProcessSpec, ReduceSpec
 from firesteel.graph.partitioning import Partitioning
 
 if TYPE_CHECKING:
+    from firesteel.datastream.data_stream.all_windowed_stream import AllWindowedStream
     from firesteel.datastream.data_stream.data_stream import DataStream
 
 __all__ = ["KeyedStream", "KeyedStreamError"]
@@ -152,21 +159,27 @@ class KeyedStream(StreamBase):
             )
         return self._apply("Reduce", AggregationSpec(kind, position), self._type)
 
+    # -- windows -------------------------------------------------------------------------------
+
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+        """Cut the records of each key into windows."""
+        return WindowedStream(self, window_assigner)
+
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+        """Windows of ``size`` records of a key; with ``slide``, a new one after so many records."""
+        if slide == 0:
+            return WindowedStream(self, CountTumblingWindowAssigner(size))
+        return WindowedStream(self, CountSlidingWindowAssigner(size, slide))
+
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+        """Cut the whole stream into windows, whatever the key."""
+        return self._unkeyed.window_all(window_assigner)
+
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+        """Windows of ``size`` records of the whole stream. Not in PyFlink."""
+        return self._unkeyed.count_window_all(size, slide)
+
     # -- not yet -------------------------------------------------------------------------------
-
-    def window(self, window_assigner: Any) -> NoReturn:
-        raise NotYetSupportedError("KeyedStream.window", _WINDOWS)
-
-    def count_window(self, size: int, slide: int = 0) -> NoReturn:
-        raise NotYetSupportedError("KeyedStream.count_window", _WINDOWS)
-
-    def window_all(self, window_assigner: Any) -> NoReturn:
-        raise NotYetSupportedError("KeyedStream.window_all", _WINDOWS)
 
     def interval_join(self, other_stream: Any) -> NoReturn:
         raise NotYetSupportedError("KeyedStream.interval_join", _WINDOWS)
-
-    def assign_timestamps_and_watermarks(self, watermark_strategy: Any) -> NoReturn:
-        raise NotYetSupportedError(
-            "KeyedStream.assign_timestamps_and_watermarks", "event time comes in a later version"
-        )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, overload
 
 from firesteel.common.typeinfo import TupleTypeInfo, TypeInformation, Types
+from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream.connectors.base import Sink
 from firesteel.datastream.data_stream.closeable_iterator import CloseableIterator
 from firesteel.datastream.data_stream.collect_buffer import CollectBuffer
@@ -15,6 +17,7 @@ from firesteel.datastream.data_stream.data_stream_sink import DataStreamSink
 from firesteel.datastream.data_stream.function_arguments import (
     ProgramTypeError,
     as_type,
+    check_not_aligned,
     require_function,
     require_function_or_callable,
 )
@@ -38,6 +41,7 @@ from firesteel.graph.operator_specs import (
     ProjectSpec,
     SinkFunctionSpec,
     SinkSpec,
+    TimestampsAndWatermarksSpec,
     TwoPhaseCommitSinkSpec,
 )
 from firesteel.graph.transformations import Origin, Transformation
@@ -123,6 +127,14 @@ class StreamBase(ABC):
                 )
         projected = Types.TUPLE([field_types[index] for index in field_indexes])
         return self._apply("Projection", ProjectSpec(field_indexes), projected)
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+        """Give the records timestamps and the stream watermarks, instead of those it has."""
+        operation = "assign_timestamps_and_watermarks"
+        require_function(operation, watermark_strategy, WatermarkStrategy)
+        check_not_aligned(operation, watermark_strategy)
+        spec = TimestampsAndWatermarksSpec(replace(watermark_strategy))
+        return self._apply("Timestamps/Watermarks", spec, self._type)
 
     @abstractmethod
     def key_by(

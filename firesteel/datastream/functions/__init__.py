@@ -31,17 +31,23 @@ from firesteel.datastream.functions.map_function import MapFunction
 from firesteel.datastream.functions.output_selector import OutputSelector
 from firesteel.datastream.functions.partitioner import Partitioner
 from firesteel.datastream.functions.process_function import ProcessFunction
+from firesteel.datastream.functions.process_window_function import (
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+)
 from firesteel.datastream.functions.reduce_function import ReduceFunction
 from firesteel.datastream.functions.runtime_context import KeyedStateStore, RuntimeContext
 from firesteel.datastream.functions.sink_function import SinkFunction
 from firesteel.datastream.functions.two_phase_commit_sink_function import (
     TwoPhaseCommitSinkFunction,
 )
+from firesteel.datastream.functions.window_function import AllWindowFunction, WindowFunction
 from firesteel.datastream.timerservice import TimerService
 from firesteel.gaps import gap_importer
 
 __all__ = [
     "AggregateFunction",
+    "AllWindowFunction",
     "AsyncFunction",
     "AsyncFunctionDescriptor",
     "AsyncRetryPredicate",
@@ -66,12 +72,15 @@ __all__ = [
     "MapFunction",
     "OutputSelector",
     "Partitioner",
+    "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessWindowFunction",
     "ReduceFunction",
     "RuntimeContext",
     "SinkFunction",
     "TimerService",
     "TwoPhaseCommitSinkFunction",
+    "WindowFunction",
 ]
 
 if not TYPE_CHECKING:  # type checkers see only what exists

@@ -13,7 +13,7 @@ from firesteel.common.job_client import JobClient
 from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.restart_strategy import RestartStrategyConfiguration
 from firesteel.common.typeinfo import TypeInformation, Types
-from firesteel.common.watermark_strategy import NoWatermarks, WatermarkStrategy
+from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.config import check_keys, checkpoint_options, options
 from firesteel.config.loader import load_configuration
 from firesteel.datastream.checkpoint_config import CheckpointConfig
@@ -28,10 +28,12 @@ from firesteel.datastream.data_stream.data_stream import DataStream
 from firesteel.datastream.data_stream.function_arguments import (
     ProgramTypeError,
     as_type,
+    check_not_aligned,
     require_function,
 )
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.slot_sharing_group import SlotSharingGroup
+from firesteel.datastream.state_backend import StateBackend
 from firesteel.datastream.stream_execution_environment import (
     cached_files,
     data_frame_types,
@@ -51,7 +53,6 @@ from firesteel.datastream.stream_execution_environment.job_compiler import (
 )
 from firesteel.errors import (
     NeverSupportedError,
-    NotYetSupportedError,
     shorten,
 )
 from firesteel.graph.graph_settings import check_buffer_timeout
@@ -145,6 +146,12 @@ class StreamExecutionEnvironment:
 
     def get_buffer_timeout(self) -> int:
         return buffer_timeout(self._configuration)
+
+    def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
+        """Say where keyed state lives. PyFlink 2 has only the setting ``state.backend.type``."""
+        require_function("set_state_backend", state_backend, StateBackend)
+        state_backend._configure(self._configuration)
+        return self
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
         """Make a vertex of its own of each operator."""
@@ -266,7 +273,7 @@ class StreamExecutionEnvironment:
     ) -> DataStream:
         """A stream of what a source reads."""
         require_function("from_source", source, Source)
-        _refuse_watermarks("from_source", watermark_strategy)
+        _check_strategy("from_source", watermark_strategy)
         value_type = as_type(
             "from_source", source.get_produced_type() if type_info is None else type_info
         )
@@ -313,7 +320,7 @@ class StreamExecutionEnvironment:
                 f"from_dataframe expects a Spark DataFrame, but got {shorten(data_frame)} of type "
                 f"{type(data_frame).__qualname__}."
             )
-        _refuse_watermarks("from_dataframe", watermark_strategy)
+        _check_strategy("from_dataframe", watermark_strategy)
         spec = DataFrameSourceSpec(
             column_names=tuple(data_frame.columns),
             watermark_strategy=watermark_strategy,
@@ -441,13 +448,9 @@ class StreamExecutionEnvironment:
         raise NeverSupportedError("StreamExecutionEnvironment.add_classpaths", _JVM)
 
 
-def _refuse_watermarks(operation: str, strategy: WatermarkStrategy | None) -> None:
-    """A strategy that nobody follows yet must not be taken silently."""
+def _check_strategy(operation: str, strategy: WatermarkStrategy | None) -> None:
     if strategy is None:
         return
     require_function(operation, strategy, WatermarkStrategy)
-    if not isinstance(strategy.generator, NoWatermarks) or strategy.timestamp_assigner is not None:
-        raise NotYetSupportedError(
-            f"{operation} with timestamps or watermarks",
-            "event time comes in a later version; pass WatermarkStrategy.no_watermarks()",
-        )
+    if operation != "from_source":
+        check_not_aligned(operation, strategy)

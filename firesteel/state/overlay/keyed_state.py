@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.state.backend import KeyedStateBackend, KeyGroupFilter
 from firesteel.state.changelog import Segment, SegmentStore
-from firesteel.state.changes import Changes
+from firesteel.state.changes import ChangeKind, Changes
 from firesteel.state.declarations import TableDeclarations
 from firesteel.state.entries import StateEntry, changes_of, entries_of
 from firesteel.state.full_snapshot import CHUNK_ENTRIES, FullSnapshot
@@ -31,6 +31,8 @@ class OverlayKeyedState(KeyedStateBackend, Generic[T]):
         self._key_type = key_type
         self._declarations = TableDeclarations()
         self._tables: dict[str, T] = {}
+        # Tables that the running epoch has dropped, and that segments have.
+        self._dropped: dict[str, TableDescription] = {}
         self._sealed: tuple[int, SegmentStore] | None = None
         # The sealed epoch's changes, and the tables in which declared types made a difference.
         self._sealed_changes: list[Changes] = []
@@ -39,6 +41,7 @@ class OverlayKeyedState(KeyedStateBackend, Generic[T]):
         # There is something in the base that no segment of this subtask has.
         self._uncovered = False
         self._snapshot: FullSnapshot | None = None
+        self._background_seconds = 0.0
 
     @abstractmethod
     def _create_table(self, name: str, description: TableDescription) -> T: ...
@@ -54,6 +57,10 @@ class OverlayKeyedState(KeyedStateBackend, Generic[T]):
     @abstractmethod
     def _clear(self) -> None:
         """Empty all tables."""
+
+    @abstractmethod
+    def _discard(self, table: OverlayValueTable) -> None:
+        """Delete the base of a table that is gone."""
 
     @abstractmethod
     def _cover(self, epoch: int, store: SegmentStore) -> Segment:
@@ -109,6 +116,14 @@ class OverlayKeyedState(KeyedStateBackend, Generic[T]):
         assert isinstance(table, OverlayMapTable)
         return table
 
+    def drop_table(self, name: str) -> None:
+        table = self._tables.pop(name)
+        description = self._declarations.forget(name)
+        assert isinstance(table, OverlayValueTable)
+        if next(table.base_items(), None) is not None:
+            self._dropped[name] = description
+            self._discard(table)
+
     def _declare(self, name: str, description: TableDescription) -> T:
         self._declarations.declare(name, description)
         return self._table(name, description)
@@ -145,6 +160,7 @@ class OverlayKeyedState(KeyedStateBackend, Generic[T]):
         return tuple(segments)
 
     def _seal(self, epoch: int, store: SegmentStore) -> Iterator[Segment]:
+        drops = [Changes(name, ChangeKind.DROP, []) for name in self._dropped]
         self._sealed_changes = list(self._changes())
         if self._uncovered:
             self._uncovered = False
@@ -153,9 +169,9 @@ class OverlayKeyedState(KeyedStateBackend, Generic[T]):
             yield full
             if full.epoch == epoch:
                 return
-        if not self._sealed_changes:
+        if not drops and not self._sealed_changes:
             return
-        payload = self._encode(self._sealed_changes)
+        payload = self._encode([*drops, *self._sealed_changes])
         size = sum(map(len, payload))
         if self._snapshot is None and self._prefers_everything(store, size):
             yield self.write_everything(epoch, store)
@@ -164,7 +180,8 @@ class OverlayKeyedState(KeyedStateBackend, Generic[T]):
         yield store.write(payload, epoch=epoch, full=False, inline_bytes=inline_bytes)
 
     def _encode(self, changes: Iterable[Changes]) -> list[bytes]:
-        return list(encode_changes(changes, self.descriptions(), self._key_type))
+        descriptions = {**self._dropped, **self.descriptions()}
+        return list(encode_changes(changes, descriptions, self._key_type))
 
     def _changes(self) -> Iterator[Changes]:
         self._converted.clear()
@@ -189,6 +206,7 @@ class OverlayKeyedState(KeyedStateBackend, Generic[T]):
 
     def confirm(self) -> None:
         self._confirm()
+        self._dropped.clear()
         self._sealed_changes = []
         if self._sealed is not None and self._snapshot is None:
             epoch, store = self._sealed
@@ -201,8 +219,14 @@ class OverlayKeyedState(KeyedStateBackend, Generic[T]):
         if self._snapshot is None or not self._snapshot.is_done():
             return ()
         segment = self._snapshot.segment()
+        if segment is not None:
+            self._background_seconds += self._snapshot.seconds
         self._snapshot_ended()
         return () if segment is None else (segment,)
+
+    def take_background_seconds(self) -> float:
+        seconds, self._background_seconds = self._background_seconds, 0.0
+        return seconds
 
     def _abandon_snapshot(self) -> None:
         if self._snapshot is not None:
@@ -223,6 +247,7 @@ class OverlayKeyedState(KeyedStateBackend, Generic[T]):
         self._abandon_snapshot()
         self._clear()
         self._sealed = None
+        self._dropped.clear()
         self._sealed_changes = []
         self._account = SegmentAccount(segments)
         self._uncovered = only is not None
@@ -245,8 +270,18 @@ class OverlayKeyedState(KeyedStateBackend, Generic[T]):
 
     def _decoded(self, payload: bytes, only: KeyGroupFilter | None) -> Iterator[Changes]:
         for changes, description in decode_changes(payload):
+            if changes.kind is ChangeKind.DROP:
+                self._forget(changes.table)
+                continue
             self._restored(changes.table, description)
             yield changes if only is None else changes.only(only.picks(description))
+
+    def _forget(self, name: str) -> None:
+        table = self._tables.pop(name, None)
+        if table is not None:
+            self._declarations.forget(name)
+            assert isinstance(table, OverlayValueTable)
+            self._discard(table)
 
     def load(
         self, descriptions: Mapping[str, TableDescription], entries: Iterable[StateEntry]

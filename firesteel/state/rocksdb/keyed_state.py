@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from firesteel.state.changelog import Segment, SegmentFile, SegmentStore, check_
 from firesteel.state.changes import Changes
 from firesteel.state.full_snapshot import FullSnapshot, delete_files
 from firesteel.state.overlay.keyed_state import OverlayKeyedState
+from firesteel.state.overlay.value_table import OverlayValueTable
 from firesteel.state.rocksdb.database import Database, is_data_file
 from firesteel.state.rocksdb.list_table import RocksDBListTable
 from firesteel.state.rocksdb.map_table import RocksDBMapTable
@@ -50,7 +53,11 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
         self._kept_files: dict[str, SegmentFile] = {}
 
     def _create_table(self, name: str, description: TableDescription) -> RocksDBTable:
-        number = self._numbers.setdefault(name, len(self._numbers) + 1)
+        number = self._numbers.get(name)
+        if number is None:
+            # Tables come and go, and their numbers are few.
+            taken = set(self._numbers.values())
+            number = self._numbers[name] = next(n for n in count(1) if n not in taken)
         rows = RowFormat(number, description, self._max_parallelism)
         if description.kind is TableKind.VALUE:
             return RocksDBValueTable(name, description, self._database, rows)
@@ -77,6 +84,11 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
         for table in self._tables.values():
             table.forget_changes()
 
+    def _discard(self, table: OverlayValueTable) -> None:
+        assert isinstance(table, RocksDBValueTable)
+        self._database.delete_all(table.rows.table_prefix)
+        del self._numbers[table.name]
+
     def _clear(self) -> None:
         self._database.clear()
         self._kept_files.clear()
@@ -102,16 +114,17 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
         self, directory: Path, epoch: int, store: SegmentStore, go_on: Callable[[], None]
     ) -> Segment:
         known = self._kept_files if self._settings.incremental else {}
-        shared: list[SegmentFile] = []
+        paths = sorted(directory.iterdir())
+        shared = [known[path.name] for path in paths if path.name in known]
         written: list[SegmentFile] = []
+
+        def write(path: Path) -> None:
+            go_on()
+            written.append(store.write_file(path))
+
         try:
-            for path in sorted(directory.iterdir()):
-                go_on()
-                kept = known.get(path.name)
-                if kept is None:
-                    written.append(store.write_file(path))
-                else:
-                    shared.append(kept)
+            with ThreadPoolExecutor(self._settings.transfer_threads) as threads:
+                list(threads.map(write, (path for path in paths if path.name not in known)))
         except BaseException:
             delete_files({file.path for file in written if file.path is not None})
             raise

@@ -8,7 +8,8 @@ from typing import Any
 from firesteel import pickling
 from firesteel.state.elements import decode_element, encode_element
 from firesteel.state.key_encoding import comes_back, decode_key, encode_entry, encode_key
-from firesteel.state.key_groups import key_group_of
+from firesteel.state.key_groups import int_key_groups, key_group_of
+from firesteel.state.stable_hash import fold_int
 from firesteel.state.tables import TableDescription
 
 _HEAD = struct.Struct(">HH")
@@ -36,22 +37,28 @@ class RowFormat:
     """Rows of one table. Its keys are (key, namespace) if it is namespaced."""
 
     def __init__(self, number: int, description: TableDescription, max_parallelism: int) -> None:
-        self.renumber(number)
         self._namespaced = description.namespaced
         self._ttl = description.ttl
         self._max_parallelism = max_parallelism
+        self._int_groups = int_key_groups(max_parallelism)
+        self.renumber(number)
 
     def renumber(self, number: int) -> None:
         self.number = number
         self.table_prefix = _TABLE.pack(number)
+        self._heads = [_HEAD.pack(number, group) for group in range(self._max_parallelism)]
 
     def prefix(self, key: Any) -> bytes:
         """What all rows of a table key begin with."""
         if self._namespaced:
             key, namespace = key
-            group = key_group_of(key, self._max_parallelism)
-            return _HEAD.pack(self.number, group) + encode_key(key) + encode_entry(namespace)
-        return _HEAD.pack(self.number, key_group_of(key, self._max_parallelism)) + encode_key(key)
+            return self._heads[self._group(key)] + encode_key(key) + encode_entry(namespace)
+        return self._heads[self._group(key)] + encode_key(key)
+
+    def _group(self, key: Any) -> int:
+        if type(key) is int:
+            return self._int_groups[fold_int(key)]
+        return key_group_of(key, self._max_parallelism)
 
     def with_entry(self, prefix: bytes, entry: Any) -> bytes:
         return prefix + encode_entry(entry)
@@ -74,7 +81,7 @@ class RowFormat:
         return self.framed(names, content)
 
     def framed(self, names: tuple[Any, ...], content: bytes) -> bytes:
-        if all(map(comes_back, names)):
+        if comes_back(names):
             return _AS_ENCODED + content
         # A float without fraction, a named tuple: the row's key only has something equal.
         original = pickling.dumps(names)
@@ -82,16 +89,20 @@ class RowFormat:
 
     def element(self, value: bytes) -> Any:
         """The way back from ``value``."""
-        content = self.content(value)
+        start = self._content_start(value)
         if self._ttl:
-            return decode_element(content[_STAMP.size :]), _STAMP.unpack_from(content)[0]
-        return decode_element(content)
+            return decode_element(value, start + _STAMP.size), _STAMP.unpack_from(value, start)[0]
+        return decode_element(value, start)
 
     def content(self, value: bytes) -> bytes:
-        if value[:1] == _AS_ENCODED:
-            return value[1:]
+        """The way back from ``framed``."""
+        return value[self._content_start(value) :]
+
+    def _content_start(self, value: bytes) -> int:
+        if value[0] == 0:
+            return 1
         (length,) = _LENGTH.unpack_from(value, 1)
-        return value[1 + _LENGTH.size + length :]
+        return 1 + _LENGTH.size + int(length)
 
     def key(self, row: bytes, value: bytes) -> Any:
         """The table key, as it was given."""

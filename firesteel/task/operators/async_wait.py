@@ -90,6 +90,11 @@ class AsyncWaitOperator(FunctionOperator):
             )
             start = stop
 
+    def process_idle(self, idle: bool) -> None:
+        """What is in flight comes before the news, as with a watermark."""
+        self._drain()
+        super().process_idle(idle)
+
     def process_watermark(self, watermark: int) -> None:
         self._queue.add_watermark(watermark)
         self._take_completed()

@@ -77,6 +77,8 @@ class Output:
     emit: Emit = _nowhere
     side_outputs: dict[str, Emit] = field(default_factory=dict)
     watermark: Callable[[int], None] = lambda _: None
+    # Whether those downstream shall not wait for this output's watermarks.
+    idle: Callable[[bool], None] = lambda _: None
 
     def emit_side(self, tag_id: str, values: list[Any], timestamps: list[int] | None) -> None:
         emit = self.side_outputs.get(tag_id)
@@ -120,10 +122,30 @@ class Operator:
     ) -> None:
         raise NotImplementedError(f"{self.name} has one input only")
 
+    def accept_watermark(self, watermark: int) -> None:
+        """The chain's way in: while timers fire, the new watermark holds already."""
+        self.context.clock.watermark = watermark
+        self.process_watermark(watermark)
+
     def process_watermark(self, watermark: int) -> None:
         """Timers fire before the watermark goes on."""
         self.context.timers.advance_watermark(watermark)
         self.output.watermark(watermark)
+
+    def process_idle(self, idle: bool) -> None:
+        """The input has become idle, or active again."""
+        self.output.idle(idle)
+
+    def emitted_watermark(self, watermark: int) -> int:
+        """The last watermark that went on, when ``watermark`` was the last that came."""
+        return watermark
+
+    def tick(self) -> None:
+        """Some time has passed; called often, between two batches."""
+
+    def next_tick(self) -> int | None:
+        """The processing time at which ``tick`` must be called though nothing comes; None: never."""
+        return None
 
     def finish(self) -> None:
         """The input has ended; the last results may still be emitted."""

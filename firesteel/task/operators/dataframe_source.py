@@ -9,6 +9,8 @@ import pyarrow as pa
 from firesteel.common.types import new_row
 from firesteel.graph.operator_specs import DataFrameSourceSpec
 from firesteel.task.operators.base import Operator, OperatorContext
+from firesteel.task.operators.timestamps_and_watermarks import create_stream_time
+from firesteel.task.watermarks import MAX_WATERMARK
 
 
 class DataFrameSourceOperator(Operator):
@@ -17,6 +19,8 @@ class DataFrameSourceOperator(Operator):
     def __init__(self, spec: DataFrameSourceSpec, context: OperatorContext) -> None:
         super().__init__(context)
         self._names = list(spec.column_names)
+        strategy = spec.watermark_strategy
+        self._time = None if strategy is None else create_stream_time(strategy, self)
 
     def receive_external(self, payload: bytes) -> int:
         """Emit the records of one Arrow stream; how many they are."""
@@ -29,5 +33,31 @@ class DataFrameSourceOperator(Operator):
                     new_row(list(fields), names) for fields in zip(*columns, strict=True)
                 ]
                 count += len(values)
-                self.output.emit(values, None)
+                if self._time is None:
+                    self.output.emit(values, None)
+                else:
+                    self._time.process(None, values, None)
         return count
+
+    def emitted_watermark(self, watermark: int) -> int:
+        if self._time is None or watermark == MAX_WATERMARK:
+            return watermark
+        return self._time.watermark
+
+    def tick(self) -> None:
+        if self._time is not None:
+            self._time.tick()
+
+    def next_tick(self) -> int | None:
+        return None if self._time is None else self._time.next_tick()
+
+    def end_epoch(self, *, finished: bool) -> None:
+        if self._time is not None and not finished:
+            self._time.emit_periodically()
+
+    def snapshot(self) -> Any:
+        return None if self._time is None else self._time.snapshot()
+
+    def restore(self, whole: Any) -> None:
+        if self._time is not None:
+            self._time.restore(whole)

@@ -26,11 +26,14 @@ from firesteel.task.operators.reduce import ReduceOperator
 from firesteel.task.operators.sink import SinkOperator
 from firesteel.task.operators.sink_function import SinkFunctionOperator
 from firesteel.task.operators.source import SourceOperator
+from firesteel.task.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
 from firesteel.task.operators.two_phase_commit_sink import TwoPhaseCommitSinkOperator
+from firesteel.task.windowing.factory import create_window_operator
 
 _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any, OperatorContext], Operator]] = {
     specs.SourceSpec: SourceOperator,
     specs.DataFrameSourceSpec: DataFrameSourceOperator,
+    specs.TimestampsAndWatermarksSpec: TimestampsAndWatermarksOperator,
     specs.MapSpec: MapOperator,
     specs.FlatMapSpec: FlatMapOperator,
     specs.FilterSpec: FilterOperator,
@@ -41,6 +44,7 @@ _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any, OperatorContext], Oper
     specs.ReduceSpec: ReduceOperator,
     specs.FoldSpec: FoldOperator,
     specs.AggregationSpec: AggregationOperator,
+    specs.WindowSpec: create_window_operator,
     specs.CoMapSpec: CoMapOperator,
     specs.CoFlatMapSpec: CoFlatMapOperator,
     specs.CoProcessSpec: CoProcessOperator,

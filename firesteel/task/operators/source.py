@@ -8,26 +8,30 @@ from typing import Any
 
 from firesteel.datastream.connectors.base import ReaderContext, SourceReader, SourceSplit
 from firesteel.graph.operator_specs import SourceSpec
+from firesteel.task.chunk_pacer import ChunkPacer
 from firesteel.task.errors import user_function_error
 from firesteel.task.messages import ReadBudget, SourceStatus
 from firesteel.task.operators.base import Operator, OperatorContext
-
-# Reading goes in chunks, so that a slow function behind the source cannot hold up an epoch: a
-# chunk grows while it takes less than the time below, and shrinks when it takes more.
-_FIRST_CHUNK = 64
-_MAX_CHUNK = 4096
-_CHUNK_SECONDS = 0.02
+from firesteel.task.operators.timestamps_and_watermarks import create_stream_time
+from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
 
 
 class SourceOperator(Operator):
-    """Its state is the list of unfinished splits at their positions."""
+    """Its state is the list of unfinished splits at their positions, and their watermarks.
+
+    Reading goes in chunks, so that a slow function behind the source can hold up neither an epoch
+    nor the watermarks.
+    """
 
     def __init__(self, spec: SourceSpec, context: OperatorContext) -> None:
         super().__init__(context)
         self._source = spec.source
         self._reader: SourceReader | None = None
-        self._chunk = 1 if context.node.buffer_timeout == 0 else _FIRST_CHUNK
-        self._may_grow = context.node.buffer_timeout != 0
+        self._pacer = None if context.node.buffer_timeout == 0 else ChunkPacer()
+        strategy = spec.watermark_strategy
+        self._time = None if strategy is None else create_stream_time(strategy, self)
+        # An alignment group lets the watermark go so far.
+        self._aligned_watermark = MAX_WATERMARK
         self._complete = False
         self._finished = False
         self.status: SourceStatus | None = None
@@ -40,14 +44,19 @@ class SourceOperator(Operator):
         self._reader = self._source.create_reader(context)
         self._finished = False
         self._complete = False
+        self._aligned_watermark = MAX_WATERMARK
+        times = None
         if whole is not None:
-            splits, self._finished = whole
+            splits, self._finished, times = whole
             if splits:
                 self._reader.add_splits(splits)
+        if self._time is not None:
+            self._time.restore(times)
 
-    def snapshot(self) -> tuple[tuple[SourceSplit, ...], bool]:
+    def snapshot(self) -> tuple[tuple[SourceSplit, ...], bool, Any]:
         assert self._reader is not None
-        return tuple(self._reader.snapshot_splits()), self._finished
+        times = None if self._time is None else self._time.snapshot()
+        return tuple(self._reader.snapshot_splits()), self._finished, times
 
     def add_splits(self, splits: Sequence[SourceSplit], *, complete: bool) -> None:
         assert self._reader is not None
@@ -55,19 +64,39 @@ class SourceOperator(Operator):
             self._reader.add_splits(splits)
         self._complete = complete
 
+    def align(self, watermark: int) -> None:
+        """In this epoch, stop reading once the watermark is beyond ``watermark``."""
+        self._aligned_watermark = watermark
+
+    def emitted_watermark(self, watermark: int) -> int:
+        if self._finished:
+            return MAX_WATERMARK
+        return watermark if self._time is None else self._time.watermark
+
+    def tick(self) -> None:
+        if self._time is not None:
+            self._time.tick()
+
+    def next_tick(self) -> int | None:
+        return None if self._time is None else self._time.next_tick()
+
     def read_epoch(self, budget: ReadBudget) -> Iterator[None]:
         """Read and emit chunk by chunk, pausing after each for the slot to send rows on."""
         reader = self._reader
         assert reader is not None
         left = 0 if self._finished else budget.records
         started = time.perf_counter()
-        available = True
+        available, ahead = True, False
+        pacer = self._pacer
         while left > 0:
             chunk_started = time.perf_counter()
             if chunk_started - started >= budget.seconds:
                 break
+            if self._is_ahead():
+                ahead = True
+                break
             try:
-                values = reader.read(min(left, self._chunk))
+                values = reader.read(min(left, pacer.records if pacer is not None else 1))
             except Exception as error:
                 raise user_function_error(error, self.name, reader.read, None, None) from error
             if not values:
@@ -75,25 +104,31 @@ class SourceOperator(Operator):
                 break
             left -= len(values)
             self.records_read += len(values)
-            self.output.emit(values, reader.timestamps())
-            if self._may_grow:
-                self._adapt_chunk(time.perf_counter() - chunk_started, len(values))
+            if self._time is None:
+                self.output.emit(values, reader.timestamps())
+            else:
+                self._time.process(reader.current_split(), values, reader.timestamps())
+            if pacer is not None:
+                pacer.took(time.perf_counter() - chunk_started, len(values))
             yield
         unfinished = tuple(reader.snapshot_splits())
         ended = self._complete and not unfinished
+        if self._time is not None and not ended:
+            self._time.emit_periodically()
+            self._time.keep_only(split.split_id for split in unfinished)
         self.status = SourceStatus(
             splits=unfinished,
             available=available and not ended,
             delay=0.0 if available else reader.next_read_delay(),
             finished=ended,
+            watermark=MIN_WATERMARK if self._time is None else self._time.watermark,
+            idle=self._time is not None and self._time.idle,
+            ahead=ahead,
         )
         self._finished = ended
 
-    def _adapt_chunk(self, seconds: float, records: int) -> None:
-        if seconds < _CHUNK_SECONDS / 2 and records == self._chunk:
-            self._chunk = min(self._chunk * 2, _MAX_CHUNK)
-        elif seconds > 2 * _CHUNK_SECONDS:
-            self._chunk = max(1, int(self._chunk * _CHUNK_SECONDS / seconds))
+    def _is_ahead(self) -> bool:
+        return self._time is not None and self._time.watermark > self._aligned_watermark
 
     @property
     def finished(self) -> bool:

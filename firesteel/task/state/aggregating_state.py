@@ -48,3 +48,19 @@ class TaskAggregatingState(AggregatingState[Any, Any]):
 
     def clear(self) -> None:
         self._table.remove(self._current.key)
+
+    # Windows that merge
+
+    def take_accumulator(self) -> Any:
+        """Remove the accumulator and return it, or MISSING."""
+        accumulator = self._get_own(self._current.key)
+        self.clear()
+        return accumulator
+
+    def merge_accumulator(self, accumulator: Any) -> None:
+        if accumulator is MISSING:
+            return
+        key = self._current.key
+        mine = self._get_own(key)
+        merged = accumulator if mine is MISSING else self._function.merge(mine, accumulator)
+        self._table.put(key, merged)

@@ -5,7 +5,6 @@ from concurrent.futures import CancelledError, Future
 import pytest
 
 from firesteel.common import CompletableFuture, JobClient, JobExecutionResult, JobID, JobStatus
-from firesteel.errors import NotYetSupportedError
 
 
 class FakeJob:
@@ -28,6 +27,11 @@ class FakeJob:
     def metrics(self):
         return {"map.lines": 7}
 
+    def savepoint(self, directory, stop):
+        answer: Future = Future()
+        answer.set_result(f"{directory} {stop and stop.name}")
+        return answer
+
 
 def test_a_client_speaks_for_its_job():
     job = FakeJob()
@@ -46,12 +50,11 @@ def test_a_client_speaks_for_its_job():
     assert client.get_metrics() == {"map.lines": 7}
 
 
-def test_savepoints_are_not_there_yet():
+def test_savepoints_are_asked_of_the_job():
     client = JobClient(FakeJob())
-    with pytest.raises(NotYetSupportedError, match="trigger_savepoint"):
-        client.trigger_savepoint()
-    with pytest.raises(NotYetSupportedError, match="stop_with_savepoint"):
-        client.stop_with_savepoint(True, "/tmp/s")
+    assert client.trigger_savepoint().result() == "None None"
+    assert client.stop_with_savepoint(True, "/data").result() == "/data DRAIN"
+    assert client.stop_with_savepoint(False, "/data").result() == "/data SUSPEND"
 
 
 def test_a_future_raises_what_the_work_raised():

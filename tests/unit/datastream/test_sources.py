@@ -6,7 +6,7 @@ from firesteel.common import Row, Types, WatermarkStrategy
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.base import ReaderContext
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
-from firesteel.errors import NotYetSupportedError, TypeMismatchError
+from firesteel.errors import TypeMismatchError
 from firesteel.graph.operator_specs import DataFrameSourceSpec, SourceSpec
 
 
@@ -65,11 +65,11 @@ def test_from_source(env):
         env.from_source([1], None, "n")
 
 
-def test_watermarks_come_later(env):
+def test_a_source_takes_a_watermark_strategy(env):
     source = NumberSequenceSource(1, 3)
-    env.from_source(source, WatermarkStrategy.no_watermarks(), "n")
-    with pytest.raises(NotYetSupportedError, match="from_source with timestamps or watermarks"):
-        env.from_source(source, WatermarkStrategy.for_monotonous_timestamps(), "n")
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    stream = env.from_source(source, strategy, "n")
+    assert stream._origins[0].transformation.spec == SourceSpec(source, strategy)
     with pytest.raises(TypeError, match="from_source expects a WatermarkStrategy"):
         env.from_source(source, "n", "n")
 

@@ -204,9 +204,9 @@ def test_a_snapshot_has_what_only_the_driver_knows():
     enumerator.found = _splits(*"abcdef")
     coordinator.discover(0.0)
     coordinator.assign()
-    kept = coordinator.checkpoint().load()
-    assert kept["enumerator"] == {"calls": 1}
-    assert [split["split_id"] for split in kept["unassigned"]] == ["e", "f"]
+    kept = coordinator.checkpoint()
+    assert kept.json["enumerator"] == {"calls": 1}
+    assert [split["split_id"] for split in kept.json["unassigned"]] == ["e", "f"]
 
 
 def test_close_reaches_the_enumerator():

@@ -40,13 +40,13 @@ def test_segments_add_up():
 
 def test_a_full_segment_replaces_the_earlier_ones_and_their_files():
     ledger = StateLedger()
-    ledger.record(_ack({5: (_segment(1, path="one"),)}))
-    ledger.record(_ack({5: (_segment(2, path="two"),)}))
-    assert ledger.files() == {"one", "two"}
-    full = _segment(3, full=True, path="three")
+    ledger.record(_ack({5: (_segment(1, path="/1"),)}))
+    ledger.record(_ack({5: (_segment(2, path="/2"),)}))
+    assert ledger.files() == {"/1", "/2"}
+    full = _segment(3, full=True, path="/3")
     ledger.record(_ack({5: (full,)}))
     assert ledger.handle(1, 0).operators == {5: OperatorHandle((full,))}
-    assert ledger.files() == {"three"}
+    assert ledger.files() == {"/3"}
 
 
 def test_a_full_segment_keeps_what_came_after_its_epoch():
@@ -65,6 +65,20 @@ def test_files_that_full_segments_have_in_common_stay():
         kept = tuple(SegmentFile(name, 0, 0, path=name) for name in names)
         ledger.record(_ack({5: (Segment(epoch, True, 0, files=kept),)}))
     assert ledger.files() == {"common", "new"}
+
+
+def test_what_was_restored_counts_until_the_first_ack():
+    ledger = StateLedger()
+    restored = SubtaskHandle(
+        {5: OperatorHandle((_segment(7, path="/old"),), whole=b"w")}, restored_checkpoint_id=3
+    )
+    ledger.restore(1, 0, restored)
+    assert ledger.handle(1, 0) == restored
+    assert ledger.files() == {"/old"}
+    ledger.record(_ack({5: (_segment(8, path="/new"),)}))
+    handle = ledger.handle(1, 0).operators[5]
+    assert [segment.path for segment in handle.segments] == ["/old", "/new"]
+    assert handle.whole is None
 
 
 def test_what_is_whole_is_replaced_even_by_nothing():

@@ -8,8 +8,8 @@ import pytest
 
 from firesteel import pickling
 from firesteel.errors import ChannelSequenceError
-from firesteel.task.input_gate import ABORTED, FINISHED, OPEN, InputGate
-from firesteel.task.rows import DATA, END_OF_EPOCH, WATERMARK, BufferRow
+from firesteel.task.input_gate import ABORTED, ACTIVE, FINISHED, IDLE, OPEN, InputGate
+from firesteel.task.rows import DATA, END_OF_EPOCH, IDLENESS, WATERMARK, BufferRow
 from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
 
 _EDGE = 4
@@ -21,7 +21,8 @@ class Gate:
     def __init__(self) -> None:
         self.received: list[tuple[Any, Any, Any]] = []
         self.watermarks: list[int] = []
-        self.gate = InputGate("reduce (1/2)", self.watermarks.append)
+        self.idleness: list[bool] = []
+        self.gate = InputGate("reduce (1/2)", self.watermarks.append, self.idleness.append)
         for upstream in range(2):
             self.gate.add_channel(_EDGE, upstream, lambda *batch: self.received.append(batch))
         self.gate.begin_epoch()
@@ -123,7 +124,7 @@ def test_it_has_finished_when_all_channels_have():
 
 
 def test_a_gate_without_channels_never_finishes():
-    assert not InputGate("source", lambda _: None).finished
+    assert not InputGate("source", lambda _: None, lambda _: None).finished
 
 
 def test_an_abort_is_heard_whatever_its_number():
@@ -142,7 +143,7 @@ def test_it_comes_back_as_it_was():
     gate.end(1, 1, FINISHED)
     again = Gate()
     again.gate.restore(gate.gate.snapshot())
-    assert again.gate.watermark == 3
+    assert again.gate.watermark == 5
     again.watermark(0, 0, 4)
     assert again.watermarks == []
     again.watermark(0, 1, 8)
@@ -156,13 +157,41 @@ def test_it_comes_back_as_it_was():
 
 def test_local_channels_need_no_rows():
     gate = Gate()
-    emit, advance = gate.gate.accept_local(_EDGE, 0)
-    emit(["a"], [1])
-    advance(6)
+    entrance = gate.gate.accept_local(_EDGE, 0)
+    entrance.emit(["a"], [1])
+    entrance.watermark(6)
     gate.watermark(1, 0, 6)
     gate.gate.end_local(_EDGE, 0, finished=True)
     gate.end(1, 1, FINISHED)
     gate.gate.check_complete()
     assert gate.received == [(["a"], None, [1])]
-    assert gate.watermarks == [6]
+    assert gate.watermarks == [6, MAX_WATERMARK]
     assert gate.gate.finished
+
+
+def test_nobody_waits_for_an_idle_channel():
+    gate = Gate()
+    gate.watermark(0, 0, 5)
+    gate.row(1, 0, IDLENESS, IDLE)
+    assert gate.watermarks == [5]
+    again = Gate()
+    again.gate.restore(gate.gate.snapshot())
+    again.watermark(0, 0, 7)
+    assert again.watermarks == [7]
+    again.row(0, 1, IDLENESS, IDLE)
+    assert again.idleness == [True]
+    again.row(1, 0, IDLENESS, ACTIVE)
+    assert again.idleness == [True, False]
+
+
+def test_large_buffers_come_in_chunks_where_somebody_looks_at_the_clock():
+    gate = Gate()
+    looks: list[int] = []
+    gate.gate.pace(lambda: looks.append(len(gate.received)))
+    payload = (list(range(100)), list("k" * 100), list(range(100)))
+    gate.row(0, 0, DATA, pickling.dumps(payload))
+    assert [len(batch) for batch, _, _ in gate.received] == [1, 2, 4, 8, 16, 32, 37]
+    for column in range(3):
+        joined = [item for batch in gate.received for item in batch[column]]
+        assert joined == payload[column]
+    assert looks == list(range(1, 8))

@@ -52,6 +52,7 @@ class TextLineReader(SourceReader):
         self._block_bytes = block_bytes
         self._splits: deque[SourceSplit] = deque()
         self._lines: _Lines | None = None
+        self._current: str | None = None
 
     def add_splits(self, splits: Sequence[SourceSplit]) -> None:
         self._splits.extend(splits)
@@ -61,6 +62,7 @@ class TextLineReader(SourceReader):
             if self._lines is None:
                 self._lines = self._open(self._splits[0])
             records = self._lines.read(limit)
+            self._current = self._splits[0].split_id
             if self._lines.at_end():
                 self.close()
                 self._splits.popleft()
@@ -73,6 +75,9 @@ class TextLineReader(SourceReader):
             return list(self._splits)
         first, *rest = self._splits
         return [first.at(self._lines.position()), *rest]
+
+    def current_split(self) -> str | None:
+        return self._current
 
     def next_read_delay(self) -> float:
         return 0.0 if self._splits else 0.1

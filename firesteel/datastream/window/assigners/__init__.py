@@ -1,0 +1,1 @@
+"""Window assigners, one kind of window a file."""

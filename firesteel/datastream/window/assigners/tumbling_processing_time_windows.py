@@ -1,0 +1,32 @@
+"""Tumbling windows of processing time: of one size, side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from firesteel.common.time import Duration, Time
+from firesteel.datastream.window.arguments import to_millis
+from firesteel.datastream.window.assigners.time_windows import ProcessingTimeWindows
+
+
+class TumblingProcessingTimeWindows(ProcessingTimeWindows[Any]):
+    """Every record is in exactly one window.
+
+    >>> TumblingProcessingTimeWindows.of(Time.seconds(60), offset=Time.seconds(15))
+    TumblingProcessingTimeWindows(60000, 15000)
+    """
+
+    def __init__(self, size: int, offset: int) -> None:
+        super().__init__(size, size, offset)
+
+    @staticmethod
+    def of(
+        size: Time | Duration, offset: Time | Duration | None = None
+    ) -> TumblingProcessingTimeWindows:
+        """Windows of ``size``, the first of them beginning at 1970-01-01 UTC plus ``offset``."""
+        return TumblingProcessingTimeWindows(
+            to_millis(size, "The size"), 0 if offset is None else to_millis(offset, "The offset")
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.size}, {self.offset})"

@@ -1,0 +1,1 @@
+"""Evictors, one a file. PyFlink has none; these are Java's."""

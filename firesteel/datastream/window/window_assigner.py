@@ -1,0 +1,60 @@
+"""WindowAssigner: which windows a record belongs to."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from firesteel.errors import FiresteelError
+
+if TYPE_CHECKING:
+    from firesteel.common.serializer import TypeSerializer
+    from firesteel.datastream.functions import RuntimeContext
+    from firesteel.datastream.window.trigger import Trigger
+
+T = TypeVar("T")
+W = TypeVar("W")
+
+
+class NoTimestampError(FiresteelError, ValueError):
+    """A record without a timestamp came to a window of event time."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a record without a timestamp came to a window of event time. Give the source a "
+            "WatermarkStrategy, or call assign_timestamps_and_watermarks() before the window"
+        )
+
+    def __reduce__(self) -> tuple[type[NoTimestampError], tuple[()]]:
+        return NoTimestampError, ()
+
+
+class WindowAssigner(ABC, Generic[T, W]):
+    """Puts every record into any number of windows."""
+
+    class WindowAssignerContext(ABC):
+        @abstractmethod
+        def get_current_processing_time(self) -> int: ...
+
+        @abstractmethod
+        def get_runtime_context(self) -> RuntimeContext:
+            """Its state is that of the record's key."""
+
+    @abstractmethod
+    def assign_windows(
+        self, element: T, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> Collection[W]:
+        """The windows of a record. ``timestamp`` is the smallest long if it has none."""
+
+    @abstractmethod
+    def get_default_trigger(self, env: Any) -> Trigger[T, W]:
+        """The trigger where the program names none."""
+
+    @abstractmethod
+    def get_window_serializer(self) -> TypeSerializer[W]:
+        """As in PyFlink. Firesteel itself keeps windows pickled."""
+
+    @abstractmethod
+    def is_event_time(self) -> bool:
+        """Whether windows end by the watermark, rather than by the clock."""

@@ -1,0 +1,1 @@
+"""Event time at work: timestamps, watermark generators, and how channels' watermarks combine."""

@@ -1,0 +1,62 @@
+"""assign_timestamps_and_watermarks: event time starts here, whatever the input said about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from firesteel.common.watermark_strategy import NoWatermarks, WatermarkStrategy
+from firesteel.graph.operator_specs import TimestampsAndWatermarksSpec
+from firesteel.task.event_time.stream_time import StreamTime
+from firesteel.task.operators.base import Operator, OperatorContext
+from firesteel.task.watermarks import MAX_WATERMARK
+
+_WHOLE_STREAM = None
+
+
+class TimestampsAndWatermarksOperator(Operator):
+    def __init__(self, spec: TimestampsAndWatermarksSpec, context: OperatorContext) -> None:
+        super().__init__(context)
+        self._time = create_stream_time(spec.watermark_strategy, self)
+
+    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        self._time.process(_WHOLE_STREAM, values, timestamps)
+
+    def process_watermark(self, watermark: int) -> None:
+        """Watermarks of the input do not count, but its end does."""
+        if watermark == MAX_WATERMARK:
+            self.output.watermark(watermark)
+
+    def process_idle(self, idle: bool) -> None:
+        """Whether the stream is idle is decided here, as its watermarks are."""
+
+    def emitted_watermark(self, watermark: int) -> int:
+        return watermark if watermark == MAX_WATERMARK else self._time.watermark
+
+    def tick(self) -> None:
+        self._time.tick()
+
+    def next_tick(self) -> int | None:
+        return self._time.next_tick()
+
+    def end_epoch(self, *, finished: bool) -> None:
+        if not finished:
+            self._time.emit_periodically()
+
+    def snapshot(self) -> Any:
+        return self._time.snapshot()
+
+    def restore(self, whole: Any) -> None:
+        self._time.restore(whole)
+
+
+def create_stream_time(strategy: WatermarkStrategy, operator: Operator) -> StreamTime:
+    context = operator.context
+    interval = context.subtask.auto_watermark_interval
+    if context.subtask.batch:
+        # A batch has no progress to speak of: its only watermark is the one at its end.
+        strategy, interval = _without_watermarks(strategy), 0
+    return StreamTime(strategy, interval, operator.name, context.clock.now_millis, operator.output)
+
+
+def _without_watermarks(strategy: WatermarkStrategy) -> WatermarkStrategy:
+    return WatermarkStrategy(NoWatermarks(), strategy.timestamp_assigner)

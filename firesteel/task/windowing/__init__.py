@@ -1,0 +1,1 @@
+"""Windows at work. ``factory`` chooses between the general operator and the one for slices."""

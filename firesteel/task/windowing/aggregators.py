@@ -1,0 +1,159 @@
+"""Incremental aggregation: one accumulator for a key and window, however many records it gets."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from firesteel.datastream.functions import AggregateFunction, Function, ReduceFunction
+from firesteel.graph.operator_specs import (
+    AggregatedField,
+    AggregatedRecords,
+    ReducedRecords,
+    WindowContents,
+)
+from firesteel.state.missing import MISSING
+from firesteel.state.tables import ValueTable
+from firesteel.task.errors import user_function_error
+from firesteel.task.operators.aggregation import reducer
+from firesteel.task.windowing.deep_copies import copying_get, deep_copy_of, is_plain
+
+
+class Aggregator(ABC):
+    """``function`` is the user's object, to be opened and closed, or None."""
+
+    function: Function | None = None
+    # What is called, for errors.
+    called: Callable[..., Any]
+
+    def __init__(self, operator: str, accumulator_type: Any) -> None:
+        self._operator = operator
+        self.accumulator_type = (
+            None if accumulator_type is None or accumulator_type.is_pickled else accumulator_type
+        )
+
+    @abstractmethod
+    def first(self, value: Any) -> Any:
+        """The accumulator of a single record."""
+
+    @abstractmethod
+    def add(self, accumulator: Any, value: Any) -> Any: ...
+
+    @abstractmethod
+    def merge(self, one: Any, other: Any) -> Any: ...
+
+    @abstractmethod
+    def result(self, accumulator: Any) -> Any: ...
+
+    @abstractmethod
+    def add_batch(self, table: ValueTable, values: list[Any], keys: list[Any]) -> None:
+        """Add each value to the accumulator of its key."""
+
+    def prepare(self, values: list[Any]) -> None:  # noqa: B027 - optional
+        """Called before anything else, with the first records that come."""
+
+    def failure(self, error: Exception, values: list[Any], iterator: Any) -> Exception:
+        return user_function_error(error, self._operator, self.called, values, iterator)
+
+
+class ReduceAggregator(Aggregator):
+    def __init__(self, contents: ReducedRecords, operator: str) -> None:
+        super().__init__(operator, contents.element_type)
+        function = contents.function
+        if isinstance(function, ReduceFunction):
+            self.function = function
+            self.called = function.reduce
+        else:
+            self.called = function
+
+    def first(self, value: Any) -> Any:
+        return value
+
+    def add(self, accumulator: Any, value: Any) -> Any:
+        return self.called(accumulator, value)
+
+    def merge(self, one: Any, other: Any) -> Any:
+        return self.called(one, other)
+
+    def result(self, accumulator: Any) -> Any:
+        return accumulator
+
+    def add_batch(self, table: ValueTable, values: list[Any], keys: list[Any]) -> None:
+        reduce, overlay, missing = self.called, table.overlay, MISSING
+        in_overlay = overlay.get
+        # What comes from the base may be in a snapshot: the function gets a copy.
+        in_base = table.base.get if is_plain(values[0]) else copying_get(table.base.get)
+        iterator = iter(values)
+        try:
+            # The keys come second: zip must not take a value that it then finds no key for.
+            for value, key in zip(iterator, keys, strict=False):
+                reduced = in_overlay(key, missing)
+                if reduced is missing:
+                    reduced = in_base(key, missing)
+                    overlay[key] = value if reduced is missing else reduce(reduced, value)
+                else:
+                    overlay[key] = reduce(reduced, value)
+        except Exception as error:
+            raise self.failure(error, values, iterator) from error
+
+
+class FieldAggregator(ReduceAggregator):
+    """sum, min, max, min_by, max_by."""
+
+    def __init__(self, contents: AggregatedField, operator: str) -> None:
+        super().__init__(ReducedRecords(None, contents.element_type), operator)
+        self._contents = contents
+        self._prepared = False
+
+    def prepare(self, values: list[Any]) -> None:
+        # The first record shows the shape of all.
+        if not self._prepared:
+            self._prepared = True
+            self.called = reducer(self._contents.kind, self._contents.position, type(values[0]))
+
+
+class AggregateAggregator(Aggregator):
+    def __init__(self, contents: AggregatedRecords, operator: str) -> None:
+        super().__init__(operator, contents.accumulator_type)
+        function: AggregateFunction = contents.function
+        self.function = function
+        self.called = function.add
+        self._create = function.create_accumulator
+        self._merge = function.merge
+        self._result = function.get_result
+
+    def first(self, value: Any) -> Any:
+        return self.called(value, self._create())
+
+    def add(self, accumulator: Any, value: Any) -> Any:
+        return self.called(value, accumulator)
+
+    def merge(self, one: Any, other: Any) -> Any:
+        return self._merge(one, other)
+
+    def result(self, accumulator: Any) -> Any:
+        return self._result(accumulator)
+
+    def add_batch(self, table: ValueTable, values: list[Any], keys: list[Any]) -> None:
+        add, create, overlay, missing = self.called, self._create, table.overlay, MISSING
+        in_overlay, in_base = overlay.get, table.base.get
+        iterator = iter(values)
+        try:
+            for value, key in zip(iterator, keys, strict=False):
+                accumulator = in_overlay(key, missing)
+                if accumulator is missing:
+                    accumulator = in_base(key, missing)
+                    accumulator = create() if accumulator is missing else deep_copy_of(accumulator)
+                overlay[key] = add(value, accumulator)
+        except Exception as error:
+            raise self.failure(error, values, iterator) from error
+
+
+def create_aggregator(contents: WindowContents, operator: str) -> Aggregator:
+    if isinstance(contents, ReducedRecords):
+        return ReduceAggregator(contents, operator)
+    if isinstance(contents, AggregatedField):
+        return FieldAggregator(contents, operator)
+    assert isinstance(contents, AggregatedRecords)
+    return AggregateAggregator(contents, operator)

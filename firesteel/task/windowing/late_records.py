@@ -1,0 +1,45 @@
+"""Records that came too late for all of their windows: to a side output, or counted and dropped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from firesteel.common.typeinfo import Types
+from firesteel.datastream.state import ListStateDescriptor
+from firesteel.metrics import Counter
+from firesteel.task.operators.base import OperatorContext, Output
+
+LATE_RECORDS_DROPPED = "numLateRecordsDropped"
+
+
+class LateRecords:
+    """The count is part of the operator's state, so it stays right when an epoch runs again."""
+
+    def __init__(self, tag_id: str | None, context: OperatorContext, output: Output) -> None:
+        self._tag_id = tag_id
+        self._context = context
+        self._output = output
+        group = context.metrics.group(context.node.name)
+        self._counter: Counter = group.counter(LATE_RECORDS_DROPPED)
+        self._saved = 0
+
+    def add(self, values: list[Any], timestamps: list[int] | None) -> None:
+        if self._tag_id is None:
+            self._counter.inc(len(values))
+        else:
+            self._output.emit_side(self._tag_id, values, timestamps)
+
+    def load(self) -> None:
+        """After another parallelism, what several subtasks counted may come to one."""
+        self._saved = sum(self._state().get())
+        self._counter.inc(self._saved - self._counter.get_count())
+
+    def save(self) -> None:
+        count = self._counter.get_count()
+        if count != self._saved:
+            self._saved = count
+            self._state().update([count])
+
+    def _state(self) -> Any:
+        descriptor = ListStateDescriptor(LATE_RECORDS_DROPPED, Types.LONG())
+        return self._context.operator_state.get_list_state(descriptor)

@@ -1,0 +1,69 @@
+"""Tables of accumulators, one for each slice or window.
+
+A table is dropped as a whole, so a key that sends nothing costs nothing, and the end of a window costs
+its keys nothing but computing their results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from firesteel.state.backend import KeyedStateBackend
+from firesteel.state.tables import ValueTable
+
+
+class SliceTables:
+    """Tables by number: the start of a slice, or the end of a window."""
+
+    def __init__(self, backend: KeyedStateBackend, prefix: str, element_type: Any) -> None:
+        self._backend = backend
+        self._prefix = f"{prefix}/"
+        self._element_type = element_type
+        self._tables: dict[int, ValueTable] = {}
+
+    def get(self, number: int) -> ValueTable | None:
+        return self._tables.get(number)
+
+    def create(self, number: int) -> ValueTable:
+        table = self._tables[number] = self._backend.value_table(
+            f"{self._prefix}{number}", element_type=self._element_type
+        )
+        return table
+
+    def drop(self, number: int) -> None:
+        if self._tables.pop(number, None) is not None:
+            self._backend.drop_table(f"{self._prefix}{number}")
+
+    def restore(self) -> None:
+        """The backend has become another one: find the tables that it has."""
+        self._tables.clear()
+        for name in list(self._backend.descriptions()):
+            if name.startswith(self._prefix):
+                number = int(name.removeprefix(self._prefix))
+                if next(self.create(number).keys(), None) is None:
+                    # Left behind by an attempt that broke off.
+                    self.drop(number)
+
+    def any(self) -> Iterator[Any]:
+        """Some accumulator, if there is one."""
+        for table in islice(self._tables.values(), 1):
+            for _, accumulator in islice(table.items(), 1):
+                yield accumulator
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._tables)
+
+    def __bool__(self) -> bool:
+        return bool(self._tables)
+
+
+def accumulators(table: ValueTable) -> dict[Any, Any]:
+    """All entries of a table from which nothing is ever removed; not to be changed."""
+    base, overlay = table.base, table.overlay
+    if not isinstance(base, dict):
+        return dict(table.items())
+    if not overlay:
+        return base
+    return base | overlay if base else overlay

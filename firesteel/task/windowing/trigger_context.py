@@ -1,0 +1,104 @@
+"""What a trigger gets to work with: times, timers and state of one key and window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from firesteel.datastream.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    State,
+    StateDescriptor,
+    ValueStateDescriptor,
+)
+from firesteel.datastream.window import Trigger
+from firesteel.errors import InvalidProgramError, shorten
+from firesteel.metrics import MetricGroup
+from firesteel.task.operators.base import OperatorContext
+from firesteel.task.state.key_context import NamespacedKey
+from firesteel.task.timers import InternalTimerService
+from firesteel.task.windowing.state_merging import merge_states
+from firesteel.task.windowing.window_context import window_store
+
+
+class TaskTriggerContext(Trigger.OnMergeContext):
+    """One object for all: the operator sets the key (in the key context), ``window`` and ``merged``."""
+
+    def __init__(self, context: OperatorContext, timers: InternalTimerService) -> None:
+        self._context = context
+        self._clock = context.clock
+        self._key_context = context.key_context
+        self._timers = timers
+        self._scope = NamespacedKey(context.key_context)
+        self._store = window_store(context, self._scope, "trigger")
+        self.merged: Sequence[Any] = ()
+        # By descriptor: a trigger asks for the same ones again and again.
+        self._states: dict[int, tuple[StateDescriptor, State]] = {}
+
+    @property
+    def window(self) -> Any:
+        return self._scope.namespace
+
+    @window.setter
+    def window(self, window: Any) -> None:
+        self._scope.namespace = window
+
+    def get_current_processing_time(self) -> int:
+        return self._clock.now_millis()
+
+    def get_metric_group(self) -> MetricGroup:
+        return self._context.bare_runtime_context().get_metrics_group()
+
+    def get_current_watermark(self) -> int:
+        return self._clock.watermark
+
+    def register_processing_time_timer(self, time: int) -> None:
+        self._timers.register_processing_time_timer(
+            self._key_context.key, self._scope.namespace, time
+        )
+
+    def register_event_time_timer(self, time: int) -> None:
+        self._timers.register_event_time_timer(self._key_context.key, self._scope.namespace, time)
+
+    def delete_processing_time_timer(self, time: int) -> None:
+        self._timers.delete_processing_time_timer(
+            self._key_context.key, self._scope.namespace, time
+        )
+
+    def delete_event_time_timer(self, time: int) -> None:
+        self._timers.delete_event_time_timer(self._key_context.key, self._scope.namespace, time)
+
+    def get_partitioned_state(self, state_descriptor: StateDescriptor) -> State:
+        known = self._states.get(id(state_descriptor))
+        if known is not None:
+            return known[1]
+        state = self._create(state_descriptor)
+        self._states[id(state_descriptor)] = state_descriptor, state
+        return state
+
+    def _create(self, descriptor: StateDescriptor) -> State:
+        if isinstance(descriptor, ReducingStateDescriptor):
+            return self._store.get_reducing_state(descriptor)
+        if isinstance(descriptor, ValueStateDescriptor):
+            return self._store.get_state(descriptor)
+        if isinstance(descriptor, ListStateDescriptor):
+            return self._store.get_list_state(descriptor)
+        if isinstance(descriptor, AggregatingStateDescriptor):
+            return self._store.get_aggregating_state(descriptor)
+        if isinstance(descriptor, MapStateDescriptor):
+            return self._store.get_map_state(descriptor)
+        raise InvalidProgramError(
+            f"get_partitioned_state expects a state descriptor, but got {shorten(descriptor)}."
+        )
+
+    def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
+        target = self._scope.namespace
+        try:
+            merge_states(
+                self.get_partitioned_state(state_descriptor), self._scope, target, self.merged
+            )
+        finally:
+            self._scope.namespace = target
