@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import weakref
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
 from rocksdict import (
+    BlockBasedIndexType,
     BlockBasedOptions,
     Cache,
     Checkpoint,
@@ -35,6 +37,8 @@ class Database:
     def __init__(self, settings: StateBackendSettings) -> None:
         self._settings = settings
         self._directory = _new_directory(settings)
+        # Also if the process ends without closing.
+        weakref.finalize(self, _remove, self._directory, os.getpid())
         self._write_options = WriteOptions()
         # Nothing is recovered from this database, so it needs no log of its own.
         self._write_options.disable_wal = True  # type: ignore[method-assign,assignment]
@@ -127,8 +131,14 @@ def _options(settings: StateBackendSettings) -> Options:
     blocks.set_block_cache(cache)
     blocks.set_bloom_filter(10, False)
     blocks.set_format_version(5)
-    # Index and filters count as cache, so that the limit holds whatever the state's size.
+    # Index and filters count as cache, so that the limit holds whatever the state's size. They are
+    # partitioned: the filter of a large file as a whole would not fit into a shard of the cache, and
+    # be read again for every key.
     blocks.set_cache_index_and_filter_blocks(True)
+    blocks.set_index_type(BlockBasedIndexType.two_level_index_search())
+    blocks.set_partition_filters(True)
+    blocks.set_metadata_block_size(4096)
+    blocks.set_pin_top_level_index_and_filter(True)
     blocks.set_pin_l0_filter_and_index_blocks_in_cache(True)
     options.set_max_open_files(512)
     _predefined(settings.predefined_options, options, blocks)
@@ -179,6 +189,11 @@ def _remove_orphans(parent: Path) -> None:
         pid = directory.name.removeprefix(_PREFIX).partition("-")[0]
         if pid.isdecimal() and not _is_alive(int(pid)):
             shutil.rmtree(directory, ignore_errors=True)
+
+
+def _remove(directory: Path, pid: int) -> None:
+    if os.getpid() == pid:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _is_alive(pid: int) -> bool:
