@@ -12,10 +12,11 @@ from firesteel.errors import TypeMismatchError, UnsavedStateError
 from firesteel.graph.job_graph import JobVertex
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.metrics import MetricRegistry
-from firesteel.state.backend import KeyedStateBackend
+from firesteel.state.backend import KeyedStateBackend, KeyGroupFilter
 from firesteel.state.changelog import SegmentStore
 from firesteel.state.declarations import IncompatibleStateError
 from firesteel.state.hashmap.keyed_state import HashMapKeyedState
+from firesteel.state.key_groups import KeyGroupRange
 from firesteel.state.redistribution import OperatorStates
 from firesteel.task.input_gate import InputGate
 from firesteel.task.messages import (
@@ -142,7 +143,7 @@ class Subtask:
         for node_id, operator in self.operators.items():
             state = handle.operators.get(node_id, OperatorHandle())
             try:
-                operator.context.keyed_state.restore(state.segments, store)
+                self._restore_keyed_state(operator, state, store)
             except IncompatibleStateError as error:
                 error.operator = operator.name
                 raise
@@ -158,6 +159,15 @@ class Subtask:
         self._unsaved = frozenset()
         head = self.head
         self.finished = head.finished if isinstance(head, SourceOperator) else self.gate.finished
+
+    def _restore_keyed_state(
+        self, operator: Operator, state: OperatorHandle, store: SegmentStore
+    ) -> None:
+        keyed_state, node = operator.context.keyed_state, operator.context.node
+        keyed_state.restore(state.segments, store)
+        mine = KeyGroupRange.of_subtask(self.index, node.parallelism, node.max_parallelism)
+        for segments in state.moved:
+            keyed_state.add(segments, store, KeyGroupFilter(mine, node.max_parallelism))
 
     def open(self) -> None:
         """From the end of the chain to its head, as in Flink: a head may emit at once."""
