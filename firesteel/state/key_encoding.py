@@ -208,7 +208,12 @@ def _put_decimal(value: decimal.Decimal, out: bytearray) -> None:
         _put_int(int(value), out)
     else:
         out.append(_DECIMAL)
-        _put_terminated(str(value.normalize()).encode(), out)
+        # Not normalize(): it rounds to the precision of the context.
+        sign, digits, exponent = value.as_tuple()
+        text = "".join(map(str, digits))
+        stripped = text.rstrip("0")
+        exponent = int(exponent) + len(text) - len(stripped)
+        _put_terminated(f"{'-' if sign else ''}{stripped}E{exponent}".encode(), out)
 
 
 def _get_decimal(encoded: bytes | memoryview, start: int) -> tuple[decimal.Decimal, int]:
