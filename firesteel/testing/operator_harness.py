@@ -14,10 +14,9 @@ from firesteel.errors import FiresteelError, InvalidProgramError, UserFunctionEr
 from firesteel.graph.channels import source_subtasks
 from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge
-from firesteel.state.backend import KeyGroupFilter
 from firesteel.state.backend_settings import settings_of
 from firesteel.state.changelog import SegmentStore
-from firesteel.state.key_groups import KeyGroupRange, KeyRouter
+from firesteel.state.key_groups import KeyRouter
 from firesteel.state.redistribution import OperatorState, redistribute
 from firesteel.task.errors import user_function_error
 from firesteel.task.messages import OperatorHandle, SubtaskAck, SubtaskHandle
@@ -394,19 +393,16 @@ class OperatorHarness:
             )
         by_subtask = sorted(snapshots, key=lambda snapshot: snapshot.subtask)
         states = redistribute([s.operator_state for s in by_subtask], node.parallelism)[index]
-        handle = OperatorHandle(whole=wholes.get(index), operator_state=states)
+        handle = OperatorHandle(
+            moved=tuple((snapshot.tables,) for snapshot in by_subtask),
+            whole=wholes.get(index),
+            operator_state=states,
+        )
         self._checkpoint_id = max(snapshot.checkpoint_id for snapshot in snapshots)
         self._subtask.restore(
             SubtaskHandle({node.id: handle}, restored_checkpoint_id=self._checkpoint_id),
             self._store,
         )
-        mine = KeyGroupRange.of_subtask(index, node.parallelism, node.max_parallelism)
-        keyed_state = self._operator.context.keyed_state
-        for snapshot in snapshots:
-            keyed_state.add(
-                [snapshot.tables], self._store, KeyGroupFilter(mine, node.max_parallelism)
-            )
-        self._operator.context.timers.restore()
         self._start()
 
     def _all_edges(self) -> list[StreamEdge]:
