@@ -50,8 +50,6 @@ class OperatorHandle:
     """
 
     segments: tuple[Segment, ...] = ()
-    # After rescaling: the segments of each subtask that held some of this one's key groups.
-    moved: tuple[tuple[Segment, ...], ...] = ()
     whole: bytes | None = None
     operator_state: OperatorStates = field(default_factory=dict)
     unsaved: bool = False

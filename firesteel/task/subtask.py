@@ -20,11 +20,10 @@ from firesteel.errors import (
 from firesteel.graph.job_graph import JobVertex
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.metrics import MetricRegistry
-from firesteel.state.backend import KeyedStateBackend, KeyGroupFilter
+from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.changelog import SegmentStore
 from firesteel.state.declarations import IncompatibleStateError
 from firesteel.state.hashmap.keyed_state import HashMapKeyedState
-from firesteel.state.key_groups import KeyGroupRange
 from firesteel.state.redistribution import OperatorStates
 from firesteel.task.chain import connect_operators, is_source
 from firesteel.task.input_gate import InputGate
@@ -184,15 +183,6 @@ class Subtask:
             store,
             self._file_systems,
         )
-
-    def _restore_keyed_state(
-        self, operator: Operator, state: OperatorHandle, store: SegmentStore
-    ) -> None:
-        keyed_state, node = operator.context.keyed_state, operator.context.node
-        keyed_state.restore(state.segments, store)
-        mine = KeyGroupRange.of_subtask(self.index, node.parallelism, node.max_parallelism)
-        for segments in state.moved:
-            keyed_state.add(segments, store, KeyGroupFilter(mine, node.max_parallelism))
 
     def open(self) -> None:
         """From the end of the chain to its head, as in Flink: a head may emit at once."""

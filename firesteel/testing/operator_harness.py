@@ -8,6 +8,8 @@ from functools import partial
 from typing import Any, Self, TypeVar
 
 from firesteel import pickling
+from firesteel.checkpoint.redistribution import KeyedPart
+from firesteel.checkpoint.restore import SubtaskAssignment
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.state_backend import HashMapStateBackend, StateBackend
 from firesteel.errors import FiresteelError, InvalidProgramError, UserFunctionError, shorten
@@ -16,10 +18,10 @@ from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.state.backend_settings import settings_of
 from firesteel.state.changelog import SegmentStore
-from firesteel.state.key_groups import KeyRouter
+from firesteel.state.key_groups import KeyGroupRange, KeyRouter
 from firesteel.state.redistribution import OperatorState, redistribute
 from firesteel.task.errors import user_function_error
-from firesteel.task.messages import OperatorHandle, SubtaskAck, SubtaskHandle
+from firesteel.task.messages import OperatorHandle, RestoredState, SubtaskAck, SubtaskHandle
 from firesteel.task.operators.base import Operator
 from firesteel.task.program import JobProgram
 from firesteel.task.rows import OUTPUT, BufferRow
@@ -393,8 +395,13 @@ class OperatorHarness:
             )
         by_subtask = sorted(snapshots, key=lambda snapshot: snapshot.subtask)
         states = redistribute([s.operator_state for s in by_subtask], node.parallelism)[index]
+        assignment = SubtaskAssignment(
+            KeyGroupRange.of_subtask(index, node.parallelism, node.max_parallelism),
+            tuple(KeyedPart((one.tables,), (), is_exact=False) for one in by_subtask),
+            must_materialize=True,
+        )
         handle = OperatorHandle(
-            moved=tuple((snapshot.tables,) for snapshot in by_subtask),
+            restored=RestoredState(assignment, node.max_parallelism),
             whole=wholes.get(index),
             operator_state=states,
         )
