@@ -85,7 +85,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
         "import os, sys\n"
         "from tests.backends.test_rocksdb import _create\n"
         "from pathlib import Path\n"
-        "_create(Path(sys.argv[1]))\n"
+        "kept = _create(Path(sys.argv[1]))\n"
         "os.kill(os.getpid(), 9)\n"
     )
     subprocess.run(

@@ -29,7 +29,7 @@ _streams = st.lists(
 _faults = st.dictionaries(
     st.integers(1, 8), st.tuples(st.integers(0, 5), st.sampled_from(list(Fault))), max_size=4
 )
-_kinds = st.sampled_from(["tumbling", "sliding", "sessions", "general"])
+_kinds = st.sampled_from(["tumbling", "sliding", "sessions", "general", "general sessions"])
 
 
 def _timed(stream: list[tuple[str, int, int]]) -> list[Timed]:
@@ -50,6 +50,8 @@ def _windowed(kind: str, stream: Any) -> Any:
         windowed = keyed.window(sliding(12, 4)).trigger(GeneralEventTimeTrigger())
     else:
         windowed = keyed.window(EventTimeSessionWindows.with_gap(Time.milliseconds(4)))
+    if kind == "general sessions":
+        windowed.trigger(GeneralEventTimeTrigger())
     return windowed.aggregate(Count(), Tell())
 
 
@@ -58,6 +60,7 @@ _ASSIGN = {
     "sliding": aligned(12, 4, 0),
     "general": aligned(12, 4, 0),
     "sessions": sessions(4),
+    "general sessions": sessions(4),
 }
 
 
@@ -87,7 +90,7 @@ def test_the_final_windows_are_always_the_same(streams, kind, parallelism, budge
     harness.run(
         {epoch: {places[place % len(places)]: fault} for epoch, (place, fault) in faults.items()}
     )
-    model = WindowModel(_ASSIGN[kind], 0, len, merges=kind == "sessions")
+    model = WindowModel(_ASSIGN[kind], 0, len, merges="sessions" in kind)
     for script in scripts:
         for record in script:
             model.add((record.value[0], record.value[1], record.timestamp))

@@ -191,9 +191,12 @@ def test_aligned_windows(events, shape, lateness, parallelism, tag):
 @settings(max_examples=150, deadline=None)
 def test_session_windows(events, gap, lateness, parallelism, tag):
     assigner = EventTimeSessionWindows.with_gap(Time.milliseconds(gap))
-    program = _program(assigner, lateness, Count(), general=False, tag=tag)
+    operators = [
+        Subtasks(_program(assigner, lateness, Count(), general=general, tag=tag), parallelism)
+        for general in (False, True)
+    ]
     model = WindowModel(sessions(gap), lateness, len, merges=True)
-    _check(events, [Subtasks(program, parallelism)], model, tag)
+    _check(events, operators, model, tag)
 
 
 @given(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from firesteel.common import JobStatus
+from firesteel.common import JobClient, JobStatus
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
@@ -97,6 +97,11 @@ def test_what_close_flushes_is_not_lost_when_a_bounded_job_ends(
     assert written(tmp_path) == list(range(1, 501))
 
 
+def records_in(client: JobClient) -> int:
+    vertices = client.get_overview()["vertices"]
+    return sum(one["records_in"] for vertex in vertices for one in vertex["subtasks"])
+
+
 def test_what_close_flushes_is_not_lost_when_a_job_is_canceled(
     make_env: MakeEnvironment, tmp_path: Path
 ) -> None:
@@ -105,8 +110,7 @@ def test_what_close_flushes_is_not_lost_when_a_job_is_canceled(
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
     numbers.add_sink(BufferingSink(tmp_path))
     client = env.execute_async("endless")
-    control = client._control
-    wait_for(lambda: sum(m.records_in for m in control._master.metrics.vertices.values()) > 20)
+    wait_for(lambda: records_in(client) > 20)
     started = time.monotonic()
     client.cancel().result()
     assert time.monotonic() - started < 20

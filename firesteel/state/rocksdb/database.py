@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from rocksdict import (
+    BlockBasedIndexType,
     BlockBasedOptions,
     Cache,
     Checkpoint,
@@ -130,8 +131,14 @@ def _options(settings: StateBackendSettings) -> Options:
     blocks.set_block_cache(cache)
     blocks.set_bloom_filter(10, False)
     blocks.set_format_version(5)
-    # Index and filters count as cache, so that the limit holds whatever the state's size.
+    # Index and filters count as cache, so that the limit holds whatever the state's size. They are
+    # partitioned: the filter of a large file as a whole would not fit into a shard of the cache, and
+    # be read again for every key.
     blocks.set_cache_index_and_filter_blocks(True)
+    blocks.set_index_type(BlockBasedIndexType.two_level_index_search())
+    blocks.set_partition_filters(True)
+    blocks.set_metadata_block_size(4096)
+    blocks.set_pin_top_level_index_and_filter(True)
     blocks.set_pin_l0_filter_and_index_blocks_in_cache(True)
     options.set_max_open_files(512)
     _predefined(settings.predefined_options, options, blocks)

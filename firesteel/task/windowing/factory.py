@@ -1,8 +1,10 @@
-"""Which operator runs a window: the one for slices where it can, else the general one."""
+"""Which operator runs a window: one that is fast where it can, else the general one."""
 
 from __future__ import annotations
 
 from firesteel.datastream.window import (
+    DynamicEventTimeSessionWindows,
+    EventTimeSessionWindows,
     EventTimeTrigger,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
@@ -11,6 +13,7 @@ from firesteel.graph.operator_specs import WindowSpec
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.windowing.base_window_operator import BaseWindowOperator
 from firesteel.task.windowing.evicting_window_operator import EvictingWindowOperator
+from firesteel.task.windowing.session_window_operator import SessionWindowOperator
 from firesteel.task.windowing.sliced_window_operator import SlicedWindowOperator
 from firesteel.task.windowing.window_operator import WindowOperator
 
@@ -20,16 +23,30 @@ def create_window_operator(spec: WindowSpec, context: OperatorContext) -> BaseWi
         return EvictingWindowOperator(spec, context)
     if can_be_sliced(spec):
         return SlicedWindowOperator(spec, context)
+    if are_plain_sessions(spec):
+        return SessionWindowOperator(spec, context)
     return WindowOperator(spec, context)
 
 
+# Classes are compared exactly: a subclass may do anything.
+_ALIGNED = (TumblingEventTimeWindows, SlidingEventTimeWindows)
+_SESSIONS = (EventTimeSessionWindows, DynamicEventTimeSessionWindows)
+
+
 def can_be_sliced(spec: WindowSpec) -> bool:
-    """Classes are compared exactly: a subclass may do anything."""
-    assigner = spec.assigner
     return (
-        type(assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows)
-        and assigner.slide <= assigner.size
+        type(spec.assigner) in _ALIGNED
+        and spec.assigner.slide <= spec.assigner.size
         and type(spec.trigger) is EventTimeTrigger
         and spec.contents.is_aggregate
         and spec.output_mode != "complete"
+    )
+
+
+def are_plain_sessions(spec: WindowSpec) -> bool:
+    return (
+        type(spec.assigner) in _SESSIONS
+        and type(spec.trigger) is EventTimeTrigger
+        and spec.contents.is_aggregate
+        and spec.output_mode in (None, "append")
     )

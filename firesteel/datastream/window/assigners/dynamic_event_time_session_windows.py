@@ -22,7 +22,7 @@ class DynamicEventTimeSessionWindows(MergingWindowAssigner[Any, TimeWindow]):
     def __init__(self, session_window_time_gap_extractor: SessionWindowTimeGapExtractor) -> None:
         if not isinstance(session_window_time_gap_extractor, SessionWindowTimeGapExtractor):
             raise InvalidProgramError("A dynamic gap needs a SessionWindowTimeGapExtractor.")
-        self._extractor = session_window_time_gap_extractor
+        self.extractor = session_window_time_gap_extractor
 
     @staticmethod
     def with_dynamic_gap(
@@ -33,7 +33,7 @@ class DynamicEventTimeSessionWindows(MergingWindowAssigner[Any, TimeWindow]):
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[TimeWindow]:
-        gap = self._extractor.extract(element)
+        gap = self.extractor.extract(element)
         if gap <= 0:
             raise ValueError(f"the gap of a session must be positive, but the extractor said {gap}")
         if timestamp == MIN_LONG_VALUE:
@@ -57,4 +57,4 @@ class DynamicEventTimeSessionWindows(MergingWindowAssigner[Any, TimeWindow]):
         return True
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({type(self._extractor).__name__})"
+        return f"{type(self).__name__}({type(self.extractor).__name__})"
