@@ -65,7 +65,7 @@ def _operator_handle(
     wholes = [one.pickled for one in assignment.writer_states if one.pickled is not None]
     if isinstance(node.spec, SourceSpec):
         splits = tuple(map(split_of_payload, assignment.splits))
-        wholes = [pickling.dumps((splits, assignment.finished and not splits))]
+        wholes = [pickling.dumps((splits, assignment.finished and not splits, None))]
     parts = assignment.keyed
     restored = None
     if assignment.must_materialize:
