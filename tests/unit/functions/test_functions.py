@@ -10,6 +10,7 @@ import pytest
 
 from firesteel.datastream import functions
 from firesteel.datastream.functions import (
+    BaseBroadcastProcessFunction,
     Function,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
@@ -18,10 +19,11 @@ from firesteel.datastream.functions import (
 )
 from firesteel.errors import NeverSupportedError
 
+_BASES = (Function, BaseBroadcastProcessFunction)
 _FUNCTION_CLASSES = [
     value
     for value in vars(functions).values()
-    if inspect.isclass(value) and issubclass(value, Function) and value is not Function
+    if inspect.isclass(value) and issubclass(value, Function) and value not in _BASES
 ]
 
 
