@@ -148,6 +148,16 @@ class AggregatedField(WindowContents):
 
 
 @dataclass(frozen=True, slots=True)
+class PairedRecords(WindowContents):
+    """The records of two streams, each of a type of its own."""
+
+    is_aggregate: ClassVar[bool] = False
+
+    left_type: Any = None
+    right_type: Any = None
+
+
+@dataclass(frozen=True, slots=True)
 class WindowSpec(OperatorSpec):
     """Windows of a keyed stream.
 
@@ -163,6 +173,27 @@ class WindowSpec(OperatorSpec):
     allowed_lateness: int = 0
     late_tag: str | None = None
     output_mode: str | None = None
+
+    @property
+    def late_tags(self) -> tuple[str | None, ...]:
+        """Of each input."""
+        return (self.late_tag,)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowJoinSpec(WindowSpec):
+    """Windows over two keyed streams.
+
+    ``window_function`` is a JoinFunction, a FlatJoinFunction, a CoGroupFunction, or a callable: what a
+    JoinFunction does, with ``groups`` what a CoGroupFunction does.
+    """
+
+    second_late_tag: str | None = None
+    groups: bool = False
+
+    @property
+    def late_tags(self) -> tuple[str | None, ...]:
+        return (self.late_tag, self.second_late_tag)
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,10 @@ class ListTable(Table):
     def append(self, key: Any, element: Any) -> None: ...
 
     @abstractmethod
+    def append_all(self, keys: Iterable[Any], elements: Iterable[Any]) -> None:
+        """Append each element to the list of its key: a batch."""
+
+    @abstractmethod
     def extend(self, key: Any, elements: Iterable[Any]) -> None: ...
 
     @abstractmethod

@@ -6,9 +6,11 @@ from firesteel.datastream.data_stream.all_windowed_stream import AllWindowedStre
 from firesteel.datastream.data_stream.broadcast_connected_stream import BroadcastConnectedStream
 from firesteel.datastream.data_stream.broadcast_stream import BroadcastStream
 from firesteel.datastream.data_stream.closeable_iterator import CloseableIterator
+from firesteel.datastream.data_stream.co_grouped_streams import CoGroupedStreams
 from firesteel.datastream.data_stream.connected_streams import ConnectedStreams
 from firesteel.datastream.data_stream.data_stream import DataStream
 from firesteel.datastream.data_stream.data_stream_sink import DataStreamSink
+from firesteel.datastream.data_stream.joined_streams import JoinedStreams
 from firesteel.datastream.data_stream.keyed_stream import KeyedStream
 from firesteel.datastream.data_stream.split_stream import SplitStream
 from firesteel.datastream.data_stream.windowed_stream import WindowedStream
@@ -19,9 +21,11 @@ __all__ = [
     "BroadcastConnectedStream",
     "BroadcastStream",
     "CloseableIterator",
+    "CoGroupedStreams",
     "ConnectedStreams",
     "DataStream",
     "DataStreamSink",
+    "JoinedStreams",
     "KeyedStream",
     "SplitStream",
     "WindowedStream",

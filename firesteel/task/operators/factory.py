@@ -28,7 +28,7 @@ from firesteel.task.operators.sink_function import SinkFunctionOperator
 from firesteel.task.operators.source import SourceOperator
 from firesteel.task.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
 from firesteel.task.operators.two_phase_commit_sink import TwoPhaseCommitSinkOperator
-from firesteel.task.windowing.factory import create_window_operator
+from firesteel.task.windowing.factory import create_window_join_operator, create_window_operator
 
 _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any, OperatorContext], Operator]] = {
     specs.SourceSpec: SourceOperator,
@@ -45,6 +45,7 @@ _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any, OperatorContext], Oper
     specs.FoldSpec: FoldOperator,
     specs.AggregationSpec: AggregationOperator,
     specs.WindowSpec: create_window_operator,
+    specs.WindowJoinSpec: create_window_join_operator,
     specs.CoMapSpec: CoMapOperator,
     specs.CoFlatMapSpec: CoFlatMapOperator,
     specs.CoProcessSpec: CoProcessOperator,

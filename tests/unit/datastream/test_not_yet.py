@@ -9,8 +9,6 @@ from firesteel.errors import NeverSupportedError, NotYetSupportedError
     [
         ("cache", ()),
         ("iterate", ()),
-        ("join", (None,)),
-        ("co_group", (None,)),
     ],
 )
 def test_streams(env, name, arguments):

@@ -1,0 +1,106 @@
+"""Whatever the interleaving of two inputs, the batches, restarts and parallelism: joins do what their
+models do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firesteel.common.time import Time
+from firesteel.datastream import OutputTag
+from firesteel.datastream.window import EventTimeSessionWindows
+from tests.operators.joins import JoinSubtasks
+from tests.operators.windows import GeneralEventTimeTrigger, sliding, tumbling
+from tests.properties.window_model import WindowModel, aligned, sessions
+
+_END = 2**63 - 1
+
+_batches = st.tuples(
+    st.integers(0, 1),
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.integers(1, 9), st.integers(-20, 60)),
+        min_size=1,
+        max_size=6,
+    ),
+)
+_events = st.lists(
+    st.one_of(
+        _batches.map(lambda batch: ("records", batch)),
+        _batches.map(lambda batch: ("records", batch)),
+        st.integers(0, 15).map(lambda by: ("advance", by)),
+        st.integers(1, 3).map(lambda parallelism: ("restart", parallelism)),
+        st.just(("end of epoch", 0)),
+    ),
+    max_size=14,
+)
+
+
+def _key(record: Any) -> Any:
+    return record[0]
+
+
+def _grouped(first: Any, second: Any) -> Any:
+    key = (first or second)[0][0]
+    yield key, sorted(r[1] for r in first), sorted(r[1] for r in second)
+
+
+def _split(tagged: list[Any]) -> Any:
+    return tuple(sorted(value for side, value in tagged if side == s) for s in (0, 1))
+
+
+@pytest.mark.parametrize("kind", ["tumbling", "sliding", "general", "sessions"])
+@given(
+    events=_events,
+    lateness=st.sampled_from([0, 0, 5, 30]),
+    parallelism=st.integers(1, 3),
+    tagged=st.booleans(),
+)
+@settings(max_examples=80, deadline=None)
+def test_windows_over_two_streams(kind, events, lateness, parallelism, tagged):
+    gap = EventTimeSessionWindows.with_gap(Time.milliseconds(6))
+    assigner, assign = {
+        "tumbling": (tumbling(10, 3), aligned(10, 10, 3)),
+        "sliding": (sliding(12, 4), aligned(12, 4, 0)),
+        "general": (sliding(12, 4), aligned(12, 4, 0)),
+        "sessions": (gap, sessions(6)),
+    }[kind]
+
+    def program(a: Any, b: Any) -> Any:
+        windowed = a.co_group(b).where(_key).equal_to(_key).window(assigner)
+        if kind == "general":
+            windowed.trigger(GeneralEventTimeTrigger())
+        if tagged:
+            windowed.side_output_left_late_data(OutputTag("0"))
+            windowed.side_output_right_late_data(OutputTag("1"))
+        return windowed.allowed_lateness(lateness).apply(_grouped)
+
+    model = WindowModel(assign, lateness, _split, merges=kind == "sessions")
+    subtasks = JoinSubtasks(program, parallelism)
+    watermark = 0
+    for event, argument in [*events, ("advance", _END)]:
+        if event == "records":
+            side, records = argument
+            for key, value, timestamp in records:
+                model.add((key, (side, value), timestamp))
+            subtasks.add(side, [((key, value), time) for key, value, time in records])
+        elif event == "advance":
+            watermark = min(_END, watermark + argument)
+            model.advance(watermark)
+            subtasks.advance(watermark)
+        elif event == "restart":
+            subtasks.restart(argument)
+        else:
+            subtasks.end_epoch()
+        expected = [((key, *sides), time) for (key, _, _, sides), time in model.take()]
+        assert sorted(subtasks.take()) == sorted(expected)
+    late = Counter((str(side), (key, value)) for key, (side, value) in model.late)
+    if tagged:
+        found = [(tag, record) for tag in "01" for record in subtasks.side_output(tag)]
+        assert Counter(found) == late
+    assert subtasks.dropped() == (0 if tagged else late.total())
+    subtasks.end_epoch()
+    assert subtasks.state() == {}
