@@ -214,6 +214,19 @@ class CoProcessSpec(OperatorSpec):
 
 
 @dataclass(frozen=True, slots=True)
+class IntervalJoinSpec(OperatorSpec):
+    """A ProcessJoinFunction for records whose timestamps differ by ``lower`` to ``upper``, in milliseconds."""
+
+    function: Any
+    lower: int
+    upper: int
+    left_type: Any
+    right_type: Any
+    left_late_tag: str | None = None
+    right_late_tag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class BroadcastProcessSpec(OperatorSpec):
     """A BroadcastProcessFunction or KeyedBroadcastProcessFunction, and its MapStateDescriptors.
 

@@ -4,6 +4,7 @@ models do."""
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from firesteel.common.time import Time
 from firesteel.datastream import OutputTag
 from firesteel.datastream.window import EventTimeSessionWindows
 from tests.operators.joins import JoinSubtasks
+from tests.operators.test_interval_join import interval_join
 from tests.operators.windows import GeneralEventTimeTrigger, sliding, tumbling
 from tests.properties.window_model import WindowModel, aligned, sessions
 
@@ -104,3 +106,71 @@ def test_windows_over_two_streams(kind, events, lateness, parallelism, tagged):
     assert subtasks.dropped() == (0 if tagged else late.total())
     subtasks.end_epoch()
     assert subtasks.state() == {}
+
+
+@dataclass
+class IntervalModel:
+    """Flink's rules, with every record compared with every other."""
+
+    lower: int
+    upper: int
+    watermark: int = -(2**63)
+    kept: tuple[list[Any], list[Any]] = field(default_factory=lambda: ([], []))
+    late: list[Any] = field(default_factory=list)
+
+    def add(self, side: int, key: str, value: int, time: int) -> list[Any]:
+        if time < self.watermark:
+            self.late.append((str(side), (key, value)))
+            return []
+        self.kept[side].append((key, value, time))
+        pairs = []
+        for other_key, other_value, other_time in self.kept[1 - side]:
+            one, two = (value, time), (other_value, other_time)
+            left, right = (one, two) if side == 0 else (two, one)
+            if key == other_key and self.lower <= right[1] - left[1] <= self.upper:
+                pairs.append(((left[0], right[0], left[1], right[1]), max(left[1], right[1])))
+        return pairs
+
+    def advance(self, watermark: int) -> None:
+        self.watermark = watermark
+        for records, keep in zip(self.kept, (max(0, self.upper), max(0, -self.lower)), strict=True):
+            records[:] = [record for record in records if record[2] + keep > watermark]
+
+
+@given(
+    events=_events,
+    bounds=st.tuples(st.integers(-12, 12), st.integers(0, 12)),
+    parallelism=st.integers(1, 3),
+    tagged=st.booleans(),
+)
+@settings(max_examples=150, deadline=None)
+def test_interval_joins(events, bounds, parallelism, tagged):
+    lower, upper = bounds[0], bounds[0] + bounds[1]
+    model = IntervalModel(lower, upper)
+    subtasks = JoinSubtasks(interval_join(lower, upper, tags=tagged), parallelism)
+    watermark = 0
+    for event, argument in [*events, ("advance", _END)]:
+        expected = []
+        if event == "records":
+            side, records = argument
+            for record in records:
+                expected += model.add(side, *record)
+            subtasks.add(side, [((key, value), time) for key, value, time in records])
+        elif event == "advance":
+            watermark = min(_END, watermark + argument)
+            model.advance(watermark)
+            subtasks.advance(watermark)
+        elif event == "restart":
+            subtasks.restart(argument)
+            model.advance(model.watermark)
+        else:
+            subtasks.end_epoch()
+        assert sorted(subtasks.take()) == sorted(expected)
+        kept = [Counter((key, time) for key, _, time in side) for side in model.kept]
+        state = subtasks.state()
+        for name, counts in zip(("interval-join/left", "interval-join/right"), kept, strict=True):
+            assert {entry: len(found) for entry, found in state.get(name, {}).items()} == counts
+    if tagged:
+        found = [(tag, record) for tag in "01" for record in subtasks.side_output(tag)]
+        assert Counter(found) == Counter(model.late)
+    assert subtasks.dropped() == (0 if tagged else len(model.late))

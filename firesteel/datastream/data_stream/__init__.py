@@ -10,6 +10,7 @@ from firesteel.datastream.data_stream.co_grouped_streams import CoGroupedStreams
 from firesteel.datastream.data_stream.connected_streams import ConnectedStreams
 from firesteel.datastream.data_stream.data_stream import DataStream
 from firesteel.datastream.data_stream.data_stream_sink import DataStreamSink
+from firesteel.datastream.data_stream.interval_join import IntervalJoin, IntervalJoined
 from firesteel.datastream.data_stream.joined_streams import JoinedStreams
 from firesteel.datastream.data_stream.keyed_stream import KeyedStream
 from firesteel.datastream.data_stream.split_stream import SplitStream
@@ -25,6 +26,8 @@ __all__ = [
     "ConnectedStreams",
     "DataStream",
     "DataStreamSink",
+    "IntervalJoin",
+    "IntervalJoined",
     "JoinedStreams",
     "KeyedStream",
     "SplitStream",

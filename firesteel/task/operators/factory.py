@@ -19,6 +19,7 @@ from firesteel.task.operators.driver_output import CollectOperator, PrintOperato
 from firesteel.task.operators.filter import FilterOperator, SelectOperator
 from firesteel.task.operators.flat_map import FlatMapOperator
 from firesteel.task.operators.fold import FoldOperator
+from firesteel.task.operators.interval_join import IntervalJoinOperator
 from firesteel.task.operators.map import MapOperator
 from firesteel.task.operators.process import ProcessOperator
 from firesteel.task.operators.project import ProjectOperator
@@ -49,6 +50,7 @@ _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any, OperatorContext], Oper
     specs.CoMapSpec: CoMapOperator,
     specs.CoFlatMapSpec: CoFlatMapOperator,
     specs.CoProcessSpec: CoProcessOperator,
+    specs.IntervalJoinSpec: IntervalJoinOperator,
     specs.BroadcastProcessSpec: BroadcastProcessOperator,
     specs.SinkSpec: SinkOperator,
     specs.SinkFunctionSpec: SinkFunctionOperator,

@@ -50,3 +50,22 @@ def test_keys_of_different_types_are_refused(env):
 def test_a_join_of_something_else_is_refused(env):
     with pytest.raises(InvalidProgramError, match="join expects a DataStream"):
         env.from_sequence(1, 9).join([1, 2])
+
+
+def test_an_interval_join_needs_a_key_on_both_sides(env):
+    numbers = env.from_sequence(1, 9)
+    with pytest.raises(InvalidProgramError, match="two keyed streams"):
+        numbers.key_by(abs).interval_join(numbers)
+    with pytest.raises(AttributeError):
+        numbers.interval_join(numbers)
+
+
+def test_an_interval_join_needs_an_interval_in_event_time(env):
+    numbers = env.from_sequence(1, 9).key_by(abs)
+    join = numbers.interval_join(numbers)
+    with pytest.raises(InvalidProgramError, match="1000 ms > -1000 ms"):
+        join.between(Time.seconds(1), Time.seconds(-1))
+    with pytest.raises(InvalidProgramError, match="event time only"):
+        join.in_processing_time()
+    with pytest.raises(InvalidProgramError, match="ProcessJoinFunction"):
+        join.between(Time.seconds(0), Time.seconds(1)).process(_pair)

@@ -16,17 +16,6 @@ def test_streams(env, name, arguments):
         getattr(env.from_sequence(1, 2), name)(*arguments)
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("interval_join", (None,)),
-    ],
-)
-def test_keyed_streams(env, name, arguments):
-    with pytest.raises(NotYetSupportedError, match=f"KeyedStream.{name}"):
-        getattr(env.from_sequence(1, 2).key_by(abs), name)(*arguments)
-
-
 @pytest.mark.parametrize("name", ["add_jars", "add_classpaths", "add_source", "create_input"])
 def test_environment_never(env, name):
     with pytest.raises(NeverSupportedError, match=name):
