@@ -227,6 +227,21 @@ class IntervalJoinSpec(OperatorSpec):
 
 
 @dataclass(frozen=True, slots=True)
+class JoinSpec(OperatorSpec):
+    """A join without a window.
+
+    ``function`` makes the fields of a result (None: the pair), ``predicate`` is a further condition, and
+    ``ttl`` a StateTtlConfig. An outer side also gives its records without a match.
+    """
+
+    function: Any = None
+    predicate: Any = None
+    left_outer: bool = False
+    right_outer: bool = False
+    ttl: Any = None
+
+
+@dataclass(frozen=True, slots=True)
 class BroadcastProcessSpec(OperatorSpec):
     """A BroadcastProcessFunction or KeyedBroadcastProcessFunction, and its MapStateDescriptors.
 

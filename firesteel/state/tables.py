@@ -7,7 +7,7 @@ namespaces. Reads see the running epoch's changes; the base changes when the epo
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
@@ -127,6 +127,13 @@ class MapTable(Table):
     @abstractmethod
     def contains(self, key: Any) -> bool:
         """Whether the key has any entry."""
+
+    @abstractmethod
+    def view(self, key: Any) -> Mapping[Any, Any]:
+        """All entries at once, for hot loops: not to be changed, and only good until the next change.
+
+        Values of entries that are in it may be replaced on the way.
+        """
 
     @abstractmethod
     def entries(self, key: Any) -> Iterator[tuple[Any, Any]]:

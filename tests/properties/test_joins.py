@@ -3,6 +3,7 @@ models do."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,10 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firesteel.common.time import Time
+from firesteel.common.types import Row, RowKind
 from firesteel.datastream import OutputTag
 from firesteel.datastream.window import EventTimeSessionWindows
+from tests.operators.changes import fold
 from tests.operators.joins import JoinSubtasks
 from tests.operators.test_interval_join import interval_join
+from tests.operators.test_join import join
 from tests.operators.windows import GeneralEventTimeTrigger, sliding, tumbling
 from tests.properties.window_model import WindowModel, aligned, sessions
 
@@ -174,3 +178,73 @@ def test_interval_joins(events, bounds, parallelism, tagged):
         found = [(tag, record) for tag in "01" for record in subtasks.side_output(tag)]
         assert Counter(found) == Counter(model.late)
     assert subtasks.dropped() == (0 if tagged else len(model.late))
+
+
+# Joins without a window, against a database
+
+_rows = st.tuples(st.sampled_from([None, 1, 2, 3]), st.sampled_from([None, 0, 1, 2]))
+_changes = st.lists(
+    st.one_of(
+        # A side, whether rows are added or taken away again, and which.
+        st.tuples(st.integers(0, 1), st.just("add"), st.lists(_rows, min_size=1, max_size=4)),
+        st.tuples(st.integers(0, 1), st.just("delete"), st.integers(0, 20)),
+        st.tuples(st.integers(1, 3), st.just("restart"), st.none()),
+        st.tuples(st.just(0), st.just("end of epoch"), st.none()),
+    ),
+    max_size=14,
+)
+
+
+def _database(tables: list[list[Any]], how: str, condition: str) -> Counter[Any]:
+    """What SQLite gives for the same rows."""
+    with sqlite3.connect(":memory:") as database:
+        for name, rows in zip("lr", tables, strict=True):
+            database.execute(f"create table {name} (k, v)")
+            database.executemany(f"insert into {name} values (?, ?)", rows)
+        query = f"select l.rowid, l.*, r.rowid, r.* from l {how} join r on l.k = r.k{condition}"
+        found = database.execute(query).fetchall()
+    return Counter(
+        (None if row[0] is None else row[1:3], None if row[3] is None else row[4:6])
+        for row in found
+    )
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full"])
+@given(
+    changes=_changes,
+    parallelism=st.integers(1, 3),
+    filtered=st.booleans(),
+    as_rows=st.booleans(),
+    batched=st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_joins_without_a_window(how, changes, parallelism, filtered, as_rows, batched):
+    def less(left: Any, right: Any) -> bool:
+        return left[1] is not None and right[1] is not None and left[1] <= right[1]
+
+    def change(row: Any, kind: RowKind) -> Any:
+        return Row.of_kind(kind, *row) if as_rows else row
+
+    subtasks = JoinSubtasks(join(how, predicate=less if filtered else None), parallelism)
+    tables: list[list[Any]] = [[], []]
+    output: list[Row] = []
+    for number, what, argument in changes:
+        if what == "add":
+            tables[number] += argument
+            batch = [(change(row, RowKind.INSERT), 0) for row in argument]
+            for part in [batch] if batched else [[one] for one in batch]:
+                subtasks.add(number, part)
+        elif what == "delete" and as_rows and tables[number]:
+            row = tables[number].pop(argument % len(tables[number]))
+            subtasks.add(number, [(change(row, RowKind.DELETE), 0)])
+        elif what == "restart":
+            subtasks.restart(number)
+        elif what == "end of epoch":
+            subtasks.end_epoch()
+        for found, _ in subtasks.take():
+            sides = [None if side is None else tuple(side) for side in found]
+            output.append(Row.of_kind(found.get_row_kind(), *sides))
+    expected = _database(tables, how, " and l.v <= r.v" if filtered else "")
+    assert fold(output) == expected
+    if how == "inner" and not as_rows:
+        assert {row.get_row_kind() for row in output} <= {RowKind.INSERT}

@@ -11,6 +11,7 @@ from firesteel.datastream.data_stream.connected_streams import ConnectedStreams
 from firesteel.datastream.data_stream.data_stream import DataStream
 from firesteel.datastream.data_stream.data_stream_sink import DataStreamSink
 from firesteel.datastream.data_stream.interval_join import IntervalJoin, IntervalJoined
+from firesteel.datastream.data_stream.join_on import KeyedJoin, UnboundedJoin
 from firesteel.datastream.data_stream.joined_streams import JoinedStreams
 from firesteel.datastream.data_stream.keyed_stream import KeyedStream
 from firesteel.datastream.data_stream.split_stream import SplitStream
@@ -29,8 +30,10 @@ __all__ = [
     "IntervalJoin",
     "IntervalJoined",
     "JoinedStreams",
+    "KeyedJoin",
     "KeyedStream",
     "SplitStream",
+    "UnboundedJoin",
     "WindowedStream",
 ]
 

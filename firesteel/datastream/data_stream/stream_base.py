@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from firesteel.datastream.data_stream.co_grouped_streams import CoGroupedStreams
     from firesteel.datastream.data_stream.connected_streams import ConnectedStreams
     from firesteel.datastream.data_stream.data_stream import DataStream
+    from firesteel.datastream.data_stream.join_on import UnboundedJoin
     from firesteel.datastream.data_stream.joined_streams import JoinedStreams
     from firesteel.datastream.data_stream.keyed_stream import KeyedStream
     from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -194,6 +195,13 @@ class StreamBase(ABC):
 
         self._check_joinable("co_group", other_stream)
         return CoGroupedStreams(self, other_stream)
+
+    def join_on(self, other_stream: StreamBase, how: str = "inner") -> UnboundedJoin:
+        """Join all records of equal keys, without a window: inner, left, right or full."""
+        from firesteel.datastream.data_stream.join_on import UnboundedJoin
+
+        self._check_joinable("join_on", other_stream)
+        return UnboundedJoin(self, other_stream, how)
 
     # -- sinks ---------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from firesteel.state.changes import ChangeKind, Changes
@@ -27,6 +27,9 @@ class HashMapMapTable(OverlayMapTable):
     def base_entries(self, key: Any) -> Iterator[tuple[Any, Any]]:
         known = self._base.get(key)
         return iter(()) if known is None else iter(known.items())
+
+    def base_map(self, key: Any) -> Mapping[Any, Any] | None:
+        return self._base.get(key)
 
     def base_keys(self) -> Iterator[Any]:
         return iter(self._base)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from firesteel.state.changes import ChangeKind, Changes
@@ -31,6 +31,10 @@ class OverlayMapTable(MapTable):
         """The base's entries of a key."""
 
     @abstractmethod
+    def base_map(self, key: Any) -> Mapping[Any, Any] | None:
+        """The base's entries of a key, all at once."""
+
+    @abstractmethod
     def base_keys(self) -> Iterator[Any]:
         """All keys of the base."""
 
@@ -56,7 +60,23 @@ class OverlayMapTable(MapTable):
         self._cleared[key] = None
 
     def contains(self, key: Any) -> bool:
-        return next(self.entries(key), None) is not None
+        changed = self._overlay.get(key, _NOTHING)
+        if any(value is not MISSING for value in changed.values()):
+            return True
+        if key in self._cleared:
+            return False
+        return any(entry not in changed for entry, _ in self.base_entries(key))
+
+    def view(self, key: Any) -> Mapping[Any, Any]:
+        changed = self._overlay.get(key)
+        known = None if key in self._cleared else self.base_map(key)
+        if not changed:
+            return known or _NOTHING
+        if known:
+            changed = {**known, **changed}
+        if has_missing(changed):
+            return {entry: value for entry, value in changed.items() if value is not MISSING}
+        return changed
 
     def entries(self, key: Any) -> Iterator[tuple[Any, Any]]:
         # The base does not change during an epoch; the overlay does.

@@ -20,6 +20,7 @@ from firesteel.task.operators.filter import FilterOperator, SelectOperator
 from firesteel.task.operators.flat_map import FlatMapOperator
 from firesteel.task.operators.fold import FoldOperator
 from firesteel.task.operators.interval_join import IntervalJoinOperator
+from firesteel.task.operators.join import JoinOperator
 from firesteel.task.operators.map import MapOperator
 from firesteel.task.operators.process import ProcessOperator
 from firesteel.task.operators.project import ProjectOperator
@@ -51,6 +52,7 @@ _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any, OperatorContext], Oper
     specs.CoFlatMapSpec: CoFlatMapOperator,
     specs.CoProcessSpec: CoProcessOperator,
     specs.IntervalJoinSpec: IntervalJoinOperator,
+    specs.JoinSpec: JoinOperator,
     specs.BroadcastProcessSpec: BroadcastProcessOperator,
     specs.SinkSpec: SinkOperator,
     specs.SinkFunctionSpec: SinkFunctionOperator,

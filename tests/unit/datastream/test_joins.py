@@ -69,3 +69,26 @@ def test_an_interval_join_needs_an_interval_in_event_time(env):
         join.in_processing_time()
     with pytest.raises(InvalidProgramError, match="ProcessJoinFunction"):
         join.between(Time.seconds(0), Time.seconds(1)).process(_pair)
+
+
+def test_a_join_without_a_window_needs_a_key_condition(env):
+    numbers = env.from_sequence(1, 9)
+    with pytest.raises(CrossJoinError, match="join_on: apply"):
+        numbers.join_on(numbers).apply()
+    with pytest.raises(CrossJoinError, match="join_on: filter"):
+        numbers.join_on(numbers).where(abs).filter(lambda left, right: left < right)
+    with pytest.raises(InvalidProgramError, match="cross join has no key"):
+        numbers.join_on(numbers, "cross")
+
+
+def test_a_join_without_a_window_says_what_it_expects(env):
+    numbers = env.from_sequence(1, 9)
+    with pytest.raises(InvalidProgramError, match="inner, left, right, full"):
+        numbers.join_on(numbers, "outer")
+    keyed = numbers.join_on(numbers).where(abs).equal_to(abs)
+    with pytest.raises(InvalidProgramError, match="with_ttl"):
+        keyed.with_ttl(5)
+    with pytest.raises(InvalidProgramError, match="filter of a join"):
+        keyed.filter("x")
+    with pytest.raises(InvalidProgramError, match="apply of a join"):
+        keyed.apply("x")
