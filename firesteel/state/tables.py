@@ -122,6 +122,10 @@ class MapTable(Table):
     def put(self, key: Any, entry: Any, value: Any) -> None: ...
 
     @abstractmethod
+    def count_up(self, key: Any, entry: Any) -> None:
+        """Add one to the number that is an entry's value; without an entry it is 1 then."""
+
+    @abstractmethod
     def remove_entry(self, key: Any, entry: Any) -> None: ...
 
     @abstractmethod

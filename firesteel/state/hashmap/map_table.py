@@ -7,7 +7,7 @@ from typing import Any
 
 from firesteel.state.changes import ChangeKind, Changes
 from firesteel.state.hashmap.key_round import KeyRound
-from firesteel.state.missing import MISSING, has_missing
+from firesteel.state.missing import MISSING
 from firesteel.state.overlay.map_table import OverlayMapTable, map_changes
 from firesteel.state.tables import TableDescription
 
@@ -45,7 +45,7 @@ class HashMapMapTable(OverlayMapTable):
             self._base.pop(key, None)
         for key, changed in self._overlay.items():
             known = self._own(key)
-            if not has_missing(changed):
+            if key not in self._removed:
                 known.update(changed)
                 continue
             for entry, value in changed.items():

@@ -38,6 +38,8 @@ class JoinSide:
         self.counts = counts
         table = context.keyed_state.map_table(name, ttl=ttl is not None)
         self._table: MapTable | TtlMapTable = table
+        # Adds a row whose matches are not counted.
+        self.count_up: Callable[[Any, Any], None] = table.count_up
         self.rows: Callable[[Any], Mapping[Any, Any]] = table.view
         """The entries of a key; only good until the next change, but values may be replaced."""
         if ttl is not None:
@@ -45,15 +47,19 @@ class JoinSide:
             expiring = self._table = TtlMapTable(table, rule)
             clean_up(ttl, context.keyed_state, table, expiring, rule, context.key_context)
             self.rows = lambda key: dict(expiring.entries(key))
+            self.count_up = self._count_up
 
     def add(self, key: Any, row: Any, matches: int) -> None:
         """One more of this row, each of which is joined with so many others."""
-        table = self._table
-        known = table.get(key, row)
-        if self.counts:
-            table.put(key, row, (1 if known is MISSING else known[0] + 1, matches))
-        else:
-            table.put(key, row, 1 if known is MISSING else known + 1)
+        if not self.counts:
+            self.count_up(key, row)
+            return
+        known = self._table.get(key, row)
+        self._table.put(key, row, (1 if known is MISSING else known[0] + 1, matches))
+
+    def _count_up(self, key: Any, row: Any) -> None:
+        known = self._table.get(key, row)
+        self._table.put(key, row, 1 if known is MISSING else known + 1)
 
     def remove(self, key: Any, row: Any) -> int | None:
         """One less of it. The number of its matches, -1 if they are not counted; None: no such row."""

@@ -24,6 +24,13 @@ Add = Callable[[Any, Any, RowKind], None]
 """(a row of this side, one of the other side, kind): add a result."""
 
 
+Records = Iterable[tuple[Any, Any, int | None]]
+"""(value, key, timestamp)."""
+
+# Nobody changes them in place, and none of them is taken back.
+_TYPES_OF_PLAIN_RECORDS = frozenset({bool, bytes, float, int, str, tuple, type(None)})
+
+
 class JoinOperator(FunctionOperator):
     def __init__(self, spec: JoinSpec, context: OperatorContext) -> None:
         super().__init__(context, spec.function)
@@ -34,6 +41,9 @@ class JoinOperator(FunctionOperator):
             JoinSide(context, name, outer=outer, counts=outer and counts, ttl=spec.ttl)
             for name, outer in (("join/left", spec.left_outer), ("join/right", spec.right_outer))
         ]
+
+        # Pairs are all there is to it.
+        self._is_plain = not counts and not spec.left_outer and not spec.right_outer
 
     def receive(
         self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
@@ -49,35 +59,70 @@ class JoinOperator(FunctionOperator):
         self, side: int, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
     ) -> None:
         assert keys is not None
-        insert, delete, key_context = self._insert, self._delete, self.context.key_context
         results: list[Any] = []
         stamps: list[int] = []
-        add = self._adder(side, results)
-        outer = self._sides[side].outer
-        nulls = _may_have_nulls(keys)
         iterator = iter(values)
         times: Iterable[Any] = repeat(None) if timestamps is None else timestamps
+        plain = self._is_plain and _TYPES_OF_PLAIN_RECORDS.issuperset(map(type, values))
+        join = self._join_plain if plain else self._join_changes
         try:
-            for value, key, time in zip(iterator, keys, times, strict=False):
-                key_context.key = key
-                is_delete = type(value) is Row and value._row_kind in (_BEFORE, _DELETE)
-                row = entry_of(value)
-                if nulls and _is_null(key):
-                    # It equals nothing, so there is nothing to wait for.
-                    if outer:
-                        add(row, None, _DELETE if is_delete else _INSERT)
-                elif is_delete:
-                    delete(side, key, row, add)
-                else:
-                    insert(side, key, row, add)
-                if time is not None:
-                    stamps += [time] * (len(results) - len(stamps))
+            join(side, zip(iterator, keys, times, strict=False), keys, results, stamps)
         except Exception as error:
             functions = [f for f in (self._predicate, self._make) if f is not None]
             failed = failed_function(error, *functions) if functions else self.receive
             raise self.failure(error, failed, values, iterator) from error
         if results:
             self.output.emit(results, stamps or None)
+
+    def _join_plain(
+        self, side: int, records: Records, keys: list[Any], results: list[Any], stamps: list[int]
+    ) -> None:
+        """An inner join of records that are only added, and that nobody can change: the fast way."""
+        rows, count_up = self._sides[1 - side].rows, self._sides[side].count_up
+        key_context, add = self.context.key_context, self._adder(side, results)
+        append = None if self._make is not None else results.append
+        nulls = _may_have_nulls(keys)
+        for value, key, time in records:
+            if nulls and _is_null(key):
+                continue
+            key_context.key = key
+            row = entry_of(value)
+            count_up(key, row)
+            found = rows(key)
+            if not found:
+                continue
+            for match, count in found.items():
+                if append is None or count > 1 or type(match) not in _TYPES_OF_PLAIN_RECORDS:
+                    for _ in range(count):
+                        add(row, match, _INSERT)
+                elif side == 0:
+                    append(new_row([value, match], None))
+                else:
+                    append(new_row([match, value], None))
+            if time is not None:
+                stamps += [time] * (len(results) - len(stamps))
+
+    def _join_changes(
+        self, side: int, records: Records, keys: list[Any], results: list[Any], stamps: list[int]
+    ) -> None:
+        insert, delete, key_context = self._insert, self._delete, self.context.key_context
+        add = self._adder(side, results)
+        outer = self._sides[side].outer
+        nulls = _may_have_nulls(keys)
+        for value, key, time in records:
+            key_context.key = key
+            is_delete = type(value) is Row and value._row_kind in (_BEFORE, _DELETE)
+            row = entry_of(value)
+            if nulls and _is_null(key):
+                # It equals nothing, so there is nothing to wait for.
+                if outer:
+                    add(row, None, _DELETE if is_delete else _INSERT)
+            elif is_delete:
+                delete(side, key, row, add)
+            else:
+                insert(side, key, row, add)
+            if time is not None:
+                stamps += [time] * (len(results) - len(stamps))
 
     def _insert(self, side: int, key: Any, row: Any, add: Add) -> None:
         own, other = self._sides[side], self._sides[1 - side]
