@@ -47,9 +47,9 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 .PHONY: demo
-demo: $(STAMP) ## run a small streaming job on local Spark
-	$(call say,python examples/demo.py)
-	@$(PY) examples/demo.py
+demo: $(STAMP) ## watch a live clickstream on local Spark
+	$(call say,python examples/demo/run.py)
+	@$(PY) examples/demo/run.py
 
 .PHONY: lint
 lint: $(STAMP) ## ruff (rules and format) and mypy
