@@ -52,8 +52,11 @@ if TYPE_CHECKING:
         BroadcastConnectedStream,
     )
     from firesteel.datastream.data_stream.broadcast_stream import BroadcastStream
+    from firesteel.datastream.data_stream.co_grouped_streams import CoGroupedStreams
     from firesteel.datastream.data_stream.connected_streams import ConnectedStreams
     from firesteel.datastream.data_stream.data_stream import DataStream
+    from firesteel.datastream.data_stream.join_on import UnboundedJoin
+    from firesteel.datastream.data_stream.joined_streams import JoinedStreams
     from firesteel.datastream.data_stream.keyed_stream import KeyedStream
     from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 
@@ -176,6 +179,29 @@ class StreamBase(ABC):
             return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
         self._check_joinable("connect", ds)
         return ConnectedStreams(self, ds)
+
+    # -- joins; not in PyFlink -----------------------------------------------------------------
+
+    def join(self, other_stream: StreamBase) -> JoinedStreams:
+        """Join records of equal keys within windows."""
+        from firesteel.datastream.data_stream.joined_streams import JoinedStreams
+
+        self._check_joinable("join", other_stream)
+        return JoinedStreams(self, other_stream)
+
+    def co_group(self, other_stream: StreamBase) -> CoGroupedStreams:
+        """Group the records of two streams by equal keys within windows."""
+        from firesteel.datastream.data_stream.co_grouped_streams import CoGroupedStreams
+
+        self._check_joinable("co_group", other_stream)
+        return CoGroupedStreams(self, other_stream)
+
+    def join_on(self, other_stream: StreamBase, how: str = "inner") -> UnboundedJoin:
+        """Join all records of equal keys, without a window: inner, left, right or full."""
+        from firesteel.datastream.data_stream.join_on import UnboundedJoin
+
+        self._check_joinable("join_on", other_stream)
+        return UnboundedJoin(self, other_stream, how)
 
     # -- sinks ---------------------------------------------------------------------------------
 
