@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import posixpath
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from firesteel.checkpoint.completed_checkpoint import CompletedCheckpoint
@@ -91,13 +91,9 @@ class CheckpointDirectory:
     def delete(self, deletion: DeleteCheckpoint) -> None:
         if deletion.directory is not None:
             self._delete_directory(deletion.directory)
-        names: defaultdict[str, list[str]] = defaultdict(list)
-        for location in deletion.files:
-            directory, name = posixpath.split(location)
-            names[directory].append(name)
-        for directory, files in names.items():
+        for directory, names in _by_directory(deletion.files).items():
             storage = open_storage_like(self.job, directory, self._options)
-            for name in files:
+            for name in names:
                 _quietly(storage.delete, name)
 
     def _delete_directory(self, location: str) -> None:
@@ -157,6 +153,12 @@ class MemoryCheckpoints:
     def delete(self, deletion: DeleteCheckpoint) -> None:
         if self._directory is not None:
             self._directory.delete(deletion)
+            return
+        # Segments that the running job has on its own disk, if it has any.
+        for directory, names in _by_directory(deletion.files).items():
+            storage = open_storage(directory)
+            for name in names:
+                _quietly(storage.delete, name)
 
     def clean_up(self, order: CleanUp) -> list[str]:
         return [] if self._directory is None else self._directory.clean_up(order)
@@ -187,6 +189,14 @@ def open_storage_like(
         return known
     name = known.name_of(location)
     return open_storage(location, options) if name is None else known.at(name)
+
+
+def _by_directory(locations: Iterable[str]) -> dict[str, list[str]]:
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for location in locations:
+        directory, name = posixpath.split(location)
+        names[directory].append(name)
+    return names
 
 
 def _quietly(delete: Callable[[str], None], name: str) -> None:

@@ -162,6 +162,7 @@ def _assign(
         operator.max_parallelism if operator.has_keyed_state else target.max_parallelism
     )
     unchanged = parallelism == operator.parallelism
+    all_finished = all(subtask.finished for subtask in operator.subtasks)
     has_files = any(subtask.files for subtask in operator.subtasks)
     kept = unchanged and same_directory and not has_files
     keyed: list[tuple[KeyedPart, ...]] = [()] * parallelism
@@ -185,7 +186,7 @@ def _assign(
                 writer_states=writers[index],
                 committables=prepared[index],
                 opaque=operator.subtasks[index].opaque if unchanged else None,
-                finished=operator.subtasks[index].finished if unchanged else False,
+                finished=operator.subtasks[index].finished if unchanged else all_finished,
                 must_materialize=bool(keyed[index]) and not kept,
             )
             for index in range(parallelism)

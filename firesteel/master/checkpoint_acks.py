@@ -9,7 +9,7 @@ from firesteel import pickling
 from firesteel.checkpoint.metadata import SubtaskState
 from firesteel.checkpoint.payload import Payload, payload_of_split, split_of_payload
 from firesteel.checkpoint.restore import OperatorAssignment, RestorePlan, SubtaskAssignment
-from firesteel.graph.job_graph import JobGraph
+from firesteel.graph.job_graph import JobGraph, JobVertex
 from firesteel.graph.operator_specs import SourceSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.task.messages import OperatorHandle, RestoredState, SourceStatus, SubtaskHandle
@@ -54,9 +54,23 @@ def restored_handles(
                 if (operator := plan.assignments.get(graph.nodes[node_id].operator_id)) is not None
             }
             handles[vertex.id, subtask] = SubtaskHandle(
-                operators, restored_checkpoint_id=checkpoint_id
+                operators,
+                restored_checkpoint_id=checkpoint_id,
+                finished=_had_finished(graph, vertex, subtask, plan),
             )
     return handles
+
+
+def _had_finished(graph: JobGraph, vertex: JobVertex, subtask: int, plan: RestorePlan) -> bool:
+    """Whether all operators of a subtask had ended, and none of them has anything left to read."""
+    for node_id in vertex.operators:
+        operator = plan.assignments.get(graph.nodes[node_id].operator_id)
+        if operator is None:
+            return False
+        state = operator.subtasks[subtask]
+        if not state.finished or state.splits:
+            return False
+    return True
 
 
 def _operator_handle(
@@ -65,6 +79,7 @@ def _operator_handle(
     wholes = [one.pickled for one in assignment.writer_states if one.pickled is not None]
     if isinstance(node.spec, SourceSpec):
         splits = tuple(map(split_of_payload, assignment.splits))
+        # Watermark generators start over, as in Flink.
         wholes = [pickling.dumps((splits, assignment.finished and not splits, None))]
     parts = assignment.keyed
     restored = None

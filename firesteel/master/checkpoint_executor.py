@@ -6,7 +6,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from threading import Condition
 
 from firesteel.checkpoint.decisions import AnswerRequest, CleanUp, DeleteCheckpoint, WriteSnapshot
@@ -22,15 +22,23 @@ _log = logging.getLogger("firesteel")
 class CheckpointExecutor:
     """Carries decisions out, in their order, and tells the job master what came of it.
 
-    ``changed`` guards the job master, which is another one for every attempt of the job.
+    ``changed`` guards the job master, which is another one for every attempt of the job. Tests
+    bring a ``thread`` and a ``clock`` of their own.
     """
 
-    def __init__(self, writer: SnapshotWriter, changed: Condition) -> None:
+    def __init__(
+        self,
+        writer: SnapshotWriter,
+        changed: Condition,
+        thread: Executor | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._writer = writer
         self._changed = changed
+        self._clock = clock
         self._master: JobMaster | None = None
         self._answers: dict[str, Future[str]] = {}
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="firesteel-checkpoints")
+        self._thread = thread or ThreadPoolExecutor(1, thread_name_prefix="firesteel-checkpoints")
 
     def serve(self, master: JobMaster) -> None:
         self._master = master
@@ -69,12 +77,12 @@ class CheckpointExecutor:
         except Exception as error:  # noqa: BLE001 - storage may raise anything; the job decides
             _log.warning("checkpoint %d could not be written: %s", checkpoint_id, error)
             with self._changed:
-                master.snapshot_failed(checkpoint_id, error, time.monotonic())
+                master.snapshot_failed(checkpoint_id, error, self._clock())
                 self._go_on(master)
             return
         with self._changed:
             master.snapshot_written(
-                written.checkpoint_id, written.location, written.metadata, time.monotonic()
+                written.checkpoint_id, written.location, written.metadata, self._clock()
             )
             self._go_on(master)
 
@@ -97,6 +105,10 @@ class CheckpointExecutor:
         else:
             answer.set_result(decision.location or "")
 
+    def settle(self) -> None:
+        """Wait for what is under way."""
+        self._thread.submit(_nothing).result()
+
     def close(self) -> None:
         """Wait for what is under way; refuse what nobody will answer any more."""
         self._thread.shutdown(wait=True)
@@ -104,3 +116,7 @@ class CheckpointExecutor:
         for answer in self._answers.values():
             answer.set_exception(ended)
         self._answers.clear()
+
+
+def _nothing() -> None:
+    """The thread comes to it when it has done what came before."""

@@ -49,7 +49,8 @@ class Committables:
 
     def carried_out(self) -> None:
         """The epoch that carried them has ended well."""
-        self._due = [one for one in self._due if one not in self._carried]
+        carried = {id(one) for one in self._carried}
+        self._due = [one for one in self._due if id(one) not in carried]
         self._carried = []
 
     @property

@@ -37,13 +37,24 @@ class EpochRows:
                 raise JobExecutionError(f"a row of kind {row.kind} reached the driver")
         return result
 
-    def deliver(self, graph: StreamGraph, print_lines: Callable[[list[str]], None]) -> None:
-        """Hand collected records to whoever waits for them, and the lines of print() to a printer."""
+    def deliver(
+        self,
+        graph: StreamGraph,
+        print_lines: Callable[[list[str]], None],
+        collect: Callable[[int, list[Any]], None],
+    ) -> None:
+        """The lines of print() go to a printer; ``collect`` takes a node and records of it."""
         lines: list[str] = []
         for node_id, content in self.outputs:
             if isinstance(graph.nodes[node_id].spec, CollectSpec):
-                graph.driver_objects[node_id].add(content)
+                collect(node_id, content)
             else:
                 lines += content
         if lines:
             print_lines(lines)
+
+
+def hand_out(graph: StreamGraph, collected: Iterable[tuple[int, list[Any]]]) -> None:
+    """Give records to whoever collects them; that may have to wait for a slow reader."""
+    for node_id, records in collected:
+        graph.driver_objects[node_id].add(records)

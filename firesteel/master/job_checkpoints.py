@@ -30,6 +30,7 @@ from firesteel.checkpoint.tasks import TaskAck, TaskId, operators_of
 from firesteel.errors import FiresteelError
 from firesteel.graph.job_graph import JobGraph
 from firesteel.master.checkpoint_acks import subtask_state
+from firesteel.master.collected_output import CollectedOutput
 from firesteel.master.committables import Committables
 from firesteel.master.source_coordinator import SourceCoordinator
 from firesteel.master.state_ledger import StateLedger
@@ -61,6 +62,7 @@ class JobCheckpoints:
     ledger: StateLedger
     sources: Mapping[int, SourceCoordinator]
     committables: Committables
+    collected: CollectedOutput
     # Whether sinks commit when a checkpoint completes; else after every epoch.
     periodic: bool = False
     notes: Notes = field(default_factory=Notes)
@@ -71,7 +73,6 @@ class JobCheckpoints:
     _told: Notes = field(default_factory=Notes)
     _epochs: dict[int, int] = field(default_factory=dict)
     _final_requested: bool = False
-    final_done: bool = False
 
     # What comes next
 
@@ -83,12 +84,12 @@ class JobCheckpoints:
     def delay(self, now: float, finished: Collection[TaskId]) -> float | None:
         if self.notes or self.committables.are_due:
             return 0.0
-        return self.coordinator.delay(now, finished)
+        return self.coordinator.delay(now, self._held_against_it(finished))
 
     def plan(self, now: float, epoch: int, finished: Collection[TaskId]) -> Barrier | None:
         """An epoch is planned: what it tells the operators, and the barrier it ends with."""
         self.tell()
-        self.barrier = self.coordinator.trigger(now, epoch, finished)
+        self.barrier = self.coordinator.trigger(now, epoch, self._held_against_it(finished))
         if self.barrier is not None:
             self._epochs[self.barrier.checkpoint_id] = epoch
         return self.barrier
@@ -106,38 +107,48 @@ class JobCheckpoints:
         return self.barrier is not None and self.barrier.stop is StopMode.DRAIN
 
     def needs_final(self) -> bool:
-        """All tasks have finished, and what sinks prepared waits for one more checkpoint."""
-        return self.periodic and self.committables.are_waiting and not self.final_done
+        """If all tasks have finished: what sinks prepared waits for one more checkpoint."""
+        return self.committables.are_waiting
 
     def request_final(self) -> None:
+        """Should it fail, the next regular one will do."""
         if not self._final_requested:
             self._final_requested = True
             self.request(SnapshotRequest(_FINAL, SnapshotType.CHECKPOINT), ())
 
+    def _held_against_it(self, finished: Collection[TaskId]) -> Collection[TaskId]:
+        """The last checkpoint is taken even by a job that takes none once tasks have finished."""
+        return () if self._final_requested else finished
+
     # What has happened
 
-    def epoch_ended(self, acks: Iterable[SlotAck], now: float) -> None:
+    def epoch_ended(self, acks: Iterable[SlotAck], now: float, *, counts: bool) -> None:
         """All acks are in, and the ledger has them."""
         self.committables.carried_out()
         self.handle(self.coordinator.running_files(self.ledger.files()))
         barrier, self.barrier = self.barrier, None
-        if barrier is not None:
+        if barrier is not None and counts:
             pending = {c.checkpoint_id: c for c in self.coordinator.pending}
             checkpoint = pending.get(barrier.checkpoint_id)
             since = now - checkpoint.triggered_at if checkpoint is not None else 0.0
-            tasks = [self._task_ack(ack, since) for slot in acks for ack in slot.subtasks]
+            drained = barrier.stop is StopMode.DRAIN
+            tasks = [
+                self._task_ack(ack, since, drained=drained)
+                for slot in acks
+                for ack in slot.subtasks
+            ]
             self.handle(
                 self.coordinator.acknowledge(
                     barrier.checkpoint_id, tasks, now, self._coordinators()
                 )
             )
+        self.expire(now)
+
+    def expire(self, now: float) -> None:
+        """To be called now and then: what takes too long is given up."""
         self.handle(self.coordinator.expire(now))
 
-    def epoch_failed(self) -> None:
-        """What was to be told must be told again: nobody knows whether it was heard."""
-        self.barrier = None
-
-    def _task_ack(self, ack: SubtaskAck, since: float) -> TaskAck:
+    def _task_ack(self, ack: SubtaskAck, since: float, *, drained: bool) -> TaskAck:
         handle = self.ledger.handle(ack.vertex, ack.subtask)
         operators, states = {}, {}
         for node_id in self._operators(ack.vertex):
@@ -147,7 +158,8 @@ class JobCheckpoints:
                 handle.operators.get(node_id),
                 ack.sources.get(node_id),
                 self.committables.waiting_of(ack.vertex, ack.subtask, node_id),
-                finished=ack.finished,
+                # Who resumes a job that was drained wants its sources to read on.
+                finished=ack.finished and not drained,
             )
             states[node.operator_id] = ack.tables.get(node_id, ())
         # Clocks of other machines may differ; nothing can have begun after it was reported.
@@ -175,6 +187,7 @@ class JobCheckpoints:
                     epoch = self._epochs.pop(checkpoint_id, None)
                     if epoch is not None:
                         self.committables.confirm(epoch)
+                        self.collected.confirm(epoch)
                 case NotifyCheckpointAborted(checkpoint_id):
                     self._epochs.pop(checkpoint_id, None)
                     self.notes.aborted += (checkpoint_id,)
@@ -182,10 +195,8 @@ class JobCheckpoints:
                     self.failure = error
                 case StopJob():
                     self.stopped = True
-                case AnswerRequest(request_id, _, error) if request_id == _FINAL:
-                    self.final_done = error is None
-                    if error is not None:
-                        self.failure = error
+                case AnswerRequest(request_id) if request_id == _FINAL:
+                    pass
                 case _:
                     self.for_edge.append(decision)
 

@@ -6,6 +6,7 @@ carry its plans out.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -15,6 +16,8 @@ from firesteel.checkpoint.metadata import CheckpointMetadata
 from firesteel.checkpoint.requests import SnapshotRequest
 from firesteel.common.job_status import JobStatus
 from firesteel.errors import FiresteelError, JobExecutionError
+from firesteel.graph.stream_graph import StreamNode
+from firesteel.master.collected_output import CollectedOutput
 from firesteel.master.committables import Committables
 from firesteel.master.job_checkpoints import JobCheckpoints, only_on_request
 from firesteel.master.rate_control import RateControl
@@ -25,6 +28,7 @@ from firesteel.master.states import check_change
 from firesteel.master.watermark_alignment import WatermarkAligner
 from firesteel.metrics import merge_snapshots
 from firesteel.task.messages import (
+    OperatorHandle,
     ReadBudget,
     SlotAck,
     SlotAddress,
@@ -70,8 +74,12 @@ class JobMaster:
         rate: RateControl,
         coordinator: CheckpointCoordinator | None = None,
         start: StartingPoint | None = None,
+        collected: CollectedOutput | None = None,
     ) -> None:
-        """``start`` is what the subtasks begin with, if the job goes on from a checkpoint."""
+        """``start`` is what the subtasks begin with, if the job goes on from a checkpoint.
+
+        ``collected`` is told which epochs are confirmed.
+        """
         self._program = program
         self._levels = program.levels
         self._graph = program.levels.job_graph
@@ -91,6 +99,7 @@ class JobMaster:
             self._ledger,
             sources,
             self._committables,
+            collected or CollectedOutput(),
             periodic=program.checkpointed,
         )
         self._finished: dict[tuple[int, int], bool] = {
@@ -119,8 +128,12 @@ class JobMaster:
         """Seconds until the next epoch is due; None once the job is over."""
         if self.status.is_terminal_state():
             return None
+        self.checkpoints.expire(now)
+        self._follow_checkpoints()
         if self._is_ending():
             return 0.0
+        if self.checkpoints.must_wait:
+            return _WAIT_SECONDS
         for source in self._sources.values():
             source.discover(now)
         delays = [
@@ -133,7 +146,8 @@ class JobMaster:
         checkpoint = self.checkpoints.delay(now, self._finished_tasks())
         if checkpoint is not None:
             delays.append(checkpoint + (now - self._last_ended_at))
-        if self._waits_for_snapshot() and checkpoint != 0.0:
+        if self._all_finished() and checkpoint != 0.0:
+            # What is left to do is to see the last checkpoint written.
             return _WAIT_SECONDS
         if self._next_timer_at is not None:
             delays.append(max(0.0, self._next_timer_at - self._last_ended_at))
@@ -153,12 +167,10 @@ class JobMaster:
             self.checkpoints.tell()
         else:
             barrier = self.checkpoints.plan(now, self._epoch, self._finished_tasks())
-        stops = barrier is not None and barrier.stop is not None
-        reads = not closing and (stops or not self.checkpoints.must_wait)
         self._carried = self._committables.carry()
         splits: dict[tuple[int, int], tuple[Any, ...]] = {}
         aligned = self._aligner.limits(now)
-        if reads:
+        if not closing:
             for source in self._sources.values():
                 for subtask, assigned in source.assign().items():
                     splits[source.node_id, subtask] = assigned
@@ -171,7 +183,6 @@ class JobMaster:
                     splits,
                     closing=closing,
                     barrier=barrier,
-                    reads=reads,
                     aligned=aligned,
                 )
                 for level, slots in enumerate(self._levels.slots)
@@ -211,7 +222,6 @@ class JobMaster:
         closing: bool,
         budget: ReadBudget | None = None,
         barrier: Barrier | None = None,
-        reads: bool = True,
         aligned: dict[int, int] | None = None,
     ) -> SlotControl:
         address = SlotAddress(
@@ -225,7 +235,7 @@ class JobMaster:
                 if (node, subtask) in splits:
                     new_splits[node] = splits[node, subtask]
         if budget is None:
-            budget = self._rate.budget() if reads else _READ_NOTHING
+            budget = _READ_NOTHING if closing else self._rate.budget()
         told = self.checkpoints.told
         return SlotControl(
             address=address,
@@ -274,7 +284,8 @@ class JobMaster:
         records_by_slot: dict[int, int] = {}
         for ack in acks:
             self._take(ack, records_by_slot)
-        self.checkpoints.epoch_ended(acks, now)
+        # If the driver's part of the epoch has failed, no checkpoint may end with it.
+        self.checkpoints.epoch_ended(acks, now, counts=self.failure is None)
         self._follow_checkpoints()
         self.metrics.epochs += 1
         # The first epoch also starts hosts and warms Spark up: it says nothing about records.
@@ -411,12 +422,6 @@ class JobMaster:
         if self.checkpoints.failure is not None:
             self.fail(self.checkpoints.failure)
 
-    def _waits_for_snapshot(self) -> bool:
-        """Nothing is left to do but to see a checkpoint or savepoint written."""
-        if self.checkpoints.must_wait:
-            return True
-        return self._all_finished() and self.checkpoints.needs_final()
-
     def _all_finished(self) -> bool:
         return all(self._finished.values())
 
@@ -447,6 +452,13 @@ class JobMaster:
                 for vertex in self._graph.vertices
             ],
         }
+
+    def operator_handles(self) -> Iterator[tuple[StreamNode, OperatorHandle]]:
+        """The confirmed state of every operator subtask that has any."""
+        for vertex in self._graph.vertices:
+            for subtask in range(vertex.parallelism):
+                for node, handle in self._ledger.handle(vertex.id, subtask).operators.items():
+                    yield self._graph.nodes[node], handle
 
     def user_metrics(self) -> dict[str, Any]:
         return merge_snapshots(list(self.metrics.user.values()))

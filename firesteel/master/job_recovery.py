@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from firesteel.checkpoint.completed_checkpoint import CompletedCheckpoint
 from firesteel.checkpoint.coordinator import CheckpointCoordinator
 from firesteel.checkpoint.decisions import Decision
 from firesteel.checkpoint.discovery import find_checkpoint
+from firesteel.checkpoint.errors import CorruptFileError
 from firesteel.checkpoint.metadata import CheckpointMetadata
 from firesteel.checkpoint.payload import Payload
 from firesteel.checkpoint.restore import (
@@ -21,31 +23,47 @@ from firesteel.checkpoint.restore import (
     with_stored_max_parallelism,
 )
 from firesteel.checkpoint.settings import checkpoint_settings, file_system_options
+from firesteel.checkpoint.storage import open_storage
 from firesteel.checkpoint.tasks import operators_of
+from firesteel.checkpoint.verification import verify
 from firesteel.common.configuration import Configuration
 from firesteel.config import checkpoint_options
+from firesteel.errors import FiresteelError
 from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.levels import Levels
 from firesteel.master.checkpoint_acks import restored_handles
 from firesteel.master.restart_strategies import RestartDecision, restart_strategy
 from firesteel.master.starting_point import StartingPoint
+from firesteel.state.changelog import CorruptSegmentError
 
 _log = logging.getLogger("firesteel")
 
 
 class JobRecovery:
     def __init__(
-        self, job_id: str, job_name: str, configuration: Configuration, levels: Levels
+        self,
+        job_id: str,
+        job_name: str,
+        configuration: Configuration,
+        levels: Levels,
+        *,
+        storage: JobCheckpointStorage | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Reads the checkpoint that the job is to start from, if it is told one."""
+        """Reads the checkpoint that the job is to start from, if it is told one.
+
+        ``storage`` is what the configuration says, unless a test brings one of its own.
+        """
         self.settings = checkpoint_settings(configuration)
-        self.storage: JobCheckpointStorage = job_checkpoint_storage(configuration, job_id)
+        self.storage = storage or job_checkpoint_storage(configuration, job_id)
+        self._file_systems = file_system_options(configuration)
         self._strategy = restart_strategy(configuration)
+        self._suspicious = False
         self._first: CompletedCheckpoint | None = None
         self._allow_lost = configuration.get(checkpoint_options.IGNORE_UNCLAIMED_STATE)
         path = configuration.get(checkpoint_options.RECOVERY_PATH)
         if path is not None:
-            found = find_checkpoint(path, file_system_options(configuration), job_name=job_name)
+            found = find_checkpoint(path, self._file_systems, job_name=job_name)
             claimed = configuration.get(checkpoint_options.CLAIM_MODE) == "CLAIM"
             self._first = replace(found.checkpoint, is_owned=claimed)
             graph = levels.job_graph
@@ -53,7 +71,7 @@ class JobRecovery:
             levels = replace(levels, job_graph=graph)
             _log.info("%s", found.message)
         self.levels = levels
-        now = time.monotonic()
+        now = clock()
         self.coordinator = CheckpointCoordinator(
             self.settings,
             operators_of(levels.job_graph),
@@ -69,7 +87,7 @@ class JobRecovery:
 
     def starting_point(self, now: float) -> tuple[StartingPoint, list[Decision]]:
         """Of the next attempt: the newest checkpoint, or where the job was started from."""
-        checkpoint = self.coordinator.store.latest or self._first
+        checkpoint = self._newest()
         if checkpoint is None:
             return StartingPoint(), []
         graph = self.levels.job_graph
@@ -85,7 +103,32 @@ class JobRecovery:
             same_directory=self.storage.holds(checkpoint),
         )
 
-    def failed(self, now: float) -> RestartDecision:
+    def _newest(self) -> CompletedCheckpoint | None:
+        checkpoints = self.coordinator.store.checkpoints or (self._first,)
+        if not self._suspicious:
+            return checkpoints[-1]
+        self._suspicious = False
+        damage: CorruptFileError | None = None
+        for checkpoint in reversed(checkpoints):
+            try:
+                self._verify(checkpoint)
+            except CorruptFileError as error:
+                damage = damage or error
+                continue
+            if damage is not None:
+                title = "its beginning" if checkpoint is None else checkpoint.title
+                _log.warning("%s. The job goes back to %s", damage, title)
+            return checkpoint
+        assert damage is not None
+        raise damage
+
+    def _verify(self, checkpoint: CompletedCheckpoint | None) -> None:
+        if checkpoint is not None and checkpoint.location is not None:
+            verify(checkpoint.metadata, open_storage(checkpoint.location, self._file_systems))
+
+    def failed(self, failure: FiresteelError, now: float) -> RestartDecision:
+        """Whether to start over. If state could not be read, the next checkpoint is looked at."""
+        self._suspicious = isinstance(failure, CorruptSegmentError | CorruptFileError)
         return self._strategy.failed(now)
 
 

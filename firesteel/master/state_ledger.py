@@ -40,6 +40,8 @@ class StateLedger:
             for segment in segments:
                 log = with_segment(log, segment)
             self._segments[place] = log
+        for node in nodes:
+            self._whole.pop((ack.vertex, ack.subtask, node), None)
         for node, whole in ack.whole.items():
             self._whole[ack.vertex, ack.subtask, node] = whole
         for node, states in ack.operator_state.items():
@@ -53,8 +55,6 @@ class StateLedger:
         for node, operator in restored.operators.items():
             self._nodes.setdefault((vertex, subtask), set()).add(node)
             self._operator_state[vertex, subtask, node] = operator.operator_state
-            if operator.whole is not None:
-                self._whole[vertex, subtask, node] = operator.whole
 
     def handle(self, vertex: int, subtask: int) -> SubtaskHandle:
         restored = self._restored.get((vertex, subtask))

@@ -91,7 +91,9 @@ class BatchJob:
             own = without_frames(frame) if frame_sinks else frame
             rows = EpochRows.sort(own.collect())
             if not rows.failures:
-                rows.deliver(self._graph, print_lines)
+                rows.deliver(
+                    self._graph, print_lines, lambda node, records: objects[node].add(records)
+                )
                 for node in frame_sinks:
                     spec: Any = node.spec
                     objects[node.id](

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import logging
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import replace
 from typing import Any
 
 from firesteel.checkpoint.requests import SnapshotRequest
 from firesteel.checkpoint.settings import file_system_options
-from firesteel.checkpoint.snapshot_writer import SnapshotWriter
 from firesteel.common.execution_config import ExecutionConfig
 from firesteel.common.job_status import JobStatus
-from firesteel.common.typeinfo import TypeInformation
 from firesteel.config import options
 from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.graph.job_settings import JobSettings
 from firesteel.graph.levels import Levels
-from firesteel.graph.operator_specs import DataFrameSourceSpec, SourceSpec
+from firesteel.graph.operator_specs import DataFrameSourceSpec
 from firesteel.graph.stream_graph import StreamGraph
-from firesteel.master.checkpoint_executor import CheckpointExecutor
+from firesteel.master.epoch_rows import hand_out
+from firesteel.master.job_attempts import JobAttempts
 from firesteel.master.job_master import JobMaster
 from firesteel.master.job_recovery import JobRecovery
 from firesteel.master.rate_control import RateControl, target_duration
-from firesteel.master.source_coordinator import SourceCoordinator
 from firesteel.spark.batch_job import BatchJob
 from firesteel.spark.job_files import JobFiles
 from firesteel.spark.resources import stage_resources
@@ -41,14 +36,9 @@ from firesteel.spark.session import (
 from firesteel.spark.shipping import ship
 from firesteel.spark.slot_task import SlotTask
 from firesteel.spark.streaming_job import StreamingJob
-from firesteel.state.backend import KeyedStateBackend
-from firesteel.state.backend_factory import check_installed, create_keyed_state
+from firesteel.state.backend_factory import check_installed
 from firesteel.state.backend_settings import settings_of
-from firesteel.state.changelog import Segment
 from firesteel.task.program import JobProgram
-from firesteel.task.slot_wiring import key_types_of
-
-_log = logging.getLogger("firesteel")
 
 _IN_WORKER = "in-worker"
 
@@ -70,8 +60,6 @@ class SparkEngine:
         self._canceled = threading.Event()
         self._restarting = False
         self._is_over = False
-        self._attempt = 0
-        self._sources: dict[int, SourceCoordinator] = {}
         self._recovery = JobRecovery(job_id, settings.job_name, configuration, levels)
         self._session = acquire_session(
             levels.required_slots, configuration, may_restart=not _has_frames(graph)
@@ -82,8 +70,8 @@ class SparkEngine:
             release_session()
             raise
         try:
-            self._program = self._make_program(job_id)
-            self._executor = CheckpointExecutor(self._snapshot_writer(), self._changed)
+            program = self._make_program(job_id)
+            self._attempts = JobAttempts(self._recovery, program, self._changed)
             self._begin_attempt()
         except BaseException:
             self._release()
@@ -121,48 +109,19 @@ class SparkEngine:
             return None if shared is None else shared.location
         return str(self._files.segments) if shared_disk else None
 
-    def _snapshot_writer(self) -> SnapshotWriter:
-        store = self._program.open_segment_store()
-
-        settings, graph = self._program.state_backend, self._program.levels.job_graph
-        key_types = key_types_of(graph.edges)
-        nodes = {node.operator_id: node for node in graph.nodes.values()}
-
-        def key_type_of(operator_id: str) -> TypeInformation | None:
-            return key_types.get(nodes[operator_id].id)
-
-        def open_backend(operator_id: str, segments: Sequence[Segment]) -> KeyedStateBackend:
-            backend = create_keyed_state(
-                settings, key_type_of(operator_id), nodes[operator_id].max_parallelism
-            )
-            backend.restore(segments, store)
-            return backend
-
-        return SnapshotWriter(
-            self._recovery.storage, open_backend, self._program.file_systems, key_type_of
-        )
-
     @property
     def _is_batch(self) -> bool:
         return self._settings.runtime_mode is RuntimeExecutionMode.BATCH
+
+    @property
+    def master(self) -> JobMaster:
+        """Of the attempt that runs, or ran last."""
+        return self._attempts.master
 
     # Attempts
 
     def _begin_attempt(self) -> None:
         configuration = self._settings.configuration
-        program = replace(self._program, attempt=self._attempt)
-        start, decisions = self._recovery.starting_point(time.monotonic())
-        self._sources = {
-            node.id: SourceCoordinator(
-                node.id,
-                node.spec.source,
-                node.parallelism,
-                start.enumerators.get(node.id),
-                start.splits.get(node.id, ()),
-            )
-            for node in self._graph.nodes.values()
-            if isinstance(node.spec, SourceSpec)
-        }
         target = configuration.get(options.EPOCH_TARGET_DURATION)
         rate = RateControl(
             target_seconds=target.total_seconds()
@@ -170,9 +129,7 @@ class SparkEngine:
             else target_duration(self._settings.buffer_timeout),
             max_records=configuration.get(options.EPOCH_MAX_RECORDS),
         )
-        self.master = JobMaster(program, self._sources, rate, self._recovery.coordinator, start)
-        self._executor.serve(self.master)
-        self.master.checkpoints.handle(decisions)
+        program = self._attempts.begin(rate)
         task = self._slot_task(program)
         self._job: BatchJob | StreamingJob
         if self._is_batch:
@@ -184,11 +141,10 @@ class SparkEngine:
                 self._session,
                 program,
                 self._graph,
-                self.master,
+                self._attempts,
                 self._files,
                 task,
                 self._changed,
-                self._executor,
             )
 
     def _slot_task(self, program: JobProgram) -> SlotTask:
@@ -227,29 +183,11 @@ class SparkEngine:
 
     def _restarts(self) -> bool:
         """Whether the job has failed and is to be started again; waits for the right moment."""
-        failure = self.master.failure
-        if failure is None or self._canceled.is_set():
+        if self.master.failure is None or self._canceled.is_set():
             return False
-        now = time.monotonic()
-        decision = self._recovery.failed(now)
-        if not decision.restart:
-            return False
-        self._restarting = True
-        _log.warning(
-            "%s failed and starts again in %.1f s (%s): %s",
-            self._settings.job_name,
-            decision.delay,
-            decision.reason,
-            failure,
-        )
-        with self._changed:
-            self.master.checkpoints.handle(self._recovery.coordinator.job_failed(now))
-            self._executor.carry_out(self.master.checkpoints.take_for_edge())
-        self._close_sources()
-        if self._canceled.wait(decision.delay):
-            return False
-        self._attempt += 1
-        return True
+        decision = self._attempts.failed()
+        self._restarting = decision.restart
+        return decision.restart and not self._canceled.wait(decision.delay)
 
     @property
     def status(self) -> JobStatus:
@@ -273,7 +211,7 @@ class SparkEngine:
     # Savepoints
 
     def request_snapshot(self, make: Callable[[str], SnapshotRequest]) -> Future[str]:
-        return self._executor.request(make)
+        return self._attempts.executor.request(make)
 
     def checkpoint_overview(self) -> dict[str, Any]:
         with self._changed:
@@ -286,24 +224,14 @@ class SparkEngine:
 
     def _end(self) -> None:
         try:
-            status = self.status
-            with self._changed:
-                checkpoints = self.master.checkpoints
-                coordinator = self._recovery.coordinator
-                checkpoints.handle(coordinator.shutdown(status, time.monotonic()))
-                self._executor.carry_out(checkpoints.take_for_edge())
+            self._attempts.end(self.status)
+            hand_out(self._graph, self._attempts.collected.take())
         finally:
             self._release()
 
-    def _close_sources(self) -> None:
-        for source in self._sources.values():
-            source.close()
-        self._sources = {}
-
     def _release(self) -> None:
-        self._close_sources()
-        if hasattr(self, "_executor"):
-            self._executor.close()
+        if hasattr(self, "_attempts"):
+            self._attempts.close()
         self._files.remove()
         release_session()
 

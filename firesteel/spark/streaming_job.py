@@ -13,9 +13,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from firesteel.errors import FiresteelError, JobExecutionError
 from firesteel.graph.operator_specs import DataFrameSinkSpec, DataFrameSourceSpec
 from firesteel.graph.stream_graph import StreamGraph
-from firesteel.master.checkpoint_executor import CheckpointExecutor
-from firesteel.master.epoch_rows import EpochRows
-from firesteel.master.job_master import EpochPlan, JobMaster
+from firesteel.master.epoch_rows import EpochRows, hand_out
+from firesteel.master.job_attempts import JobAttempts
+from firesteel.master.job_master import EpochPlan
 from firesteel.spark.clock import ONLY_EPOCH, clock_options
 from firesteel.spark.dataframe_bridge import decode_dataframe, spark_schema, without_frames
 from firesteel.spark.epoch_server import EpochServer
@@ -39,20 +39,20 @@ class StreamingJob:
         session: SparkSession,
         program: JobProgram,
         graph: StreamGraph,
-        master: JobMaster,
+        attempts: JobAttempts,
         files: JobFiles,
         task: SlotTask,
         changed: threading.Condition,
-        checkpoints: CheckpointExecutor,
     ) -> None:
         self._session = session
         self._program = program
         self._graph = graph
-        self._master = master
+        self._master = attempts.master
+        self._collected = attempts.collected
+        self._checkpoints = attempts.executor
         self._files = files
         self._task = task
         self._changed = changed
-        self._checkpoints = checkpoints
         self._plan: EpochPlan | None = None
         self._plan_open = False
         self._stopping = False
@@ -165,6 +165,8 @@ class StreamingJob:
         except Exception as error:  # noqa: BLE001 - discovering splits runs code of connectors
             self._fail(error)
             return self._master.delay(time.monotonic())
+        finally:
+            self._checkpoints.carry_out(self._master.checkpoints.take_for_edge())
 
     def plan_of(self, epoch: int) -> EpochPlan:
         with self._changed:
@@ -189,15 +191,7 @@ class StreamingJob:
     def _take(self, frame: DataFrame, rows: EpochRows) -> None:
         try:
             if not rows.failures:
-                rows.deliver(self._graph, print_lines)
-                for node in self._frame_sinks if not self._is_closing() else ():
-                    write = self._graph.driver_objects[node.id]
-                    spec: Any = node.spec
-                    assert self._plan is not None
-                    write(
-                        decode_dataframe(frame, node.id, spark_schema(spec.value_type)),
-                        self._plan.epoch,
-                    )
+                self._deliver(frame, rows)
         except Exception as error:  # noqa: BLE001 - a sink in the driver runs the user's code
             self._fail(error)
         with self._changed:
@@ -209,8 +203,23 @@ class StreamingJob:
             self._plan_open = False
             self._changed.notify_all()
 
-    def _is_closing(self) -> bool:
-        return self._plan is not None and self._plan.closing
+    def _deliver(self, frame: DataFrame, rows: EpochRows) -> None:
+        assert self._plan is not None
+        epoch = self._plan.epoch
+        rows.deliver(self._graph, print_lines, self._collect)
+        with self._changed:
+            collected = self._collected.take()
+        # Outside of the lock: it waits for a reader who is slow.
+        hand_out(self._graph, collected)
+        for node in self._frame_sinks if not self._plan.closing else ():
+            write = self._graph.driver_objects[node.id]
+            spec: Any = node.spec
+            write(decode_dataframe(frame, node.id, spark_schema(spec.value_type)), epoch)
+
+    def _collect(self, node: int, records: list[Any]) -> None:
+        assert self._plan is not None
+        with self._changed:
+            self._collected.add(self._plan.epoch, node, records)
 
     def _fail(self, error: Exception) -> None:
         if not isinstance(error, FiresteelError):

@@ -64,8 +64,9 @@ class SubtaskHandle:
 
     operators: dict[int, OperatorHandle] = field(default_factory=dict)
     gate: Any = None
-    # The checkpoint that the job was restored from.
+    # The checkpoint that the job was restored from, and whether the subtask had ended by then.
     restored_checkpoint_id: int | None = None
+    finished: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,12 @@ class SlotControl:
     completed_checkpoint: int | None = None
     aborted_checkpoints: tuple[int, ...] = ()
 
+    @property
+    def has_work(self) -> bool:
+        """Whether there is more to do than to close: for that alone no state is restored."""
+        commits = self.committables or self.completed_checkpoint is not None
+        return bool(commits) or not self.close
+
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
@@ -133,6 +140,7 @@ class SubtaskAck:
     subtask: int
     # What the epoch changed: a node without an entry changed nothing.
     segments: dict[int, tuple[Segment, ...]]
+    # All there is: a node without an entry has nothing that is kept whole.
     whole: dict[int, bytes]
     gate: Any
     sources: dict[int, SourceStatus]

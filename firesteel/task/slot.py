@@ -23,6 +23,7 @@ from firesteel.task.messages import (
     SlotAddress,
     SlotControl,
     SlotFailure,
+    SubtaskAck,
     SubtaskHandle,
     decode,
     encode,
@@ -59,6 +60,7 @@ class Slot:
         now_millis: Callable[[], int] | None = None,
     ) -> None:
         self._job_name = program.job_name
+        self._batch = program.batch
         self._level = level
         self._slot = slot
         self._batcher = RowBatcher()
@@ -118,18 +120,21 @@ class Slot:
         remaining = iter(rows)
         try:
             control = yield from self._consume(address, remaining, control)
-            yield from self._read_sources(control)
-            yield from self._end_epoch(last=last, checkpoint_id=control.checkpoint_id)
             subtasks = self._subtasks.values()
-            acks = tuple(
-                subtask.ack(
-                    address.epoch,
-                    self._store,
-                    control.checkpoint_id,
-                    control.checkpoint_timestamp,
+            acks: tuple[SubtaskAck, ...] = ()
+            # An epoch that only closes has no part in the job's results.
+            if last or not control.close:
+                yield from self._read_sources(control)
+                yield from self._end_epoch(last=last, checkpoint_id=control.checkpoint_id)
+                acks = tuple(
+                    subtask.ack(
+                        address.epoch,
+                        self._store,
+                        control.checkpoint_id,
+                        control.checkpoint_timestamp,
+                    )
+                    for subtask in subtasks
                 )
-                for subtask in subtasks
-            )
             self._epoch, self._run_id = address.epoch, run_id
             ack = SlotAck(
                 address=replace(address, confirmed_runs={}),
@@ -215,13 +220,12 @@ class Slot:
             assert control is not None
             if self._opened and self._renew is not None:
                 self._start_over(self._renew())
-            self._restore(control)
+            if self._batch or control.has_work:
+                self._restore(control)
         # If this attempt breaks off, what it changed must not be taken for an epoch's state.
         self._epoch = _NO_STATE
         for subtask in self._subtasks.values():
             subtask.begin_epoch(address.epoch)
-        for subtask in self._subtasks.values():
-            subtask.fire_processing_time_timers()
 
     def _start_over(self, program: JobProgram) -> None:
         """What another attempt has left in the user's functions must not stay."""
@@ -240,8 +244,13 @@ class Slot:
                 subtask.open()
 
     def _apply(self, control: SlotControl) -> None:
+        if not self._opened:
+            return
         for subtask in self._subtasks.values():
             subtask.apply(control)
+        if not control.close:
+            for subtask in self._subtasks.values():
+                subtask.fire_processing_time_timers()
 
     def _accept(self, row: BufferRow) -> None:
         if row.kind == HEADER:

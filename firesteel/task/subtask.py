@@ -164,7 +164,9 @@ class Subtask:
         head = self.head
         if is_source(head):
             self.clock.watermark = head.emitted_watermark(self.clock.watermark)
-        self.finished = head.finished if isinstance(head, SourceOperator) else self.gate.finished
+        self.finished = handle.finished or (
+            head.finished if isinstance(head, SourceOperator) else self.gate.finished
+        )
 
     def _restore_keyed_state(
         self, operator: Operator, state: OperatorHandle, store: SegmentStore

@@ -6,7 +6,8 @@ from firesteel.testing.faulty_file_system import (
     StorageFaultKind,
     with_faults,
 )
-from firesteel.testing.job_harness import Fault, JobHarness
+from firesteel.testing.harness_slots import Fault
+from firesteel.testing.job_harness import JobHarness
 from firesteel.testing.list_sink import ListSink
 from firesteel.testing.manual_clock import ManualClock
 from firesteel.testing.operator_harness import OperatorHarness, WrongSubtaskError

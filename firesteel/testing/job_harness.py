@@ -1,87 +1,58 @@
 """A whole job in one process, without Spark: the real job master drives the real slots.
 
-Rows travel between levels as Spark would carry them. What Spark leaves open (the order of blocks
-from different slots, where batches are cut, which attempt of a task counts) is decided by a seed
-and by the faults a test injects.
+With checkpoints the real coordinator, storage and recovery are at work, too; only their thread is
+missing: what is to be written is written between two epochs.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from enum import Enum
-from itertools import cycle
+import threading
+import uuid
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from firesteel.checkpoint.checkpoint_directory import CheckpointDirectory
+from firesteel.checkpoint.metadata import SnapshotType
+from firesteel.checkpoint.requests import SnapshotRequest, StopMode
+from firesteel.checkpoint.savepoint import savepoint_directory
+from firesteel.checkpoint.segment_store import StorageSegmentStore
+from firesteel.checkpoint.storage import Storage
 from firesteel.common.configuration import Configuration
 from firesteel.common.execution_config import ExecutionConfig
 from firesteel.common.job_status import JobStatus
-from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.config.checkpoint_options import CHECKPOINT_DIR, RECOVERY_PATH
+from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.connectors.file_system.storage import qualify
-from firesteel.datastream.data_stream.stream_base import StreamBase
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.stream_execution_environment.job_compiler import CompiledJob
 from firesteel.errors import InvalidProgramError, JobExecutionError
-from firesteel.graph.operator_specs import CollectSpec, SourceSpec
-from firesteel.graph.transformations import Transformation
-from firesteel.master.epoch_rows import EpochRows
-from firesteel.master.job_master import EpochPlan, JobMaster
-from firesteel.master.rate_control import RateControl
-from firesteel.master.source_coordinator import SourceCoordinator
+from firesteel.master.epoch_rows import hand_out
+from firesteel.master.job_attempts import JobAttempts
+from firesteel.master.job_master import JobMaster
+from firesteel.master.job_recovery import JobRecovery
 from firesteel.state.backend_settings import settings_of
 from firesteel.task.driver_commit import commit_prepared
-from firesteel.task.messages import ReadBudget, SlotControl
-from firesteel.task.program import JobProgram, PackedProgram
-from firesteel.task.rows import BufferRow, rows_of, to_record_batch
-from firesteel.task.slot import Slot, control_row
-
-Place = tuple[int, int]
-"""(level, slot)"""
+from firesteel.task.program import JobProgram
+from firesteel.testing.between_epochs import BetweenEpochs
+from firesteel.testing.harness_job import (
+    CollectedRecords,
+    Program,
+    ScriptedRate,
+    compile_program,
+    with_checkpoints,
+)
+from firesteel.testing.harness_slots import Faults, HarnessSlots, Place
+from firesteel.testing.job_state import KeyedStates, keyed_states
 
 _MOST_EPOCHS = 100_000
-
-
-class Fault(Enum):
-    """What happens to the task of one slot in one epoch."""
-
-    RETRY = "the task succeeds, but its output is lost: it runs again in the same process"
-    BREAK_OFF = "the task breaks off in the middle, and runs again in the same process"
-    LOSE_INPUT = "the task's input breaks off in the middle; it runs again in the same process"
-    LOSE_HOST = "the process of the slot is gone before the epoch: a new one restores"
-    LOSE_HOST_LATE = "the process is gone after the task's work: it all happens again in a new one"
-
-
-Faults = Mapping[Place, Fault]
-
-
-@dataclass(slots=True)
-class _Budgets(RateControl):
-    """Says how many records each epoch may read, whatever it takes."""
-
-    target_seconds: float = 0.0
-    records: Iterable[int] = (1000,)
-    _remaining: Any = None
-
-    def budget(self) -> ReadBudget:
-        if self._remaining is None:
-            self._remaining = cycle(self.records)
-        return ReadBudget(next(self._remaining), float("inf"))
-
-    def epoch_took(self, seconds: float, records_of_fullest_slot: int) -> None:
-        """A script does not learn."""
-
-
-@dataclass(slots=True)
-class _Collected:
-    """The driver object of a collected stream."""
-
-    records: list[Any] = field(default_factory=list)
-
-    def add(self, records: list[Any]) -> None:
-        self.records += records
+_EPOCH_SECONDS = 0.001
+# Sooner than this is now.
+_NOW_SECONDS = 1e-6
 
 
 class JobHarness:
@@ -97,11 +68,15 @@ class JobHarness:
     >>> harness.run()
     >>> sorted(harness.collected)
     [1, 1, 1, 1, 2, 2]
+
+    ``checkpoint_every`` is a number of epochs; 0 takes checkpoints only when ``checkpoint`` is
+    called. They go to where the configuration says, else to a temporary directory. ``storage`` is
+    a directory whose file system may be a faulty one. ``now`` is the processing time in seconds.
     """
 
     def __init__(
         self,
-        program: Callable[[StreamExecutionEnvironment], Any] | CompiledJob,
+        program: Program | CompiledJob,
         *,
         parallelism: int = 1,
         records_per_epoch: int | Iterable[int] = 1000,
@@ -109,74 +84,107 @@ class JobHarness:
         batch_bytes: int = 1 << 20,
         inline_threshold: int = 64 * 1024,
         configuration: Configuration | None = None,
+        checkpoint_every: int | None = None,
+        storage: Storage | None = None,
+        now: float = 0.0,
     ) -> None:
-        self._collected: list[_Collected] = []
-        job = program if isinstance(program, CompiledJob) else None
-        self._job = job or self._compile(program, parallelism, configuration)
-        self._graph = self._job.stream_graph
-        self._random = Random(seed)
-        self._batch_bytes = batch_bytes
-        self._directory = tempfile.TemporaryDirectory(prefix="firesteel-harness-")
-        self._batch = self._job.settings.runtime_mode is RuntimeExecutionMode.BATCH
-        program_of_job = JobProgram(
-            job_id="harness",
-            job_name=self._job.settings.job_name,
-            attempt=0,
-            levels=self._job.levels,
-            segment_directory=self._directory.name,
-            inline_threshold=inline_threshold,
-            batch=self._batch,
-            cached_files={
-                file.name: qualify(file.path) for file in self._job.settings.cached_files
-            },
-            state_backend=settings_of(self._job.settings.configuration),
-            auto_watermark_interval=ExecutionConfig(
-                self._job.settings.configuration
-            ).get_auto_watermark_interval(),
-        )
-        # Every slot unpacks its own: functions are never shared between processes.
-        self._packed = PackedProgram.pack(program_of_job)
-        self._slots: dict[Place, Slot] = {}
-        self._now = 0.0
         budgets = (
             [records_per_epoch] if isinstance(records_per_epoch, int) else list(records_per_epoch)
         )
-        self.master = JobMaster(
-            program_of_job,
-            {
-                node.id: SourceCoordinator(node.id, node.spec.source, node.parallelism)
-                for node in self._graph.nodes.values()
-                if isinstance(node.spec, SourceSpec)
-            },
-            _Budgets(records=budgets),
-        )
+        self._arguments: dict[str, Any] = {
+            "program": program,
+            "parallelism": parallelism,
+            "records_per_epoch": budgets,
+            "seed": seed,
+            "batch_bytes": batch_bytes,
+            "inline_threshold": inline_threshold,
+            "configuration": configuration,
+            "checkpoint_every": checkpoint_every,
+            "storage": storage,
+        }
+        self._directory = tempfile.TemporaryDirectory(prefix="firesteel-harness-")
+        self._predecessor: JobHarness | None = None
+        self._random = Random(seed)
+        self._rate = partial(ScriptedRate, records=budgets)
+        self._now = now
+        self._canceled = False
+        self._collected: list[CollectedRecords] = []
+        self._final_state: KeyedStates | None = None
         self.epoch = 0
         #: The lines that print() wrote.
         self.printed: list[str] = []
+        #: While it is set, checkpoint storage does not get to what it is asked for.
+        self.storage_is_stuck = False
+        self._job = program if isinstance(program, CompiledJob) else self._compile(program)
+        self._graph = self._job.stream_graph
+        self._configuration = self._job.settings.configuration
+        self._batch = self._job.settings.runtime_mode is RuntimeExecutionMode.BATCH
+        self._storage_thread = BetweenEpochs()
+        self._prepare(uuid.uuid4().hex)
+        self._begin_attempt()
 
-    def _compile(
-        self, program: Any, parallelism: int, configuration: Configuration | None
-    ) -> CompiledJob:
-        environment = StreamExecutionEnvironment(configuration).set_parallelism(parallelism)
-        returned = program(environment)
-        streams = returned if isinstance(returned, tuple) else (returned,)
-        collects = []
-        for stream in streams:
-            if not isinstance(stream, StreamBase):
-                continue
-            self._collected.append(_Collected())
-            collects.append(
-                Transformation(
-                    name="Data stream collect sink",
-                    spec=CollectSpec(),
-                    inputs=(stream._origins,),
-                    driver_object=self._collected[-1],
-                    parallelism=stream._common_parallelism(),
-                )
-            )
-        return environment._compile("harness", *collects)
+    # Making the job
+
+    def _compile(self, program: Program) -> CompiledJob:
+        arguments = self._arguments
+        configuration = Configuration(arguments["configuration"])
+        if arguments["checkpoint_every"] is not None:
+            storage: Storage | None = arguments["storage"]
+            own = f"{self._directory.name}/checkpoints"
+            configuration = with_checkpoints(configuration, storage.location if storage else own)
+        job, self._collected = compile_program(program, arguments["parallelism"], configuration)
+        return job
+
+    def _prepare(self, job_id: str) -> None:
+        settings, storage = self._job.settings, self._arguments["storage"]
+        recovery = JobRecovery(
+            job_id,
+            settings.job_name,
+            self._configuration,
+            self._job.levels,
+            storage=None if storage is None else CheckpointDirectory(storage, job_id),
+            clock=self._clock,
+        )
+        threshold = self._arguments["inline_threshold"]
+        shared = recovery.storage.shared
+        if recovery.is_periodic:
+            segments = None if shared is None else shared.location
+        else:
+            segments = f"{self._directory.name}/segments"
+        self._program = JobProgram(
+            job_id=job_id,
+            job_name=settings.job_name,
+            attempt=0,
+            levels=recovery.levels,
+            segment_directory=segments,
+            inline_threshold=threshold,
+            batch=self._batch,
+            cached_files={file.name: qualify(file.path) for file in settings.cached_files},
+            checkpointed=recovery.is_periodic and not self._batch,
+            exactly_once=recovery.settings.mode is CheckpointingMode.EXACTLY_ONCE,
+            state_backend=settings_of(self._configuration),
+            auto_watermark_interval=ExecutionConfig(
+                self._configuration
+            ).get_auto_watermark_interval(),
+        )
+        # Slots of a real job open their stores themselves; these must meet the same faults.
+        faulty = None if storage is None else StorageSegmentStore(shared, threshold)
+        self._store = faulty or self._program.open_segment_store()
+        self._attempts = JobAttempts(
+            recovery, self._program, threading.Condition(), self._storage_thread, self._clock
+        )
+
+    def _begin_attempt(self) -> None:
+        program = self._attempts.begin(self._rate())
+        self._slots = HarnessSlots(
+            program, self._random, self._arguments["batch_bytes"], self.now_millis, self._store
+        )
 
     # Running
+
+    @property
+    def master(self) -> JobMaster:
+        return self._attempts.master
 
     @property
     def status(self) -> JobStatus:
@@ -194,41 +202,154 @@ class JobHarness:
             raise self.master.failure
 
     def run_epoch(self, faults: Faults | None = None) -> bool:
-        """Run one epoch, if the job is not over; whether it goes on after that."""
+        """Run one epoch, if the job is not over; whether it goes on after that.
+
+        A job that fails starts over, if its restart strategy says so.
+        """
         if self._batch:
             self._run_batch(faults or {})
             return False
-        delay = self.master.delay(self._now)
-        if delay is None:
+        if not self._wait_until_due():
             return False
-        self._now += delay
         plan = self.master.plan_epoch(self._now)
         self.epoch = plan.epoch
-        rows = self._run_levels(plan, faults or {}, last=False)
+        rows = self._slots.run_epoch(plan, faults or {}, last=False)
         if not rows.failures:
-            rows.deliver(self._graph, self.printed.extend)
-        self._now += 0.001
+            collect = partial(self._attempts.collected.add, self.epoch)
+            rows.deliver(self._graph, self.printed.extend, collect)
+        self._now += _EPOCH_SECONDS
         self.master.epoch_ended(rows.acks, rows.failures, self._now)
+        self._slots.let_zombies_work()
+        self._after_epoch()
         return not self.status.is_terminal_state()
+
+    def _wait_until_due(self) -> bool:
+        """Let time pass until an epoch is due; False if none will be."""
+        every = self._arguments["checkpoint_every"]
+        if every and (self.epoch + 1) % every == 0 and not self.status.is_terminal_state():
+            self._request(SnapshotType.CHECKPOINT)
+        for _ in range(_MOST_EPOCHS):
+            delay = self.master.delay(self._now)
+            self._let_storage_work()
+            if delay is None or delay < _NOW_SECONDS:
+                return delay is not None
+            self._now += delay
+        raise JobExecutionError("the job waits for something that does not happen")
+
+    def _let_storage_work(self) -> None:
+        self._attempts.executor.carry_out(self.master.checkpoints.take_for_edge())
+        if not self.storage_is_stuck:
+            self._storage_thread.run()
+
+    def _after_epoch(self) -> None:
+        self._let_storage_work()
+        if self.status.is_terminal_state():
+            self._after_attempt()
+        hand_out(self._graph, self._attempts.collected.take())
+
+    def _after_attempt(self) -> None:
+        if self.status is JobStatus.FAILED and not self._canceled:
+            decision = self._attempts.failed()
+            if decision.restart:
+                self._now += decision.delay
+                self._begin_attempt()
+                return
+        self._final_state = self.keyed_state()
+        self._attempts.end(self.status)
+        self._attempts.close()
+
+    def _run_batch(self, faults: Faults) -> None:
+        plan = self.master.plan_batch()
+        self.epoch = plan.epoch
+        rows = self._slots.run_epoch(plan, faults, last=True)
+        if not rows.failures:
+            rows.deliver(
+                self._graph,
+                self.printed.extend,
+                lambda node, some: hand_out(self._graph, [(node, some)]),
+            )
+        self.master.batch_ended(rows.acks, rows.failures)
+        commit_prepared(self._graph, self._program.job_id, self.master.committables())
+
+    # What happens to it
+
+    def checkpoint(self) -> str:
+        """Take a checkpoint with the next epoch; its directory. Raises what it failed of."""
+        return self._answered(self._request(SnapshotType.CHECKPOINT))
+
+    def savepoint(self, directory: str | None = None) -> str:
+        """Take a savepoint; the job goes on."""
+        return self._answered(self._request(SnapshotType.SAVEPOINT, directory))
+
+    def stop(self, directory: str | None = None, *, drain: bool = False) -> str:
+        """Stop the job with a savepoint."""
+        mode = StopMode.DRAIN if drain else StopMode.SUSPEND
+        location = self._answered(self._request(SnapshotType.SAVEPOINT, directory, mode))
+        self.run()
+        return location
+
+    def cancel(self) -> None:
+        """Ask for the end; the next epoch closes the slots."""
+        self._canceled = True
+        self.master.cancel()
+
+    def crash(self) -> None:
+        """All processes with slots are gone at once: the job fails, and starts over."""
+        self.master.fail(JobExecutionError("the test has crashed the job"))
+        self.master.abandon()
+        self._after_epoch()
+
+    def kill(self) -> None:
+        """The driver is gone, and everything with it but what lies in files. See ``resume``."""
+        self.storage_is_stuck = True
+        self._storage_thread.drop()
+
+    def resume(self, path: str | None = None, **changes: Any) -> JobHarness:
+        """The job, submitted again; from a savepoint, or from its newest checkpoint.
+
+        ``changes`` are arguments as for a new harness: ``program``, ``parallelism`` and so on.
+        """
+        configuration = Configuration(self._configuration)
+        arguments = {**self._arguments, "now": self._now, **changes}
+        configuration.add_all(arguments["configuration"] or Configuration())
+        root = self._configuration.get(CHECKPOINT_DIR)
+        if path is None and root is None:
+            raise InvalidProgramError("the harness keeps its checkpoints in memory: name a path")
+        configuration.set_string(RECOVERY_PATH.key, path or str(root))
+        program = arguments.pop("program")
+        resumed = JobHarness(program, **{**arguments, "configuration": configuration})
+        # Its directory goes with it.
+        resumed._predecessor = self
+        return resumed
+
+    def _request(
+        self, kind: SnapshotType, directory: str | None = None, stop: StopMode | None = None
+    ) -> Future[str]:
+        def request(request_id: str) -> SnapshotRequest:
+            target = None
+            if kind is SnapshotType.SAVEPOINT:
+                target = savepoint_directory(
+                    directory or f"{self._directory.name}/savepoints",
+                    self._program.job_id,
+                    request_id,
+                )
+            return SnapshotRequest(request_id, kind, target, stop)
+
+        return self._attempts.executor.request(request)
+
+    def _answered(self, answer: Future[str]) -> str:
+        while not answer.done() and self.run_epoch():
+            pass
+        return answer.result(timeout=0)
+
+    # What came out
 
     def now_millis(self) -> int:
         """Processing time: it jumps from epoch to epoch, to the time the next one is due."""
         return round(self._now * 1000)
 
-    def cancel(self) -> None:
-        """Ask for the end; the next epoch closes the slots."""
-        self.master.cancel()
-
-    def _run_batch(self, faults: Faults) -> None:
-        plan = self.master.plan_batch()
-        self.epoch = plan.epoch
-        rows = self._run_levels(plan, faults, last=True)
-        if not rows.failures:
-            rows.deliver(self._graph, self.printed.extend)
-        self.master.batch_ended(rows.acks, rows.failures)
-        commit_prepared(self._graph, "harness", self.master.committables())
-
-    # What came out
+    def _clock(self) -> float:
+        return self._now
 
     @property
     def collected(self) -> list[Any]:
@@ -244,117 +365,20 @@ class JobHarness:
         """The records of each stream that the program returned."""
         return [stream.records for stream in self._collected]
 
+    def keyed_state(self) -> KeyedStates:
+        """The keyed state of all operators as of the last epoch, by operator, state and key."""
+        if self._final_state is not None:
+            return self._final_state
+        return keyed_states(self.master, self._program, self._store)
+
     def metrics(self) -> dict[str, Any]:
         """The user's metrics, merged over all subtasks."""
         return self.master.user_metrics()
 
     def places(self) -> list[Place]:
         """Every (level, slot) of the job: where faults can be injected."""
-        return [
-            (level, slot)
-            for level, slots in enumerate(self._job.levels.slots)
-            for slot in range(slots)
-        ]
+        return self._slots.places()
 
     def files(self) -> list[Path]:
         """The state segments that are kept in files."""
-        return sorted(Path(self._directory.name).iterdir())
-
-    # Levels and slots
-
-    def _run_levels(self, plan: EpochPlan, faults: Faults, *, last: bool) -> EpochRows:
-        slots = self._job.levels.slots
-        later = [control for control in plan.controls if control.address.level > 0]
-        outputs: list[list[BufferRow]] = []
-        # The control rows of later levels ride with any slot of level 0, ahead of its own rows.
-        carrier = self._random.randrange(slots[0])
-        for control in plan.of_level(0):
-            rows = self._run_slot(control, None, faults, last=last)
-            if control.address.slot == carrier:
-                rows = [*map(control_row, later), *rows]
-            outputs.append(rows)
-        for level in range(1, len(slots)):
-            inputs = self._exchange(outputs, slots[level])
-            outputs = [
-                self._run_slot(control, inputs[control.address.slot], faults, last=last)
-                for control in plan.of_level(level)
-            ]
-        return EpochRows.sort(row for rows in outputs for row in rows)
-
-    def _exchange(self, outputs: list[list[BufferRow]], slots: int) -> list[list[BufferRow]]:
-        """Every target gets its rows of each upstream slot as a block; blocks in any order."""
-        inputs: list[list[BufferRow]] = []
-        for target in range(slots):
-            blocks = [[row for row in rows if row.target % slots == target] for rows in outputs]
-            self._random.shuffle(blocks)
-            inputs.append([row for block in blocks for row in block])
-        return inputs
-
-    def _run_slot(
-        self, control: SlotControl, rows: list[BufferRow] | None, faults: Faults, *, last: bool
-    ) -> list[BufferRow]:
-        place = (control.address.level, control.address.slot)
-        fault = faults.get(place)
-        if fault in (Fault.LOSE_HOST, Fault.LOSE_HOST_LATE):
-            if fault is Fault.LOSE_HOST_LATE:
-                self._attempt(place, control, rows, last=last)
-            self._slots.pop(place, None)
-        elif fault is Fault.RETRY:
-            self._attempt(place, control, rows, last=last)
-        elif fault in (Fault.BREAK_OFF, Fault.LOSE_INPUT):
-            self._attempt(place, control, rows, last=last, breaks=fault)
-        output = self._attempt(place, control, rows, last=last)
-        if self._slots[place].closed:
-            del self._slots[place]
-        return output
-
-    def _attempt(
-        self,
-        place: Place,
-        control: SlotControl,
-        rows: list[BufferRow] | None,
-        *,
-        last: bool,
-        breaks: Fault | None = None,
-    ) -> list[BufferRow]:
-        """One attempt of a task; the rows it gave until it ended or broke off."""
-        slot = self._slots.get(place)
-        if slot is None or slot.closed:
-            slot = self._slots[place] = Slot(
-                self._packed.unpack(),
-                *place,
-                renew=self._packed.unpack,
-                now_millis=self.now_millis,
-            )
-            slot._batcher.limit = self._batch_bytes
-        received: Iterable[BufferRow] = self._through_arrow(rows or [])
-        if breaks is Fault.LOSE_INPUT:
-            received = _breaking(received, self._random.randint(0, len(rows or [])))
-        own = control if place[0] == 0 else None
-        address = replace(control.address, level=place[0], slot=place[1])
-        running = slot.run_epoch(address, received, own, last=last)
-        output: list[BufferRow] = []
-        left = self._random.randint(1, 4) if breaks is Fault.BREAK_OFF else -1
-        for batch in running:
-            output += rows_of(batch)
-            left -= 1
-            if left == 0:
-                running.close()  # type: ignore[attr-defined]  # it is a generator
-                break
-        return output
-
-    def _through_arrow(self, rows: list[BufferRow]) -> Iterable[BufferRow]:
-        """The rows in batches that are cut anywhere, encoded and decoded as for Spark."""
-        start = 0
-        while start < len(rows):
-            stop = start + self._random.randint(1, 64)
-            yield from rows_of(to_record_batch(rows[start:stop]))
-            start = stop
-
-
-def _breaking(rows: Iterable[BufferRow], after: int) -> Iterable[BufferRow]:
-    for number, row in enumerate(rows):
-        if number == after:
-            break
-        yield row
-    raise ConnectionResetError("the input broke off")
+        return sorted(Path(self._program.segment_directory or "").glob("*"))

@@ -49,7 +49,10 @@ class ListSink(Sink):
             self._directory.mkdir(parents=True, exist_ok=True)
 
     def values(self) -> list[Any]:
-        """The committed records: in order within each subtask, subtasks in turn."""
+        """The committed records: in order within each subtask, subtasks in turn.
+
+        Also after a restart with another parallelism: what was written later comes later.
+        """
         return [value for _, _, values in self._committed() for value in values]
 
     def values_by_subtask(self) -> dict[int, list[Any]]:
@@ -85,14 +88,21 @@ class ListSink(Sink):
 
 
 class _ListWriter(SinkWriter):
-    """Every flush makes a file of its own, so that a retried epoch has its own files too."""
+    """Every flush makes a file of its own, so that a retried epoch has its own files too.
+
+    ``state`` are the names of files that no committable has named yet, or lists of them.
+    """
 
     def __init__(self, directory: Path, subtask: int, state: Any) -> None:
         self._directory = directory
         self._subtask = subtask
         self._values: list[Any] = []
-        self._number: int = state["number"] if state else 0
-        self._written: list[str] = list(state["written"]) if state else []
+        # Behind everything that was written before, by whomever.
+        numbers = (int(file.name.split("-", 1)[0]) for file in directory.iterdir())
+        self._number = max(numbers, default=-1) + 1
+        self._written: list[str] = []
+        for written in state or ():
+            self._written += [written] if isinstance(written, str) else written
 
     def write(self, value: Any, context: WriteContext) -> None:
         self._values.append(value)
@@ -112,7 +122,7 @@ class _ListWriter(SinkWriter):
         return prepared
 
     def snapshot_state(self) -> Any:
-        return {"number": self._number, "written": list(self._written)}
+        return list(self._written)
 
 
 class _ListCommitter(Committer):

@@ -46,7 +46,9 @@ class TestSchedule:
         it = coordinator(interval=10.0)
         assert (it.delay(0.0), it.delay(7.0)) == (10.0, 3.0)
         assert it.trigger(9.9, epoch=1) is None
-        assert it.trigger(12.0, epoch=2) == Barrier(1, SnapshotType.CHECKPOINT, 2)
+        assert it.trigger(12.0, epoch=2) == Barrier(
+            1, SnapshotType.CHECKPOINT, 2, timestamp=1_012_000
+        )
         written(it, it.acknowledge(1, acks(), 13.0), 13.5)
         assert it.delay(13.5) == 8.5
         assert start(it, 22.0).checkpoint_id == 2
@@ -251,7 +253,9 @@ class TestSavepoints:
         start(it, 10.0)
         assert it.request(savepoint()) == []
         assert it.delay(11.0) == 0.0
-        assert it.trigger(11.0, epoch=2) == Barrier(2, SnapshotType.SAVEPOINT, 2)
+        assert it.trigger(11.0, epoch=2) == Barrier(
+            2, SnapshotType.SAVEPOINT, 2, timestamp=1_011_000
+        )
 
     def test_it_is_answered_and_neither_kept_nor_committed(self) -> None:
         it = coordinator()
@@ -287,7 +291,7 @@ class TestSavepoints:
     def test_stopping_with_one(self, stop: StopMode) -> None:
         it = coordinator()
         it.request(savepoint(stop=stop))
-        assert start(it, 1.0) == Barrier(1, SnapshotType.SAVEPOINT, 1, stop)
+        assert start(it, 1.0) == Barrier(1, SnapshotType.SAVEPOINT, 1, stop, 1_001_000)
         assert it.is_stopping
         assert it.delay(1000.0) is None
         assert it.trigger(1000.0, epoch=2) is None

@@ -32,6 +32,7 @@ from firesteel.checkpoint.snapshot_writer import SnapshotWriter
 from firesteel.checkpoint.storage import Storage, open_storage
 from firesteel.checkpoint.tasks import OperatorInfo, TaskAck
 from firesteel.common.job_status import JobStatus
+from firesteel.errors import WriteFailedError
 from firesteel.state.changelog import Segment
 from firesteel.state.hashmap.keyed_state import HashMapKeyedState
 from firesteel.state.key_groups import key_group_of, subtask_of
@@ -151,7 +152,7 @@ class Recovery(RuleBasedStateMachine):
             self.state[key] = self.value
         try:
             self.job.seal(self.epoch)
-        except StorageError:
+        except (StorageError, WriteFailedError):
             # A task that cannot write its state fails the job.
             self.state = before
             self.fail_over()

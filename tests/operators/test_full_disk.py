@@ -6,6 +6,7 @@ import copy
 import errno
 import os
 import pickle
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ class Epochs:
         if self.plan is None:
             self.harness.master.delay(0.0)
             self.plan = self.harness.master.plan_epoch(0.0)
-        return self.harness._run_levels(self.plan, {}, last=False)
+        return self.harness._slots.run_epoch(self.plan, {}, last=False)
 
     def fails(self) -> FiresteelError:
         (failure,) = self.attempt().failures
@@ -67,7 +68,8 @@ class Epochs:
     def succeeds(self) -> None:
         rows = self.attempt()
         assert not rows.failures
-        rows.deliver(self.harness._graph, self.harness.printed.extend)
+        collected = self.harness._attempts.collected
+        rows.deliver(self.harness._graph, self.harness.printed.extend, partial(collected.add, 0))
         self.harness.master.epoch_ended(rows.acks, rows.failures, 0.0)
         self.plan = None
 

@@ -13,7 +13,7 @@ from firesteel.errors import JobExecutionError
 from firesteel.graph.operator_specs import CollectSpec, PrintSpec
 from firesteel.graph.stream_graph import StreamGraph
 from firesteel.graph.transformations import Transformation
-from firesteel.master.epoch_rows import EpochRows
+from firesteel.master.epoch_rows import EpochRows, hand_out
 from firesteel.task.messages import SlotAck, SlotAddress, encode
 from firesteel.task.rows import ACK, DATAFRAME, OUTPUT, BufferRow
 
@@ -44,7 +44,7 @@ def output(node: int, content: list[Any]) -> BufferRow:
 
 
 def test_lines_are_printed_at_once_and_records_reach_their_collector():
-    collected, printed = Collected(), []
+    collected, printed, outputs = Collected(), [], []
     graph, print_node, collect_node = graph_with_sinks(collected)
     rows = [
         output(print_node, ["a"]),
@@ -52,8 +52,9 @@ def test_lines_are_printed_at_once_and_records_reach_their_collector():
         output(print_node, ["b", "c"]),
         output(collect_node, [3]),
     ]
-    EpochRows.sort(rows).deliver(graph, printed.append)
+    EpochRows.sort(rows).deliver(graph, printed.append, lambda *output: outputs.append(output))
     assert printed == [["a", "b", "c"]]
+    hand_out(graph, outputs)
     assert collected.records == [1, 2, 3]
 
 

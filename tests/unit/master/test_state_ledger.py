@@ -78,15 +78,15 @@ def test_what_was_restored_counts_until_the_first_ack():
     ledger.record(_ack({5: (_segment(8, path="/new"),)}))
     handle = ledger.handle(1, 0).operators[5]
     assert [segment.path for segment in handle.segments] == ["/old", "/new"]
-    assert handle.whole == b"w"
+    assert handle.whole is None
 
 
-def test_what_is_whole_is_replaced():
+def test_what_is_whole_is_replaced_even_by_nothing():
     ledger = StateLedger()
-    ledger.record(_ack(whole={5: "old", 6: "kept"}, gate="first"))
+    ledger.record(_ack(whole={5: "old", 6: "old"}, gate="first"))
     ledger.record(_ack(whole={5: "new"}, gate="second"))
     handle = ledger.handle(1, 0)
-    assert handle.operators == {5: OperatorHandle(whole="new"), 6: OperatorHandle(whole="kept")}
+    assert handle.operators == {5: OperatorHandle(whole="new"), 6: OperatorHandle()}
     assert handle.gate == "second"
 
 

@@ -1,0 +1,186 @@
+"""The slots of a harness: what Spark, its workers and the slot hosts are to a job.
+
+Rows travel between levels as Spark would carry them. What Spark leaves open (the order of blocks
+from different slots, where batches are cut, which attempt of a task counts) is decided by a seed
+and by the faults a test injects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from enum import Enum
+from random import Random
+
+import pyarrow as pa
+
+from firesteel.master.epoch_rows import EpochRows
+from firesteel.master.job_master import EpochPlan
+from firesteel.state.changelog import SegmentStore
+from firesteel.task.messages import SlotControl
+from firesteel.task.program import JobProgram, PackedProgram
+from firesteel.task.rows import BufferRow, rows_of, to_record_batch
+from firesteel.task.slot import Slot, control_row
+
+Place = tuple[int, int]
+"""(level, slot)"""
+
+
+class Fault(Enum):
+    """What happens to the task of one slot in one epoch."""
+
+    RETRY = "the task succeeds, but its output is lost: it runs again in the same process"
+    BREAK_OFF = "the task breaks off in the middle, and runs again in the same process"
+    LOSE_INPUT = "the task's input breaks off in the middle; it runs again in the same process"
+    LOSE_HOST = "the process of the slot is gone before the epoch: a new one restores"
+    LOSE_HOST_LATE = "the process is gone after the task's work: it all happens again in a new one"
+    ZOMBIE = "the process is given up and a new one takes over, but the old one works on later"
+
+
+Faults = Mapping[Place, Fault]
+
+
+class HarnessSlots:
+    """Of one attempt of a job. ``store`` replaces the slots' own segment stores."""
+
+    def __init__(
+        self,
+        program: JobProgram,
+        random: Random,
+        batch_bytes: int,
+        now_millis: Callable[[], int],
+        store: SegmentStore | None = None,
+    ) -> None:
+        # Every slot unpacks its own: functions are never shared between processes.
+        self._packed = PackedProgram.pack(program)
+        self._levels = program.levels.slots
+        self._random = random
+        self._batch_bytes = batch_bytes
+        self._now_millis = now_millis
+        self._store = store
+        self._slots: dict[Place, Slot] = {}
+        self._zombies: list[Iterator[pa.RecordBatch]] = []
+
+    def places(self) -> list[Place]:
+        return [(level, slot) for level, slots in enumerate(self._levels) for slot in range(slots)]
+
+    def run_epoch(self, plan: EpochPlan, faults: Faults, *, last: bool) -> EpochRows:
+        later = [control for control in plan.controls if control.address.level > 0]
+        outputs: list[list[BufferRow]] = []
+        # The control rows of later levels ride with any slot of level 0, ahead of its own rows.
+        carrier = self._random.randrange(self._levels[0])
+        for control in plan.of_level(0):
+            rows = self._run_slot(control, None, faults, last=last)
+            if control.address.slot == carrier:
+                rows = [*map(control_row, later), *rows]
+            outputs.append(rows)
+        for level in range(1, len(self._levels)):
+            inputs = self._exchange(outputs, self._levels[level])
+            outputs = [
+                self._run_slot(control, inputs[control.address.slot], faults, last=last)
+                for control in plan.of_level(level)
+            ]
+        return EpochRows.sort(row for rows in outputs for row in rows)
+
+    def let_zombies_work(self) -> None:
+        """Attempts that were given up in the epoch come to their end, and nobody listens."""
+        zombies, self._zombies = self._zombies, []
+        for zombie in zombies:
+            for _ in zombie:
+                pass
+
+    def _exchange(self, outputs: list[list[BufferRow]], slots: int) -> list[list[BufferRow]]:
+        """Every target gets its rows of each upstream slot as a block; blocks in any order."""
+        inputs: list[list[BufferRow]] = []
+        for target in range(slots):
+            blocks = [[row for row in rows if row.target % slots == target] for rows in outputs]
+            self._random.shuffle(blocks)
+            inputs.append([row for block in blocks for row in block])
+        return inputs
+
+    def _run_slot(
+        self, control: SlotControl, rows: list[BufferRow] | None, faults: Faults, *, last: bool
+    ) -> list[BufferRow]:
+        place = (control.address.level, control.address.slot)
+        fault = faults.get(place)
+        if fault in (Fault.LOSE_HOST, Fault.LOSE_HOST_LATE):
+            if fault is Fault.LOSE_HOST_LATE:
+                self._attempt(place, control, rows, last=last)
+            self._slots.pop(place, None)
+        elif fault is Fault.RETRY:
+            self._attempt(place, control, rows, last=last)
+        elif fault in (Fault.BREAK_OFF, Fault.LOSE_INPUT):
+            self._attempt(place, control, rows, last=last, breaks=fault)
+        elif fault is Fault.ZOMBIE:
+            self._give_up(place, control, rows, last=last)
+        output = self._attempt(place, control, rows, last=last)
+        if self._slots[place].closed:
+            del self._slots[place]
+        return output
+
+    def _attempt(
+        self,
+        place: Place,
+        control: SlotControl,
+        rows: list[BufferRow] | None,
+        *,
+        last: bool,
+        breaks: Fault | None = None,
+    ) -> list[BufferRow]:
+        """One attempt of a task; the rows it gave until it ended or broke off."""
+        received = self._through_arrow(rows or [])
+        if breaks is Fault.LOSE_INPUT:
+            received = _breaking(received, self._random.randint(0, len(rows or [])))
+        running = self._start(place, control, received, last=last)
+        output: list[BufferRow] = []
+        left = self._random.randint(1, 4) if breaks is Fault.BREAK_OFF else -1
+        for batch in running:
+            output += rows_of(batch)
+            left -= 1
+            if left == 0:
+                running.close()  # type: ignore[attr-defined]  # it is a generator
+                break
+        return output
+
+    def _give_up(
+        self, place: Place, control: SlotControl, rows: list[BufferRow] | None, *, last: bool
+    ) -> None:
+        running = self._start(place, control, self._through_arrow(rows or []), last=last)
+        if self._random.random() < 0.5:
+            next(running, None)
+        del self._slots[place]
+        self._zombies.append(running)
+
+    def _start(
+        self, place: Place, control: SlotControl, rows: Iterable[BufferRow], *, last: bool
+    ) -> Iterator[pa.RecordBatch]:
+        slot = self._slots.get(place)
+        if slot is None or slot.closed:
+            slot = self._slots[place] = self._new_slot(place)
+        own = control if place[0] == 0 else None
+        address = replace(control.address, level=place[0], slot=place[1])
+        return slot.run_epoch(address, rows, own, last=last)
+
+    def _new_slot(self, place: Place) -> Slot:
+        unpack = self._packed.unpack
+        slot = Slot(unpack(), *place, renew=unpack, now_millis=self._now_millis)
+        slot._batcher.limit = self._batch_bytes
+        if self._store is not None:
+            slot._store = self._store
+        return slot
+
+    def _through_arrow(self, rows: list[BufferRow]) -> Iterable[BufferRow]:
+        """The rows in batches that are cut anywhere, encoded and decoded as for Spark."""
+        start = 0
+        while start < len(rows):
+            stop = start + self._random.randint(1, 64)
+            yield from rows_of(to_record_batch(rows[start:stop]))
+            start = stop
+
+
+def _breaking(rows: Iterable[BufferRow], after: int) -> Iterable[BufferRow]:
+    for number, row in enumerate(rows):
+        if number == after:
+            break
+        yield row
+    raise ConnectionResetError("the input broke off")
