@@ -1,4 +1,4 @@
-"""State of a savepoint as data: entries, or Arrow tables that Spark makes a DataFrame of."""
+"""Keyed state of a savepoint or checkpoint as data: entries, or a table for a DataFrame."""
 
 from __future__ import annotations
 
@@ -10,37 +10,34 @@ import pyarrow as pa
 
 from firesteel.checkpoint.file_systems import FileSystemOptions
 from firesteel.checkpoint.keyed_state_files import read_keyed_file
-from firesteel.checkpoint.metadata import (
-    CheckpointMetadata,
-    KeyedStateFile,
-    OperatorMetadata,
-    SnapshotType,
-)
+from firesteel.checkpoint.metadata import CheckpointMetadata, KeyedStateFile, OperatorMetadata
 from firesteel.checkpoint.metadata_file import open_checkpoint
-from firesteel.checkpoint.savepoint import NoSavepointError
-from firesteel.checkpoint.state_descriptions import table_descriptions
-from firesteel.checkpoint.storage import Storage, open_storage
+from firesteel.checkpoint.segment_entries import read_segments
+from firesteel.checkpoint.state_descriptions import key_type_of, table_descriptions
+from firesteel.checkpoint.storage import open_storage
 from firesteel.common.typeinfo import MapTypeInfo, TypeInformation, Types
-from firesteel.errors import FiresteelError, NotYetSupportedError
+from firesteel.errors import FiresteelError
+from firesteel.state.changelog import Segment
 from firesteel.state.columns import has_arrow_form
 from firesteel.state.entries import StateEntry
-from firesteel.state.plain_values import to_plain
+from firesteel.state.plain_values import plain_column
 from firesteel.state.tables import TableDescription, TableKind
-from firesteel.state.type_descriptions import type_of
 
 __all__ = [
     "SavepointState",
     "StateNotFoundError",
     "find_operator",
-    "open_savepoint",
     "open_state",
     "read_state",
     "state_table",
 ]
 
+StatePart = KeyedStateFile | tuple[Segment, ...]
+"""What is read in one go: a file of a savepoint, or what a checkpoint has of one subtask."""
+
 
 class StateNotFoundError(FiresteelError, LookupError):
-    """A savepoint has no such operator or state; the message lists those that it has."""
+    """There is no such operator or state; the message lists those that there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +51,28 @@ class SavepointState:
     name: str
     table: TableDescription
     key_type: TypeInformation | None
+    max_parallelism: int
     location: str
-    files: tuple[KeyedStateFile, ...]
+    parts: tuple[StatePart, ...]
     options: FileSystemOptions | None = None
     allow_pickle: bool = False
 
-    def entries(self, files: Iterable[KeyedStateFile] | None = None) -> Iterator[StateEntry]:
-        """Of all files, or of some."""
+    def entries(self, parts: Iterable[StatePart] | None = None) -> Iterator[StateEntry]:
+        """Of all parts, or of some."""
         directory = open_storage(self.location, self.options)
-        for file in self.files if files is None else files:
-            for entry in read_keyed_file(file, directory, allow_pickle=self.allow_pickle):
-                if entry.table == self.name:
-                    yield entry
+        for part in self.parts if parts is None else parts:
+            if isinstance(part, KeyedStateFile):
+                yield from read_keyed_file(
+                    part, directory, state=self.name, allow_pickle=self.allow_pickle
+                )
+            else:
+                yield from read_segments(
+                    part,
+                    {self.name},
+                    self.max_parallelism,
+                    self.options,
+                    allow_pickle=self.allow_pickle,
+                )
 
     @property
     def is_typed(self) -> bool:
@@ -86,13 +93,14 @@ class SavepointState:
         Columns have the declared types; without them what the values look like, or else their text.
         """
         found = list(entries)
-        columns = {"key": _column([entry.key for entry in found], self.key_type)}
+        strict = self.is_typed
+        columns = {"key": plain_column([one.key for one in found], self.key_type, strict=strict)}
         if self.table.namespaced:
-            columns["namespace"] = _column([entry.namespace for entry in found], None)
-        values = [entry.value for entry in found]
+            columns["namespace"] = plain_column([one.namespace for one in found], None)
+        values = [one.value for one in found]
         if self.table.ttl:
             values = [_without_stamps(value, self.table.kind) for value in values]
-        columns["value"] = _column(values, _value_type(self.table))
+        columns["value"] = plain_column(values, _value_type(self.table), strict=strict)
         return pa.table(columns)
 
 
@@ -105,7 +113,7 @@ def open_state(
     allow_pickle: bool = False,
 ) -> SavepointState:
     """``operator`` is a uid, an operator id or a name."""
-    directory, metadata = open_savepoint(location, options)
+    directory, metadata = open_checkpoint(location, options)
     found = find_operator(metadata, operator)
     keyed = table_descriptions(found.states)
     if state not in keyed:
@@ -113,14 +121,18 @@ def open_state(
         raise StateNotFoundError(
             f"{found.title} has no keyed state '{state}' in {directory.location}; it has: {known}"
         )
-    description = next(one for one in found.states if one.name == state)
-    key_type = description.types.get("key_type")
+    parts: list[StatePart] = []
+    for subtask in found.subtasks:
+        parts += subtask.files
+        if subtask.segments:
+            parts.append(subtask.segments)
     return SavepointState(
         name=state,
         table=keyed[state],
-        key_type=None if key_type is None else type_of(key_type),
+        key_type=key_type_of(found.states, state),
+        max_parallelism=found.max_parallelism,
         location=directory.location,
-        files=tuple(file for subtask in found.subtasks for file in subtask.files),
+        parts=tuple(parts),
         options=options,
         allow_pickle=allow_pickle,
     )
@@ -151,18 +163,6 @@ def state_table(
     return found.arrow_table(found.entries())
 
 
-def open_savepoint(
-    location: str, options: FileSystemOptions | None = None
-) -> tuple[Storage, CheckpointMetadata]:
-    directory, metadata = open_checkpoint(location, options)
-    if metadata.type is not SnapshotType.SAVEPOINT:
-        raise NoSavepointError(
-            f"{directory.location} is a checkpoint; only the state of savepoints can be read. Take a "
-            "savepoint of the job"
-        )
-    return directory, metadata
-
-
 def find_operator(metadata: CheckpointMetadata, wanted: str) -> OperatorMetadata:
     """The one that has this uid, id or name."""
     for key in ("uid", "operator_id", "name"):
@@ -191,22 +191,3 @@ def _without_stamps(value: Any, kind: TableKind) -> Any:
     if kind is TableKind.LIST:
         return [element for element, _ in value]
     return {entry: element for entry, (element, _) in value.items()}
-
-
-def _column(values: list[Any], type_info: TypeInformation | None) -> pa.Array:
-    try:
-        arrow_type = _arrow_type(type_info)
-        plain_type = None if arrow_type is None else type_info
-        return pa.array([to_plain(value, plain_type) for value in values], arrow_type)
-    except (pa.ArrowException, TypeError, OverflowError):
-        return pa.array(list(map(repr, values)), pa.string())
-
-
-def _arrow_type(type_info: TypeInformation | None) -> pa.DataType | None:
-    """None: nothing is declared, or something that holds any Python object."""
-    if type_info is None or type_info.is_pickled:
-        return None
-    try:
-        return type_info.to_arrow_type()
-    except NotYetSupportedError:
-        return None

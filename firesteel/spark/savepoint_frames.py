@@ -27,7 +27,7 @@ from firesteel.spark.shipping import ship_firesteel
 
 
 class _ReadFiles:
-    """From the numbers of a state's files to its rows."""
+    """From the numbers of a state's parts to its rows."""
 
     def __init__(self, state: SavepointState) -> None:
         self._state = state
@@ -36,16 +36,16 @@ class _ReadFiles:
         state = self._state
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                entries = state.entries([state.files[number]])
+                entries = state.entries([state.parts[number]])
                 yield from state.arrow_table(entries).to_batches()
 
 
 def read_frame(session: SparkSession, state: SavepointState) -> DataFrame:
-    """One keyed state of a savepoint."""
+    """One keyed state."""
     if not state.is_typed:
         return session.createDataFrame(state.arrow_table(state.entries()))
     ship_firesteel(session)
-    count = len(state.files)
+    count = len(state.parts)
     numbers = session.range(0, count, numPartitions=max(1, count))
     return map_in_arrow(numbers, _ReadFiles(state), from_arrow_schema(state.schema()))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+
 from firesteel.common.typeinfo import (
     BasicArrayTypeInfo,
     ListTypeInfo,
@@ -14,10 +16,38 @@ from firesteel.common.typeinfo import (
     TypeInformation,
 )
 from firesteel.common.types import Row, new_row
+from firesteel.errors import NotYetSupportedError
 
-__all__ = ["from_plain", "to_plain"]
+__all__ = ["from_plain", "plain_column", "to_plain"]
 
 _SEQUENCES = (ListTypeInfo, BasicArrayTypeInfo, ObjectArrayTypeInfo)
+
+
+def plain_column(
+    values: list[Any], type_info: TypeInformation | None, *, strict: bool = False
+) -> pa.Array:
+    """Values in the declared type; without one as they look, or else as text.
+
+    With ``strict``, a value that does not fit the declared type is an error.
+    """
+    try:
+        arrow_type = _arrow_type(type_info)
+        plain_type = None if arrow_type is None else type_info
+        return pa.array([to_plain(value, plain_type) for value in values], arrow_type)
+    except (pa.ArrowException, TypeError, OverflowError):
+        if strict:
+            raise
+        return pa.array(list(map(repr, values)), pa.string())
+
+
+def _arrow_type(type_info: TypeInformation | None) -> pa.DataType | None:
+    """None: nothing is declared, or something that holds any Python object."""
+    if type_info is None or type_info.is_pickled:
+        return None
+    try:
+        return type_info.to_arrow_type()
+    except NotYetSupportedError:
+        return None
 
 
 def to_plain(value: Any, type_info: TypeInformation | None = None) -> Any:
@@ -63,8 +93,8 @@ def from_plain(value: Any, type_info: TypeInformation | None) -> Any:
         key_type, element_type = type_info.get_key_type(), type_info.get_value_type()
         return {from_plain(key, key_type): from_plain(e, element_type) for key, e in value}
     if isinstance(value, list):
-        element_type = _element_type(type_info)
-        return [from_plain(element, element_type) for element in value]
+        of_elements = _element_type(type_info)
+        return [from_plain(element, of_elements) for element in value]
     return value
 
 

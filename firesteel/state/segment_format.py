@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from firesteel.common.typeinfo import TypeInformation, Types
@@ -60,11 +60,11 @@ def decode_changes(payload: bytes) -> Iterator[tuple[Changes, TableDescription]]
         yield _decode_block(header, body)
 
 
-def without_tables(payload: bytes, names: Collection[str]) -> Iterator[bytes]:
-    """The same content but for some tables, whose blocks are left out; no column is opened."""
+def only_tables(payload: bytes, wanted: Callable[[str], bool]) -> Iterator[bytes]:
+    """The same content, but only the blocks of some tables; no column is opened."""
     yield _MAGIC
     for header, _, block in _blocks(payload):
-        if header["table"] not in names:
+        if wanted(header["table"]):
             yield bytes(block)
 
 

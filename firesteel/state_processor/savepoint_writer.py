@@ -4,45 +4,23 @@ from __future__ import annotations
 
 import time
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from firesteel.checkpoint.errors import StorageError
-from firesteel.checkpoint.keyed_state_import import (
-    KEY,
-    VALUE,
-    KeyedStateImport,
-    import_table,
-)
-from firesteel.checkpoint.metadata import (
-    CheckpointMetadata,
-    KeyedStateFile,
-    OperatorMetadata,
-    SnapshotType,
-)
-from firesteel.checkpoint.metadata_file import write_metadata
-from firesteel.checkpoint.savepoint_draft import (
-    copy_operator,
-    file_prefix,
-    new_operator,
-    with_keyed_state,
-)
-from firesteel.checkpoint.savepoint_reader import find_operator, open_savepoint
+from firesteel.checkpoint.metadata import CheckpointMetadata, OperatorMetadata, SnapshotType
+from firesteel.checkpoint.metadata_file import open_checkpoint, write_metadata
+from firesteel.checkpoint.savepoint_draft import copy_operator, new_operator, renamed_operator
+from firesteel.checkpoint.savepoint_reader import StateNotFoundError, find_operator
 from firesteel.checkpoint.settings import file_system_options
-from firesteel.checkpoint.state_descriptions import describe_tables
 from firesteel.checkpoint.storage import Storage, open_storage
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.datastream.state import (
-    ListStateDescriptor,
-    MapStateDescriptor,
-    StateDescriptor,
-)
+from firesteel.datastream.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from firesteel.errors import InvalidProgramError
 from firesteel.graph.operator_ids import hash_of_uid
 from firesteel.graph.parallelism import check_max_parallelism
-from firesteel.state.tables import TableDescription, TableKind
+from firesteel.state.redistribution import Redistribution
+from firesteel.state_processor.new_states import NewKeyedState, NewOperatorState
 
 if TYPE_CHECKING:
     from firesteel.datastream import StreamExecutionEnvironment
@@ -50,17 +28,12 @@ if TYPE_CHECKING:
 __all__ = ["SavepointWriter"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Bootstrap:
-    """A state that comes from a table."""
-
-    descriptor: StateDescriptor
-    rows: Any
-    key_type: TypeInformation | None
-
-
 class SavepointWriter:
     """Collects what the new savepoint shall have; ``write`` writes it.
+
+    Rows of state come in a Spark DataFrame or a ``pyarrow.Table``, in the columns that
+    ``SavepointReader`` gives. A state is named by the descriptor that the job uses; the name alone
+    does if the savepoint has the state already.
 
     >>> from firesteel.datastream import StreamExecutionEnvironment
     >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -75,14 +48,19 @@ class SavepointWriter:
         base: CheckpointMetadata,
         directory: Storage | None,
         max_parallelism: int,
+        *,
+        allow_pickle: bool = False,
     ) -> None:
         """``directory`` is where ``base`` has its files."""
-        self._options = file_system_options(environment.get_configuration())
-        self._parallelism = environment.get_parallelism()
+        self._options = file_system_options(environment._configuration)
+        self._parallelism = min(environment.get_parallelism(), max_parallelism)
         self._base = base
         self._directory = directory
         self._max_parallelism = max_parallelism
-        self._bootstraps: dict[str, dict[str, _Bootstrap]] = {}
+        self._allow_pickle = allow_pickle
+        # By operator id and name.
+        self._keyed: dict[str, dict[str, NewKeyedState]] = {}
+        self._operator: dict[str, dict[str, NewOperatorState]] = {}
 
     @staticmethod
     def new_savepoint(
@@ -104,36 +82,61 @@ class SavepointWriter:
 
     @staticmethod
     def from_existing_savepoint(
-        environment: StreamExecutionEnvironment, path: str
+        environment: StreamExecutionEnvironment, path: str, *, allow_pickle: bool = False
     ) -> SavepointWriter:
-        """Begin with all that a savepoint has. The new one is a copy, and leaves it as it is."""
-        options = file_system_options(environment.get_configuration())
-        directory, base = open_savepoint(path, options)
+        """Begin with all that a savepoint has. The new one is a copy, and leaves it as it is.
+
+        A retained checkpoint will do, too; if it has objects of the job's own classes, these have to
+        be rebuilt on the way, which runs their code and needs ``allow_pickle``.
+        """
+        options = file_system_options(environment._configuration)
+        directory, base = open_checkpoint(path, options)
         largest = max((operator.max_parallelism for operator in base.operators), default=128)
-        return SavepointWriter(environment, base, directory, largest)
+        return SavepointWriter(environment, base, directory, largest, allow_pickle=allow_pickle)
 
     def with_keyed_state(
         self,
         uid: str,
-        descriptor: StateDescriptor,
+        state: StateDescriptor | str,
         rows: Any,
         key_type: TypeInformation | None = None,
     ) -> SavepointWriter:
         """Give an operator a keyed state, in the place of one of that name if it has one.
 
-        ``rows`` is a Spark DataFrame or a ``pyarrow.Table`` with the columns ``key`` and ``value``,
-        as ``SavepointReader`` gives them. ``key_type`` is that of the job's ``key_by``, which matters
-        for rows and tuples: both are structs in a table. A row without a value is left out. With a
-        time to live, everything counts as used at the time of writing.
+        ``rows`` has the columns ``key`` and ``value``. ``key_type`` is that of the job's ``key_by``;
+        if it is not given, the one that the operator's keys have in the savepoint. It matters for
+        rows and tuples: both are structs in a table. A row without a value is left out. With a time
+        to live, everything counts as used at the time of writing.
         """
-        names = _column_names(rows)
-        if names != {KEY, VALUE}:
-            raise InvalidProgramError(
-                f"The rows of the state '{descriptor.name}' must have the columns '{KEY}' and "
-                f"'{VALUE}', but they have: {', '.join(sorted(names))}."
-            )
-        states = self._bootstraps.setdefault(uid, {})
-        states[descriptor.name] = _Bootstrap(descriptor, rows, key_type)
+        operator = self._find(uid)
+        new = NewKeyedState.of(operator, state, rows, key_type)
+        self._keyed.setdefault(operator.operator_id, {})[new.name] = new
+        return self
+
+    def with_list_state(
+        self, uid: str, state: ListStateDescriptor | str, rows: Any
+    ) -> SavepointWriter:
+        """Give an operator a list state, in the place of one of that name; column ``value``."""
+        return self._with_operator_state(uid, state, Redistribution.SPLIT, rows)
+
+    def with_union_state(
+        self, uid: str, state: ListStateDescriptor | str, rows: Any
+    ) -> SavepointWriter:
+        """Give an operator a union list state, in the place of one of that name; column ``value``."""
+        return self._with_operator_state(uid, state, Redistribution.UNION, rows)
+
+    def with_broadcast_state(
+        self, uid: str, state: MapStateDescriptor | str, rows: Any
+    ) -> SavepointWriter:
+        """Give an operator a broadcast state, in the place of one of that name; columns ``key``, ``value``."""
+        return self._with_operator_state(uid, state, Redistribution.BROADCAST, rows)
+
+    def _with_operator_state(
+        self, uid: str, state: StateDescriptor | str, mode: Redistribution, rows: Any
+    ) -> SavepointWriter:
+        operator = self._find(uid)
+        new = NewOperatorState.of(operator, state, mode, rows)
+        self._operator.setdefault(operator.operator_id, {})[new.name] = new
         return self
 
     def remove_operator(self, operator: str) -> SavepointWriter:
@@ -141,6 +144,21 @@ class SavepointWriter:
         found = find_operator(self._base, operator)
         kept = tuple(one for one in self._base.operators if one is not found)
         self._base = replace(self._base, operators=kept)
+        self._keyed.pop(found.operator_id, None)
+        self._operator.pop(found.operator_id, None)
+        return self
+
+    def change_operator_identifier(self, operator: str, uid: str) -> SavepointWriter:
+        """Give the state of an operator to the one of another uid."""
+        found = find_operator(self._base, operator)
+        renamed = renamed_operator(found, uid)
+        if any(one.operator_id == renamed.operator_id for one in self._base.operators):
+            raise InvalidProgramError(f"The savepoint has an operator of uid '{uid}' already.")
+        for new in (self._keyed, self._operator):
+            if found.operator_id in new:
+                new[renamed.operator_id] = new.pop(found.operator_id)  # type: ignore[assignment]
+        operators = tuple(renamed if one is found else one for one in self._base.operators)
+        self._base = replace(self._base, operators=operators)
         return self
 
     def write(self, path: str) -> None:
@@ -151,99 +169,49 @@ class SavepointWriter:
                 f"There are files in {target.location} already. A savepoint needs a new directory."
             )
         try:
-            operators = [self._write_operator(one, target) for one in self._operators()]
-            metadata = replace(self._base, operators=tuple(operators))
-            self._sweep(metadata, target)
+            operators = tuple(self._write_operator(one, target) for one in self._base.operators)
+            metadata = replace(self._base, type=SnapshotType.SAVEPOINT, operators=operators)
+            _sweep(metadata, target)
             write_metadata(metadata, target)
         except BaseException:
             _remove(target)
             raise
 
-    def _operators(self) -> list[OperatorMetadata]:
-        """Those that there were, and those that are new."""
-        known = {operator.operator_id for operator in self._base.operators}
-        parallelism = min(self._parallelism, self._max_parallelism)
-        return [*self._base.operators] + [
-            new_operator(uid, parallelism, self._max_parallelism)
-            for uid in self._bootstraps
-            if hash_of_uid(uid) not in known
-        ]
-
-    def _write_operator(self, operator: OperatorMetadata, target: Storage) -> OperatorMetadata:
-        bootstraps = self._bootstraps_of(operator)
-        if self._directory is not None:
-            operator = copy_operator(operator, self._directory, target, set(bootstraps))
-        for bootstrap in bootstraps.values():
-            table = _table(bootstrap.descriptor)
-            files = self._write_state(operator, bootstrap, table, target)
-            (described,) = describe_tables({bootstrap.descriptor.name: table}, bootstrap.key_type)
-            operator = with_keyed_state(operator, described, files)
+    def _find(self, uid: str) -> OperatorMetadata:
+        """The operator of a uid, which is new if there is none."""
+        try:
+            return find_operator(self._base, uid)
+        except StateNotFoundError:
+            if any(one.operator_id == hash_of_uid(uid) for one in self._base.operators):
+                raise
+        operator = new_operator(uid, self._parallelism, self._max_parallelism)
+        self._base = replace(self._base, operators=(*self._base.operators, operator))
         return operator
 
-    def _bootstraps_of(self, operator: OperatorMetadata) -> dict[str, _Bootstrap]:
-        return next(
-            (
-                states
-                for uid, states in self._bootstraps.items()
-                if hash_of_uid(uid) == operator.operator_id
-            ),
-            {},
-        )
-
-    def _write_state(
-        self,
-        operator: OperatorMetadata,
-        bootstrap: _Bootstrap,
-        table: TableDescription,
-        target: Storage,
-    ) -> dict[int, tuple[KeyedStateFile, ...]]:
-        order = KeyedStateImport(
-            state=bootstrap.descriptor.name,
-            table=table,
-            key_type=bootstrap.key_type,
-            parallelism=operator.parallelism,
-            max_parallelism=operator.max_parallelism,
-            location=target.location,
-            prefix=file_prefix(operator),
-            options=self._options,
-            stamp=round(time.time() * 1000),
-        )
-        if isinstance(bootstrap.rows, pa.Table):
-            return import_table(order, bootstrap.rows)
-        from firesteel.spark.savepoint_frames import import_frame
-
-        return import_frame(order, bootstrap.rows)
-
-    def _sweep(self, metadata: CheckpointMetadata, target: Storage) -> None:
-        """Tasks that were tried twice have left files that nobody needs."""
-        needed = {target.name_of(path) for path in metadata.files()}
-        for file in target.list_files():
-            if file.path not in needed:
-                target.delete(file.path)
+    def _write_operator(self, operator: OperatorMetadata, target: Storage) -> OperatorMetadata:
+        keyed = self._keyed.get(operator.operator_id, {})
+        if self._directory is not None:
+            operator = copy_operator(
+                operator,
+                self._directory,
+                target,
+                keyed.keys(),
+                self._options,
+                allow_pickle=self._allow_pickle,
+            )
+        for state in keyed.values():
+            operator = state.write(operator, target, self._options)
+        for other in self._operator.get(operator.operator_id, {}).values():
+            operator = other.write(operator)
+        return operator
 
 
-def _column_names(rows: Any) -> set[str]:
-    if isinstance(rows, pa.Table):
-        return set(rows.column_names)
-    if not all(hasattr(rows, name) for name in ("columns", "sparkSession")):
-        raise InvalidProgramError(
-            f"State is written from a Spark DataFrame or a pyarrow.Table, not from {type(rows).__qualname__}."
-        )
-    return set(rows.columns)
-
-
-def _table(descriptor: StateDescriptor) -> TableDescription:
-    ttl = descriptor.ttl_config is not None and descriptor.ttl_config.is_enabled()
-    if isinstance(descriptor, ListStateDescriptor):
-        return TableDescription(TableKind.LIST, element_type=descriptor.element_type_info, ttl=ttl)
-    if isinstance(descriptor, MapStateDescriptor):
-        return TableDescription(
-            TableKind.MAP,
-            element_type=descriptor.value_type_info,
-            entry_type=descriptor.key_type_info,
-            ttl=ttl,
-        )
-    return TableDescription(TableKind.VALUE, element_type=descriptor.type_info, ttl=ttl)
+def _sweep(metadata: CheckpointMetadata, target: Storage) -> None:
+    """Tasks that were tried twice have left files that nobody needs."""
+    needed = {target.name_of(path) for path in metadata.files()}
+    for file in target.list_files():
+        if file.path not in needed:
+            target.delete(file.path)
 
 
 def _remove(target: Storage) -> None:
