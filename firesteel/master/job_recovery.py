@@ -67,9 +67,9 @@ class JobRecovery:
             claimed = configuration.get(checkpoint_options.CLAIM_MODE) == "CLAIM"
             self._first = replace(found.checkpoint, is_owned=claimed)
             graph = levels.job_graph
-            graph = with_stored_max_parallelism(graph, self._plan(graph, self._first))
-            levels = replace(levels, job_graph=graph)
-            _log.info("%s", found.message)
+            plan = self._plan(graph, self._first)
+            levels = replace(levels, job_graph=with_stored_max_parallelism(graph, plan))
+            _log.info("%s %s", found.message, plan.message)
         self.levels = levels
         now = clock()
         self.coordinator = CheckpointCoordinator(
