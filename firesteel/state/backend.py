@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from firesteel.common.typeinfo import TypeInformation
@@ -137,8 +137,12 @@ class KeyedStateBackend(ABC):
         """
 
     @abstractmethod
-    def entries(self) -> Iterator[StateEntry]:
-        """Everything, to be read by people and tools."""
+    def entries(self, only: Collection[str] | None = None) -> Iterator[StateEntry]:
+        """Everything, or some tables, to be read by people and tools."""
+
+    def pickles(self, only: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        """What ``entries`` would unpickle, closed, with the name of its table."""
+        return iter(())
 
     @abstractmethod
     def load(

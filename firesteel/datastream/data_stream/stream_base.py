@@ -249,6 +249,25 @@ class StreamBase(ABC):
         """
         if limit is not None and limit < 1:
             raise InvalidProgramError(f"The limit must be at least 1, not {limit!r}.")
+        collect, buffer = self._collect()
+        results = self._environment._execute_and_collect(collect, buffer, job_execution_name)
+        if limit is None:
+            return results
+        with results:
+            return list(islice(results, limit))
+
+    def collect_async(self) -> CloseableIterator:
+        """An iterator over this stream's records, to read once the job has been started.
+
+        Unlike with ``execute_and_collect`` several streams of one job can be collected, next to
+        its other sinks; start it with ``execute_async``. Closing the iterator drops the records
+        that are left, and the job goes on. Not in PyFlink.
+        """
+        collect, buffer = self._collect()
+        self._environment._add_operator(collect)
+        return CloseableIterator(iter(buffer), buffer.close)
+
+    def _collect(self) -> tuple[Transformation, CollectBuffer]:
         buffer = CollectBuffer()
         collect = Transformation(
             name="Data stream collect sink",
@@ -258,11 +277,7 @@ class StreamBase(ABC):
             parallelism=self._common_parallelism(),
             driver_object=buffer,
         )
-        results = self._environment._execute_and_collect(collect, buffer, job_execution_name)
-        if limit is None:
-            return results
-        with results:
-            return list(islice(results, limit))
+        return collect, buffer
 
     # -- helpers -------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from firesteel.common.typeinfo import TypeInformation
@@ -146,8 +146,11 @@ class OverlayKeyedState(KeyedStateBackend, Generic[T]):
     def keys(self, table: str) -> Iterator[Any]:
         return self._tables[table].keys()
 
-    def entries(self) -> Iterator[StateEntry]:
-        return entries_of(self._tables)
+    def entries(self, only: Collection[str] | None = None) -> Iterator[StateEntry]:
+        tables = self._tables
+        if only is not None:
+            tables = {name: tables[name] for name in only if name in tables}
+        return entries_of(tables)
 
     # Epochs
 

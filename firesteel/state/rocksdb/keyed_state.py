@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
@@ -219,6 +219,13 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
                 )
         finally:
             other.close()
+
+    def pickles(self, only: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        for name in only:
+            rows = self._tables[name].rows
+            for _, value in self._database.scan(rows.table_prefix):
+                for pickle in rows.pickles(value):
+                    yield name, pickle
 
     def close(self) -> None:
         super().close()
