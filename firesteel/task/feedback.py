@@ -56,7 +56,7 @@ def write_feedback(
         return ()
     # Few records take keys that lie far apart: they shall not all move to the same subtask.
     lists = min(len(keys), len(values))
-    chosen = [keys[number * len(keys) // lists] for number in range(lists)]
+    chosen = [keys[(2 * number + 1) * len(keys) // (2 * lists)] for number in range(lists)]
     blocks = [_dealt(VALUES, chosen, values)]
     if timestamps is not None:
         blocks.append(_dealt(TIMESTAMPS, chosen, timestamps))
