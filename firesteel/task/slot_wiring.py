@@ -12,6 +12,7 @@ from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.state.backend_factory import create_keyed_state
+from firesteel.task.chain import LocalEdge
 from firesteel.task.operators.iteration_head import IterationHeadOperator
 from firesteel.task.operators.iteration_tail import IterationTailOperator
 from firesteel.task.program import JobProgram
@@ -72,7 +73,8 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
             wiring.by_edge[edge.id] = receiver
             _add_channels(program, edge, receiver)
     _connect_loops(wiring, graph)
-    for subtask in wiring.subtasks.values():
+    # From the last to the first: a loop may go on into a neighbor, which must stand by then.
+    for subtask in reversed(wiring.subtasks.values()):
         outgoing = [edge for edge in graph.edges if edge.source in subtask.operators]
         subtask.connect(
             chained=[edge for edge in graph.chained_edges if edge.source in subtask.operators],
@@ -82,7 +84,7 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
                 if edge.id not in levels.local_edges
             ],
             local=[
-                (edge, wiring.subtasks[vertex_of[edge.target]].gate)
+                _local_edge(edge, wiring.subtasks[vertex_of[edge.target]])
                 for edge in outgoing
                 if edge.id in levels.local_edges
             ],
@@ -125,6 +127,10 @@ def _add_channels(program: JobProgram, edge: StreamEdge, subtask: Subtask) -> No
         strategy, subtask.index, source.parallelism, target.parallelism
     ):
         subtask.gate.add_channel(edge.id, upstream, receive)
+
+
+def _local_edge(edge: StreamEdge, receiver: Subtask) -> LocalEdge:
+    return LocalEdge(edge, receiver.gate, receiver.operators[edge.target])
 
 
 def _create_writer(

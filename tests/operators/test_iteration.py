@@ -179,7 +179,7 @@ def test_a_retried_task_finds_the_feedback_that_it_found_first(
     crashes=st.sets(st.integers(1, 20), max_size=4),
     inline=st.sampled_from([0, 1 << 16]),
 )
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_records_in_the_loop_survive_crashes_at_any_epoch(
     hops, parallelism, budget, checkpoint_every, crashes, inline
 ):
