@@ -235,6 +235,3 @@ class DataStream(StreamBase, OperatorSettings):
 
     def cache(self) -> NoReturn:
         raise NotYetSupportedError("DataStream.cache", "cached results come in a later version")
-
-    def iterate(self, max_wait_time_millis: int = 0) -> NoReturn:
-        raise NotYetSupportedError("DataStream.iterate", "feedback edges come in a later version")
