@@ -5,7 +5,7 @@ from firesteel.errors import NeverSupportedError, NotYetSupportedError
 
 
 def test_cached_streams(env):
-    with pytest.raises(NotYetSupportedError, match="DataStream.cache"):
+    with pytest.raises(NotYetSupportedError, match=r"DataStream\.cache"):
         env.from_sequence(1, 2).cache()
 
 
