@@ -104,7 +104,6 @@ RULES: tuple[Rule, ...] = (
     _idle("common.serialization.*Schema*", "schemas come with the connectors, in a later version"),
     # Results kept for the next job.
     _refused(f"{_KEYED}.cache"),
-    _not_yet(f"{_STREAM}.cache"),
     # What makes no sense on a keyed stream.
     *(_refused(f"{_KEYED}.{name}") for name in _REFUSED_ON_KEYED_STREAM.split()),
     Rule(f"{_KEYED}.AccumulateType", Status.NEVER, Evidence.ABSENT, "an inner helper of PyFlink"),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from firesteel.datastream.data_stream.all_windowed_stream import AllWindowedStream
 from firesteel.datastream.data_stream.broadcast_connected_stream import BroadcastConnectedStream
 from firesteel.datastream.data_stream.broadcast_stream import BroadcastStream
+from firesteel.datastream.data_stream.cached_data_stream import CachedDataStream
 from firesteel.datastream.data_stream.closeable_iterator import CloseableIterator
 from firesteel.datastream.data_stream.co_grouped_streams import CoGroupedStreams
 from firesteel.datastream.data_stream.connected_iterative_streams import (
@@ -26,6 +27,7 @@ __all__ = [
     "AllWindowedStream",
     "BroadcastConnectedStream",
     "BroadcastStream",
+    "CachedDataStream",
     "CloseableIterator",
     "CoGroupedStreams",
     "ConnectedIterativeStreams",

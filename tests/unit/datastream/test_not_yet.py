@@ -4,11 +4,6 @@ import firesteel.datastream.formats.json
 from firesteel.errors import NeverSupportedError, NotYetSupportedError
 
 
-def test_cached_streams(env):
-    with pytest.raises(NotYetSupportedError, match=r"DataStream\.cache"):
-        env.from_sequence(1, 2).cache()
-
-
 @pytest.mark.parametrize("name", ["add_jars", "add_classpaths", "add_source", "create_input"])
 def test_environment_never(env, name):
     with pytest.raises(NeverSupportedError, match=name):
