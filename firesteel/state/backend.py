@@ -70,7 +70,7 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def drop_table(self, name: str) -> None:
-        """Forget a value table, its name and all it holds, as a change of the running epoch.
+        """Forget a table, its name and all it holds, as a change of the running epoch.
 
         It is for tables that come and go, such as those of windows, and costs little however much
         is in them. All subtasks of an operator drop such a table in the same epoch.

@@ -59,7 +59,7 @@ class OverlayKeyedState(KeyedStateBackend, Generic[T]):
         """Empty all tables."""
 
     @abstractmethod
-    def _discard(self, table: OverlayValueTable) -> None:
+    def _discard(self, table: T) -> None:
         """Delete the base of a table that is gone."""
 
     @abstractmethod
@@ -119,8 +119,7 @@ class OverlayKeyedState(KeyedStateBackend, Generic[T]):
     def drop_table(self, name: str) -> None:
         table = self._tables.pop(name)
         description = self._declarations.forget(name)
-        assert isinstance(table, OverlayValueTable)
-        if next(table.base_items(), None) is not None:
+        if next(table.base_keys(), None) is not None:
             self._dropped[name] = description
             self._discard(table)
 
@@ -283,7 +282,6 @@ class OverlayKeyedState(KeyedStateBackend, Generic[T]):
         table = self._tables.pop(name, None)
         if table is not None:
             self._declarations.forget(name)
-            assert isinstance(table, OverlayValueTable)
             self._discard(table)
 
     def load(

@@ -17,7 +17,6 @@ from firesteel.state.changelog import Segment, SegmentFile, SegmentStore, check_
 from firesteel.state.changes import Changes
 from firesteel.state.full_snapshot import FullSnapshot, delete_files
 from firesteel.state.overlay.keyed_state import OverlayKeyedState
-from firesteel.state.overlay.value_table import OverlayValueTable
 from firesteel.state.rocksdb.database import Database, is_data_file
 from firesteel.state.rocksdb.list_table import RocksDBListTable
 from firesteel.state.rocksdb.map_table import RocksDBMapTable
@@ -84,8 +83,7 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
         for table in self._tables.values():
             table.forget_changes()
 
-    def _discard(self, table: OverlayValueTable) -> None:
-        assert isinstance(table, RocksDBValueTable)
+    def _discard(self, table: RocksDBTable) -> None:
         self._database.delete_all(table.rows.table_prefix)
         del self._numbers[table.name]
 
