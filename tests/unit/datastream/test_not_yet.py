@@ -8,7 +8,6 @@ from firesteel.errors import NeverSupportedError, NotYetSupportedError
     ("name", "arguments"),
     [
         ("cache", ()),
-        ("iterate", ()),
         ("join", (None,)),
         ("co_group", (None,)),
     ],
