@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from firesteel.common.typeinfo import TypeInformation
 from firesteel.graph.channels import source_subtasks
 from firesteel.graph.job_graph import JobGraph
-from firesteel.graph.partitioning import ShipStrategy
+from firesteel.graph.key_types import key_types_of
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.state.backend_factory import create_keyed_state
 from firesteel.task.chain import LocalEdge
@@ -101,15 +100,6 @@ def _connect_loops(wiring: SlotWiring, graph: JobGraph) -> None:
             assert isinstance(head, IterationHeadOperator)
             assert isinstance(tail, IterationTailOperator)
             head.tails.append(tail)
-
-
-def key_types_of(edges: Iterable[StreamEdge]) -> dict[int, TypeInformation | None]:
-    """The types of the keys, by node; of a node with two keyed inputs, those of the first."""
-    keyed = sorted(
-        (edge for edge in edges if edge.partitioning.strategy is ShipStrategy.HASH),
-        key=lambda edge: -edge.input_index,
-    )
-    return {edge.target: edge.partitioning.key_type for edge in keyed}
 
 
 def _to_driver(send: Send, slot: int, subtask: int) -> Callable[[int, int, bytes], None]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from firesteel.graph.key_types import key_types_of
 from firesteel.master.job_master import JobMaster
 from firesteel.state.backend_factory import create_keyed_state
 from firesteel.state.changelog import SegmentStore
 from firesteel.task.program import JobProgram
 from firesteel.task.restoring import restore_from_handle
-from firesteel.task.slot_wiring import key_types_of
 
 KeyedStates = dict[str, dict[str, dict[Any, Any]]]
 """Operator (its uid, or its name) -> state -> key, or (key, namespace) -> value."""

@@ -42,8 +42,6 @@ from firesteel.graph.transformations import ChainingStrategy, Origin, Transforma
 
 __all__ = ["DataStream"]
 
-_WINDOWS = "windows come with event time, in a later version"
-
 
 class DataStream(StreamBase, OperatorSettings):
     """A stream of records of one type.
@@ -237,9 +235,3 @@ class DataStream(StreamBase, OperatorSettings):
 
     def cache(self) -> NoReturn:
         raise NotYetSupportedError("DataStream.cache", "cached results come in a later version")
-
-    def join(self, other_stream: Any) -> NoReturn:
-        raise NotYetSupportedError("DataStream.join", _WINDOWS)
-
-    def co_group(self, other_stream: Any) -> NoReturn:
-        raise NotYetSupportedError("DataStream.co_group", _WINDOWS)
