@@ -158,6 +158,7 @@ class JobCheckpoints:
                 handle.operators.get(node_id),
                 ack.sources.get(node_id),
                 self.committables.waiting_of(ack.vertex, ack.subtask, node_id),
+                ack.watermarks.get(node_id),
                 # Who resumes a job that was drained wants its sources to read on.
                 finished=ack.finished and not drained,
             )

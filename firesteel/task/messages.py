@@ -56,6 +56,8 @@ class OperatorHandle:
     # What subtasks that are gone had kept whole, after the parallelism has changed.
     more: tuple[bytes, ...] = ()
     restored: RestoredState | None = None
+    # The last watermark it sent on before the checkpoint that the job was restored from.
+    watermark: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +158,10 @@ class SubtaskAck:
     operator_state: dict[int, OperatorStates] = field(default_factory=dict)
     # The nodes whose functions hold what only a checkpoint makes them save.
     unsaved: frozenset[int] = frozenset()
-    # With a checkpoint: the keyed state of each node in words, and how the snapshot went.
+    # With a checkpoint: the keyed state of each node in words, the watermark that it sent on last,
+    # and how the snapshot went.
     tables: dict[int, tuple[StateDescription, ...]] = field(default_factory=dict)
+    watermarks: dict[int, int] = field(default_factory=dict)
     timing: TaskTiming = field(default=NO_TIMING, compare=False)
 
 

@@ -177,6 +177,9 @@ class Subtask:
 
     def restore(self, handle: SubtaskHandle, store: SegmentStore) -> None:
         self.gate.restore(handle.gate)
+        first = handle.operators.get(self.vertex.operators[0], OperatorHandle())
+        if first.watermark is not None:
+            self.gate.resume_time(first.watermark)
         self.clock.watermark = self.gate.watermark
         # Every operator's clock shows what the operator before it emitted last.
         arrived = dict.fromkeys(self.operators, self.gate.watermark)
@@ -201,6 +204,8 @@ class Subtask:
                 operator.restore_several(wholes)
             else:
                 operator.restore(wholes[0] if wholes else None)
+            if state.watermark is not None:
+                operator.resume_time(state.watermark)
             emitted = operator.emitted_watermark(arrived[node_id])
             arrived.update(
                 {edge.target: emitted for edge in self._chained if edge.source == node_id}
@@ -441,6 +446,7 @@ class Subtask:
             operator_state=operator_state,
             unsaved=self._unsaved,
             tables={} if checkpoint_id is None else self._described_tables(),
+            watermarks={} if checkpoint_id is None else self._watermarks(),
             timing=NO_TIMING
             if checkpoint_id is None
             else self._timing(started, checkpoint_timestamp),
@@ -463,6 +469,12 @@ class Subtask:
                 for operator in self.operators.values()
             ),
         )
+
+    def _watermarks(self) -> dict[int, int]:
+        return {
+            node_id: operator.emitted_watermark(operator.context.clock.watermark)
+            for node_id, operator in self.operators.items()
+        }
 
     def _described_tables(self) -> dict[int, tuple[StateDescription, ...]]:
         return {

@@ -140,6 +140,9 @@ class Operator:
         """The last watermark that went on, when ``watermark`` was the last that came."""
         return watermark
 
+    def resume_time(self, watermark: int) -> None:
+        """The job was restored, and this is the watermark that went on last."""
+
     def tick(self) -> None:
         """Some time has passed; called often, between two batches."""
 
