@@ -66,10 +66,10 @@ class JobRecovery:
             found = find_checkpoint(path, self._file_systems, job_name=job_name)
             claimed = configuration.get(checkpoint_options.CLAIM_MODE) == "CLAIM"
             self._first = replace(found.checkpoint, is_owned=claimed)
-            graph = levels.job_graph
-            graph = with_stored_max_parallelism(graph, self._plan(graph, self._first))
+            plan = self._plan(levels.job_graph, self._first)
+            graph = with_stored_max_parallelism(levels.job_graph, plan)
             levels = replace(levels, job_graph=graph)
-            _log.info("%s", found.message)
+            _log.info("%s %s", found.message, plan.message)
         self.levels = levels
         now = clock()
         self.coordinator = CheckpointCoordinator(

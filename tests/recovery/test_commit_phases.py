@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from firesteel.checkpoint.metadata import SnapshotType
 from firesteel.datastream.connectors.file_system import RollingPolicy, file_committer
 from firesteel.testing import Fault, JobHarness
 from tests.recovery.jobs import RESTARTS, Job, Trap, assert_exactly_once, golden
@@ -46,7 +45,7 @@ def before_pre_commit(harness: JobHarness) -> None:
 def before_completion(harness: JobHarness) -> None:
     """The sinks have prepared their part of a checkpoint that is never written."""
     harness.storage_is_stuck = True
-    harness._request(SnapshotType.CHECKPOINT)
+    harness.request_checkpoint()
     run_epochs(harness, 2)
     harness.storage_is_stuck = False
     harness._storage_thread.drop()
