@@ -7,14 +7,22 @@ workers, connections) cancels out in the difference, and what stays is the stead
 import argparse
 import json
 import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
+from typing import Any
 
 from benchmarks.cases import BY_NAME, CASES, Case, Outcome, expected
 
+Figures = dict[str, Any]
+Run = Callable[[Case, int], float]
+"""Runs a case with so many records; the seconds it took."""
+
 # A run of this size comes first: it warms the peer up, and its results are compared with the plain loop.
 CHECKED_RECORDS = 10_000
+# A case of a peer, or a section, should not take longer than this.
+LONGEST_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +34,7 @@ class Measurement:
     small_seconds: float
     large_records: int
     large_seconds: float
+    turns: int = 1
 
     @property
     def rate(self) -> float | None:
@@ -36,16 +45,36 @@ class Measurement:
         return (self.large_records - self.small_records) / seconds
 
 
-def steady_rate(
-    case: Case, run: Callable[[Case, int], float], *, records: int, repeats: int
-) -> Measurement:
-    """Runs sizes by turns, so that a slow minute of the machine hits both; keeps the best of each."""
+def steady_rate(case: Case, run: Run, *, records: int, repeats: int) -> Measurement:
+    return steady_rates(case, {"": run}, records=records, repeats=repeats)[""]
+
+
+def steady_rates(
+    case: Case,
+    runs: Mapping[str, Run],
+    *,
+    records: int,
+    repeats: int,
+    seconds: float = LONGEST_SECONDS,
+) -> dict[str, Measurement]:
+    """Several ways to run a case, against each other.
+
+    Ways and sizes take turns, so that a slow minute of the machine hits all of them, and the best of
+    each counts. No further turn begins that would end after so many seconds.
+    """
     small, large = records // 4, records
-    small_seconds = large_seconds = float("inf")
-    for _ in range(repeats):
-        small_seconds = min(small_seconds, run(case, small))
-        large_seconds = min(large_seconds, run(case, large))
-    return Measurement(case.name, small, small_seconds, large, large_seconds)
+    best = {(way, size): float("inf") for way in runs for size in (small, large)}
+    begin = time.perf_counter()
+    for turn in range(1, repeats + 1):
+        for (way, size), seconds_before in best.items():
+            best[way, size] = min(seconds_before, runs[way](case, size))
+        elapsed = time.perf_counter() - begin
+        if elapsed + elapsed / turn > seconds:
+            break
+    return {
+        way: Measurement(case.name, small, best[way, small], large, best[way, large], turn)
+        for way in runs
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +128,10 @@ def report(**figures: object) -> None:
     print(json.dumps(figures), flush=True)
 
 
+def report_skipped(section: str, what: str, why: str) -> None:
+    report(section=section, skipped=f"{what}: {why}")
+
+
 def report_versions(*packages: str, **known: str) -> None:
     report(versions=known | {package: version(package) for package in packages})
 
@@ -109,7 +142,7 @@ def report_case(measurement: Measurement) -> None:
 
 def run_cases(
     arguments: Arguments,
-    run: Callable[[Case, int], float],
+    run: Run,
     run_checked: Callable[[Case, int], Outcome],
     *,
     records: Mapping[str, int] | None = None,

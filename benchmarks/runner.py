@@ -9,17 +9,19 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import IO
 
+from benchmarks.measure import Figures
 from benchmarks.peers.catalog import ROOT, Peer
 
-Figures = dict[str, Any]
+Tell = Callable[[Peer, Figures], None]
+"""Is told what a peer reports, as soon as it does."""
 
-# A peer that reports nothing for so many seconds hangs.
-PATIENCE = 600
+# A peer that reports nothing for so many seconds hangs. A part of it takes about one minute, on a busy machine several.
+PATIENCE = 300
 
 
 @dataclass(slots=True)
@@ -41,7 +43,20 @@ class PeerResult:
         elif "section" in figures:
             self.sections.append(figures)
         else:
-            self.cases[figures.pop("case")] = figures
+            self.cases[figures["case"]] = {
+                name: figure for name, figure in figures.items() if name != "case"
+            }
+
+    def failures(self) -> dict[str, str]:
+        """Cases and sections that went wrong, and how."""
+        failed = {
+            name: figures["failed"] for name, figures in self.cases.items() if "failed" in figures
+        }
+        return failed | {
+            figures["section"]: figures["failed"]
+            for figures in self.sections
+            if "failed" in figures
+        }
 
 
 class Progress:
@@ -61,7 +76,7 @@ class Progress:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
-def run_peer(peer: Peer, arguments: list[str], progress: Progress) -> PeerResult:
+def run_peer(peer: Peer, arguments: list[str], progress: Progress, tell: Tell) -> PeerResult:
     result = PeerResult(peer)
     python = peer.python(sys.executable)
     if python is None:
@@ -74,15 +89,17 @@ def run_peer(peer: Peer, arguments: list[str], progress: Progress) -> PeerResult
         try:
             for figures in reported(process):
                 result.take(figures)
+                progress.clear()
+                tell(peer, figures)
                 progress.show(f"{peer.title}: {len(result.cases)} cases measured")
         except TimeoutError as error:
             result.problem = str(error)
             return result
         if process.wait() != 0:
             result.problem = f"ended with exit code {process.returncode}: {last_words(log)}"
-    failures = [name for name, figures in result.cases.items() if "failed" in figures]
+    failures = result.failures()
     if failures and result.problem is None:
-        reason = result.cases[failures[0]]["failed"].splitlines()[0]
+        reason = next(iter(failures.values())).splitlines()[0]
         result.problem = f"failed in {', '.join(failures)}: {reason}"
     return result
 

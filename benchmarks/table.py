@@ -2,9 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 
-from benchmarks.cases import Case
+from benchmarks.cases import BY_NAME, Case
+from benchmarks.measure import Figures
 from benchmarks.peers.catalog import FIRESTEEL, Peer
 from benchmarks.runner import PeerResult
+from benchmarks.sections.catalog import SECTIONS
+from benchmarks.text import rate_text, ratio_text
 
 Cells = Sequence[str]
 
@@ -20,19 +23,6 @@ def render(head: Cells, rows: Iterable[Cells]) -> str:
 
     rule = "  ".join("-" * width for width in widths)
     return "\n".join([join(head), rule, *(join(line) for line in lines[1:])])
-
-
-def rate_text(rate: float | None) -> str:
-    if rate is None:
-        return "-"
-    return f"{rate:,.0f}" if rate < 1e6 else f"{rate / 1e6:,.2f} M"
-
-
-def ratio_text(ratio: float | None, goal: float | None) -> str:
-    if ratio is None:
-        return "-"
-    text = f"{ratio:,.0f}x" if ratio >= 20 else f"{ratio:.2f}x"
-    return f"{text} !" if goal is not None and ratio < goal else text
 
 
 def ratio(result: PeerResult, own: PeerResult, case: str) -> float | None:
@@ -76,35 +66,44 @@ def goal_text(peer: Peer) -> str:
     return f"{peer.goal:g}x" + (" *" if peer.goal_cases else "")
 
 
+def line(peer: Peer, figures: Figures) -> str | None:
+    """What a peer has just reported; None if there is nothing to tell."""
+    if "section" in figures:
+        section = SECTIONS[figures["section"]]
+        title = f"{peer.title}, {section.name}"
+        told = missing(figures) or ", ".join(cell for cell in section.row(figures) if cell)
+        return f"{title}: {told}"
+    if "case" not in figures or "skipped" in figures:
+        return None
+    title = f"{peer.title}, {BY_NAME[figures['case']].title}"
+    if "failed" in figures:
+        return f"{title}: failed: {figures['failed'].splitlines()[0]}"
+    return f"{title}: {rate_text(figures['rate'])} records/s"
+
+
 def sections_text(own: PeerResult | None, bare: PeerResult | None) -> list[str]:
-    found = own.sections if own else []
-    floors = {entry["exchanges"]: entry["milliseconds"] for entry in bare.sections} if bare else {}
-    tables = []
-    if hops := [entry for entry in found if entry["section"] == "hop"]:
-        rows = [[entry["case"], entry["slot_host"], rate_text(entry["rate"])] for entry in hops]
-        tables.append(render(["slot host", "", "records/s"], rows))
-    if timeouts := [entry for entry in found if entry["section"] == "timeout"]:
-        rows = [
-            [
-                f"{entry['milliseconds']} ms" if entry["milliseconds"] >= 0 else "-1 (off)",
-                rate_text(entry["rate"]),
-                f"{entry['median_latency']:,.0f} ms",
-            ]
-            for entry in timeouts
-        ]
-        tables.append(render(["buffer timeout", "records/s", "median latency"], rows))
-    if epochs := [entry for entry in found if entry["section"] == "epoch"]:
-        rows = [
-            epoch_row(entry["exchanges"], entry["milliseconds"], floors.get(entry["exchanges"]))
-            for entry in epochs
-        ]
-        tables.append(render(["epoch of 100 records", "Firesteel", "bare query", ""], rows))
-    return tables
+    """The tables of the sections that were measured, and why others were not."""
+    found = [with_floor(figures, bare) for figures in own.sections] if own else []
+    texts = []
+    for name, section in SECTIONS.items():
+        of_section = [figures for figures in found if figures["section"] == name]
+        measured = [figures for figures in of_section if not missing(figures)]
+        if measured:
+            texts.append(render(section.head, map(section.row, measured)))
+        texts += [f"{name}: {reason}" for figures in of_section if (reason := missing(figures))]
+    return texts
 
 
-def epoch_row(exchanges: int, milliseconds: float, floor: float | None) -> list[str]:
-    title = f"{exchanges} exchange{'' if exchanges == 1 else 's'}"
-    if floor is None:
-        return [title, f"{milliseconds:.0f} ms", "-", ""]
-    text = ratio_text(milliseconds / floor, None) + (" !" if milliseconds > 1.3 * floor else "")
-    return [title, f"{milliseconds:.0f} ms", f"{floor:.0f} ms", text]
+def missing(figures: Figures) -> str | None:
+    """Why there are no figures."""
+    if "failed" in figures:
+        return f"failed: {figures['failed'].splitlines()[0]}"
+    return figures.get("skipped")
+
+
+def with_floor(figures: Figures, bare: PeerResult | None) -> Figures:
+    """An epoch's figures together with the bare query's."""
+    if bare is None or figures["section"] != "epoch" or missing(figures):
+        return figures
+    floors = {entry["exchanges"]: entry["milliseconds"] for entry in bare.sections}
+    return figures | {"floor": floors.get(figures["exchanges"])}

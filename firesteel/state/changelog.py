@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import uuid
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,17 +98,13 @@ class SegmentStore:
             return Segment(epoch, full, size, inline=b"".join(chunks), checksum=checksum)
         assert self._directory is not None
         path = self._unique(f"segment-{epoch}")
-        try:
-            with path.open("wb") as file:
-                file.writelines(chunks)
-                chunks.clear()
-                for chunk in remaining:
-                    file.write(chunk)
-                    size += len(chunk)
-                    checksum = zlib.crc32(chunk, checksum)
-        except OSError as error:
-            path.unlink(missing_ok=True)
-            raise WriteFailedError.of(path, error) from error
+        with _whole_or_gone(path), path.open("wb") as file:
+            file.writelines(chunks)
+            chunks.clear()
+            for chunk in remaining:
+                file.write(chunk)
+                size += len(chunk)
+                checksum = zlib.crc32(chunk, checksum)
         return Segment(epoch, full, size, path=str(path), checksum=checksum)
 
     def read(self, segment: Segment) -> bytes:
@@ -129,7 +126,8 @@ class SegmentStore:
             payload = source.read_bytes()
             return SegmentFile(source.name, len(payload), zlib.crc32(payload), inline=payload)
         path = self._unique(source.name)
-        size, checksum = _copy(source, path)
+        with _whole_or_gone(path):
+            size, checksum = _copy(source, path)
         return SegmentFile(source.name, size, checksum, path=str(path))
 
     def read_file(self, file: SegmentFile, target: Path) -> None:
@@ -151,6 +149,19 @@ class SegmentStore:
         # Two attempts of one task may write at the same time.
         assert self._directory is not None
         return self._directory / f"{name}-{uuid.uuid4().hex}"
+
+
+@contextmanager
+def _whole_or_gone(path: Path) -> Iterator[None]:
+    """A file that could not be written to its end is no use to anybody."""
+    try:
+        yield
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise WriteFailedError.of(path, error) from error
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def check_version(segment: Segment) -> None:

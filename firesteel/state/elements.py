@@ -6,7 +6,7 @@ import struct
 from typing import Any
 
 from firesteel import pickling
-from firesteel.state.key_encoding import comes_back, decode_key, encode_key
+from firesteel.state.key_encoding import decode_key, encode_key, is_plain
 
 _PLAIN, _PICKLED = b"=", b"p"
 _PLAIN_TAG = _PLAIN[0]
@@ -15,7 +15,7 @@ _LENGTH = struct.Struct(">I")
 
 def encode_element(value: Any) -> bytes:
     """Whatever comes out, ``decode_element`` knows what it is."""
-    if type(value) is not tuple and comes_back(value):
+    if is_plain(value):
         return _PLAIN + encode_key(value)
     return _PICKLED + pickling.dumps(value)
 
@@ -29,7 +29,7 @@ def decode_element(payload: bytes, start: int = 0) -> Any:
 
 def encode_elements(values: list[Any]) -> bytes:
     """A list as one."""
-    if all(type(value) is not tuple and comes_back(value) for value in values):
+    if all(map(is_plain, values)):
         return _PLAIN + b"".join(map(encode_key, values))
     return _PICKLED + pickling.dumps(values)
 

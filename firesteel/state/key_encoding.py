@@ -19,7 +19,7 @@ from typing import Any
 from firesteel import pickling
 from firesteel.common.types import Row, RowKind, new_row
 from firesteel.errors import UnstableKeyError
-from firesteel.state.stable_hash import plain_decimal
+from firesteel.state.stable_hash import decimal_text
 
 # The first byte says what follows. An int has its length in it: shorter ones are smaller.
 _NONE = 0x01
@@ -68,16 +68,13 @@ def encode_key(key: Any) -> bytes:
 
 
 def encode_entry(entry: Any) -> bytes:
-    """As ``encode_key``, for names within the state of a key: an object is pickled.
+    """As ``encode_key``, for names within the state of a key: what is no key is pickled.
 
-    Two objects are then the same entry if their pickles are.
+    Two such objects are then the same entry if their pickles are.
     """
-    try:
-        return encode_key(entry)
-    except UnstableKeyError:
-        out = bytearray()
-        _put_object(entry, out)
-        return bytes(out)
+    out = _EntryBuffer()
+    _encode(entry, out)
+    return bytes(out)
 
 
 def decode_key(encoded: bytes | memoryview, start: int = 0) -> tuple[Any, int]:
@@ -92,14 +89,29 @@ def decode_key(encoded: bytes | memoryview, start: int = 0) -> tuple[Any, int]:
     return _DECODERS[tag](encoded, start + 1)
 
 
-def comes_back(key: Any) -> bool:
-    """Whether decoding gives the key itself, and not only an equal one of another type."""
-    kind = type(key)
+def is_plain(value: Any) -> bool:
+    """Whether ``encode_key`` takes the value, and decoding gives it back, of the same type."""
+    kind = type(value)
+    return kind in _SAME or (kind is float and not value.is_integer() and value == value)  # noqa: PLR0124 - NaN
+
+
+def comes_back(entry: Any) -> bool:
+    """Whether decoding gives the entry itself, and not only an equal one of another type."""
+    kind = type(entry)
     if kind in _SAME:
         return True
     if kind is tuple or kind is Row:
-        return all(map(comes_back, key))
-    return kind is float and not key.is_integer()
+        return all(map(comes_back, entry))
+    if kind is float:
+        return not entry.is_integer()
+    if kind is dt.datetime or kind is dt.time:
+        return entry.tzinfo is None and not entry.fold
+    # Of the others, what is encoded as something equal is not the same; what is pickled is.
+    return not isinstance(entry, _KINDS)
+
+
+class _EntryBuffer(bytearray):
+    """What is written here may be any object."""
 
 
 def _encode(key: Any, out: bytearray) -> None:
@@ -112,7 +124,7 @@ def _encode(key: Any, out: bytearray) -> None:
         if isinstance(key, base):
             encoder(key, out)
             return
-    if isinstance(key, enum.Enum):
+    if isinstance(key, enum.Enum) or isinstance(out, _EntryBuffer):
         _put_object(key, out)
         return
     raise UnstableKeyError(key, f"a {type(key).__qualname__} is not a kind of key")
@@ -164,7 +176,8 @@ def _decode_int(encoded: bytes | memoryview, start: int) -> tuple[int, int]:
 
 def _put_float(value: float, out: bytearray) -> None:
     if math.isnan(value):
-        raise UnstableKeyError(value, "NaN does not equal itself")
+        _put_nan(value, out)
+        return
     if value.is_integer():
         _put_int(int(value), out)
         return
@@ -172,6 +185,12 @@ def _put_float(value: float, out: bytearray) -> None:
     out.append(_FLOAT)
     # Negative numbers count backwards.
     out += _DOUBLE.pack(bits ^ (2 * _SIGN - 1) if bits & _SIGN else bits | _SIGN)
+
+
+def _put_nan(value: Any, out: bytearray) -> None:
+    if not isinstance(out, _EntryBuffer):
+        raise UnstableKeyError(value, "NaN does not equal itself")
+    _put_object(value, out)
 
 
 def _get_float(encoded: bytes | memoryview, start: int) -> tuple[float, int]:
@@ -183,14 +202,14 @@ def _get_float(encoded: bytes | memoryview, start: int) -> tuple[float, int]:
 
 def _put_decimal(value: decimal.Decimal, out: bytearray) -> None:
     if value.is_nan():
-        raise UnstableKeyError(value, "NaN does not equal itself")
-    if not value.is_finite() or value == decimal.Decimal(float(value)):
+        _put_nan(value, out)
+    elif not value.is_finite() or value == decimal.Decimal(float(value)):
         _put_float(float(value), out)
     elif value == value.to_integral_value():
         _put_int(int(value), out)
     else:
         out.append(_DECIMAL)
-        _put_terminated(str(plain_decimal(value)).encode(), out)
+        _put_terminated(decimal_text(value).encode(), out)
 
 
 def _get_decimal(encoded: bytes | memoryview, start: int) -> tuple[decimal.Decimal, int]:
@@ -268,7 +287,8 @@ def _get_row(encoded: bytes | memoryview, start: int) -> tuple[Row, int]:
 
 def _put_frozenset(value: frozenset[Any], out: bytearray) -> None:
     out.append(_FROZENSET)
-    for element in sorted(map(encode_key, value)):
+    encode = encode_entry if isinstance(out, _EntryBuffer) else encode_key
+    for element in sorted(map(encode, value)):
         out += element
     out += _END
 
@@ -405,5 +425,6 @@ _DECODERS: dict[int, Callable[[bytes | memoryview, int], tuple[Any, int]]] = {
     _UUID: _get_uuid,
     _OBJECT: _get_object,
 }
+_KINDS = tuple(_ENCODERS)
 # Of the others, some values are encoded as an equal one of another type.
 _SAME = frozenset({int, str, bytes, type(None), dt.date, dt.timedelta, uuid.UUID})

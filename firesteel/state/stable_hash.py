@@ -102,9 +102,15 @@ def _of_timedelta(value: dt.timedelta) -> int:
     return _of_sequence((value.days, value.seconds, value.microseconds))
 
 
-def plain_decimal(value: decimal.Decimal) -> decimal.Decimal:
-    """Without zeros at the end, and with all other digits: equal numbers are spelled alike."""
-    return value.normalize(decimal.Context(prec=max(len(value.as_tuple().digits), 1)))
+def decimal_text(value: decimal.Decimal) -> str:
+    """All digits but the zeros at the end: equal numbers are spelled alike.
+
+    Not ``normalize()``: it rounds to the precision of the context.
+    """
+    sign, digits, exponent = value.as_tuple()
+    text = "".join(map(str, digits))
+    stripped = text.rstrip("0")
+    return f"{'-' if sign else ''}{stripped}E{int(exponent) + len(text) - len(stripped)}"
 
 
 def _of_decimal(value: decimal.Decimal) -> int:
@@ -114,7 +120,7 @@ def _of_decimal(value: decimal.Decimal) -> int:
         return _of_int(int(value))
     if value == decimal.Decimal(float(value)):
         return _of_float(float(value))
-    return _of_str(str(plain_decimal(value)))
+    return _of_str(decimal_text(value))
 
 
 _HASHERS: dict[type, Callable[[Any], int]] = {

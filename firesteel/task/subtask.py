@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeVar
 
 from firesteel import pickling
 from firesteel.checkpoint.keyed_restore import restore_keyed_state
@@ -26,8 +25,7 @@ from firesteel.state.changelog import SegmentStore
 from firesteel.state.declarations import IncompatibleStateError
 from firesteel.state.hashmap.keyed_state import HashMapKeyedState
 from firesteel.state.redistribution import OperatorStates
-from firesteel.task.chain import checked, to_all, wire_main_output
-from firesteel.task.fusion import Emit
+from firesteel.task.chain import connect_operators, is_source
 from firesteel.task.input_gate import InputGate
 from firesteel.task.messages import (
     OperatorHandle,
@@ -47,8 +45,6 @@ from firesteel.task.rows import BufferRow
 from firesteel.task.runtime_context import SubtaskInfo
 from firesteel.task.subtask_clock import SubtaskClock
 from firesteel.task.watermarks import MAX_WATERMARK
-
-_T = TypeVar("_T")
 
 
 class Subtask:
@@ -128,50 +124,9 @@ class Subtask:
         """Say where every operator's results go: down the chain, to other slots, to neighbors."""
         self._writers = list(writers)
         self._chained = list(chained)
-        chained_to: dict[tuple[int, str | None], list[Operator]] = {}
-        emits: dict[tuple[int, str | None], list[Emit]] = {}
-        watermarks: dict[int, list[Callable[[int], None]]] = {}
-        idles: dict[int, list[Callable[[bool], None]]] = {}
-        for edge in chained:
-            target = self.operators[edge.target]
-            chained_to.setdefault((edge.source, edge.side_output), []).append(target)
-            watermarks.setdefault(edge.source, []).append(target.accept_watermark)
-            idles.setdefault(edge.source, []).append(target.process_idle)
-        for writer in writers:
-            edge = writer.edge
-            emits.setdefault((edge.source, edge.side_output), []).append(writer.emit)
-            watermarks.setdefault(edge.source, []).append(writer.watermark)
-            idles.setdefault(edge.source, []).append(writer.idle)
-        for edge, gate in local:
-            emit, watermark, idle = gate.accept_local(edge.id, self.index)
-            emits.setdefault((edge.source, edge.side_output), []).append(emit)
-            watermarks.setdefault(edge.source, []).append(watermark)
-            idles.setdefault(edge.source, []).append(idle)
-            self._local_barriers.append(_barrier_local(gate, edge.id, self.index))
-            self._local_ends.append(_end_local(gate, edge.id, self.index))
-        # From the end of the chain: an operator's entry must stand before its neighbor uses it.
-        for node_id, operator in reversed(self.operators.items()):
-            node = operator.context.node
-            operator.output.watermark = _tell_all(watermarks.get(node_id, []))
-            # A source says itself what it produces; user functions are held to what they declare.
-            declared = None if _is_source(operator) else node.output_type
-            operator.output.idle = _tell_all(idles.get(node_id, []))
-            wire_main_output(
-                operator,
-                chained_to.pop((node_id, None), []),
-                emits.pop((node_id, None), []),
-                declared,
-            )
-        for node_id, tag_id in {**chained_to, **emits}:
-            assert tag_id is not None
-            operator = self.operators[node_id]
-            tag_type = operator.context.node.side_output_types.get(tag_id)
-            entries = [target.entry for target in chained_to.get((node_id, tag_id), [])]
-            operator.output.side_outputs[tag_id] = checked(
-                to_all(entries + emits.get((node_id, tag_id), [])),
-                tag_type,
-                f"{operator.name}, side output {tag_id}",
-            )
+        connect_operators(self.operators, chained, writers, local, self.index)
+        self._local_ends = [_end_local(gate, edge.id, self.index) for edge, gate in local]
+        self._local_barriers = [_barrier_local(gate, edge.id, self.index) for edge, gate in local]
 
     # Life
 
@@ -212,7 +167,7 @@ class Subtask:
             )
         self._unsaved = frozenset()
         head = self.head
-        if _is_source(head):
+        if is_source(head):
             self.clock.watermark = head.emitted_watermark(self.clock.watermark)
         self.finished = handle.finished or (
             head.finished if isinstance(head, SourceOperator) else self.gate.finished
@@ -382,7 +337,7 @@ class Subtask:
 
     def _forward_barrier(self, checkpoint_id: int) -> None:
         arrived = self.gate.barriers.aligned
-        if not _is_source(self.head) and arrived != checkpoint_id:
+        if not is_source(self.head) and arrived != checkpoint_id:
             raise JobExecutionError(
                 f"{self.vertex.name}, subtask {self.index}: barrier {checkpoint_id} has not come "
                 "from all channels"
@@ -522,10 +477,6 @@ def needs_ticks(operator: Operator) -> bool:
     return type(operator).tick is not Operator.tick
 
 
-def _is_source(operator: Operator) -> bool:
-    return isinstance(operator, SourceOperator | DataFrameSourceOperator)
-
-
 def _bind_node(
     to_driver: Callable[[int, int, bytes], None], node_id: int
 ) -> Callable[[int, bytes], None]:
@@ -538,11 +489,3 @@ def _barrier_local(gate: InputGate, edge: int, upstream: int) -> Callable[[int],
 
 def _end_local(gate: InputGate, edge: int, upstream: int) -> Callable[[bool], None]:
     return lambda finished: gate.end_local(edge, upstream, finished=finished)
-
-
-def _tell_all(receivers: list[Callable[[_T], None]]) -> Callable[[_T], None]:
-    def tell(what: _T) -> None:
-        for receiver in receivers:
-            receiver(what)
-
-    return tell

@@ -8,19 +8,20 @@ from functools import partial
 from typing import Any, Self, TypeVar
 
 from firesteel import pickling
+from firesteel.checkpoint.redistribution import KeyedPart
+from firesteel.checkpoint.restore import SubtaskAssignment
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.state_backend import HashMapStateBackend, StateBackend
 from firesteel.errors import FiresteelError, InvalidProgramError, UserFunctionError, shorten
 from firesteel.graph.channels import source_subtasks
 from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge
-from firesteel.state.backend import KeyGroupFilter
 from firesteel.state.backend_settings import settings_of
 from firesteel.state.changelog import SegmentStore
 from firesteel.state.key_groups import KeyGroupRange, KeyRouter
 from firesteel.state.redistribution import OperatorState, redistribute
 from firesteel.task.errors import user_function_error
-from firesteel.task.messages import OperatorHandle, SubtaskAck, SubtaskHandle
+from firesteel.task.messages import OperatorHandle, RestoredState, SubtaskAck, SubtaskHandle
 from firesteel.task.operators.base import Operator
 from firesteel.task.program import JobProgram
 from firesteel.task.rows import OUTPUT, BufferRow
@@ -394,19 +395,21 @@ class OperatorHarness:
             )
         by_subtask = sorted(snapshots, key=lambda snapshot: snapshot.subtask)
         states = redistribute([s.operator_state for s in by_subtask], node.parallelism)[index]
-        handle = OperatorHandle(whole=wholes.get(index), operator_state=states)
+        assignment = SubtaskAssignment(
+            KeyGroupRange.of_subtask(index, node.parallelism, node.max_parallelism),
+            tuple(KeyedPart((one.tables,), (), is_exact=False) for one in by_subtask),
+            must_materialize=True,
+        )
+        handle = OperatorHandle(
+            restored=RestoredState(assignment, node.max_parallelism),
+            whole=wholes.get(index),
+            operator_state=states,
+        )
         self._checkpoint_id = max(snapshot.checkpoint_id for snapshot in snapshots)
         self._subtask.restore(
             SubtaskHandle({node.id: handle}, restored_checkpoint_id=self._checkpoint_id),
             self._store,
         )
-        mine = KeyGroupRange.of_subtask(index, node.parallelism, node.max_parallelism)
-        keyed_state = self._operator.context.keyed_state
-        for snapshot in snapshots:
-            keyed_state.add(
-                [snapshot.tables], self._store, KeyGroupFilter(mine, node.max_parallelism)
-            )
-        self._operator.context.timers.restore()
         self._start()
 
     def _all_edges(self) -> list[StreamEdge]:

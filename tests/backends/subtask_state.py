@@ -30,6 +30,7 @@ class SubtaskState:
         """An epoch ends and its ack arrives."""
         self.epoch += 1
         segments = self.backend.seal(self.epoch, self.store)
+        before = self.ledger.files()
         self.ledger.record(
             SubtaskAck(
                 vertex=1,
@@ -45,6 +46,9 @@ class SubtaskState:
                 user_metrics=None,
             )
         )
+        # As the driver does, once no checkpoint needs them.
+        for path in before - self.ledger.files():
+            Path(path).unlink()
         return segments
 
     def end_epoch(self) -> tuple[Segment, ...]:

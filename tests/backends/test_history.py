@@ -158,6 +158,9 @@ def test_the_log_stays_within_a_multiple_of_the_state(create: Create, tmp_path: 
     assert [segment.full for segment in segments] == [True] + [False] * (len(segments) - 1)
     log = sum(segment.size for segment in segments if not segment.full)
     assert log <= max(1000, 3 * segments[0].size)
+    # What a full segment replaced is gone.
+    needed = {path for segment in segments for path in segment.paths()}
+    assert {str(path) for path in tmp_path.iterdir()} == needed
 
 
 def test_what_travels_in_every_control_row_is_bounded(create: Create, tmp_path: Path) -> None:

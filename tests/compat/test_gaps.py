@@ -33,9 +33,11 @@ def test_never_is_another_error() -> None:
     assert "firesteel.datastream.connectors.base.Source" in str(error)
 
 
-@pytest.mark.parametrize("name", ["SourceFunction", "AsyncFunction"])
-def test_the_error_pickles(name: str) -> None:
-    error = _error("firesteel.datastream.functions", name)
+@pytest.mark.parametrize(
+    ("module", "name"), [("functions", "SourceFunction"), ("connectors.kafka", "KafkaSource")]
+)
+def test_the_error_pickles(module: str, name: str) -> None:
+    error = _error(f"firesteel.datastream.{module}", name)
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is type(error)
     assert str(copy) == str(error)

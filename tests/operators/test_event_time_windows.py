@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from firesteel.common.time import Time
 from firesteel.common.typeinfo import Types
 from firesteel.datastream.functions import ProcessWindowFunction
 from firesteel.datastream.state import ValueStateDescriptor
+from firesteel.datastream.window import EventTimeSessionWindows, EventTimeTrigger
 from firesteel.errors import UserFunctionError
 from firesteel.task.watermarks import MAX_WATERMARK
 from firesteel.task.windowing.sliced_window_operator import SlicedWindowOperator
@@ -305,6 +307,24 @@ def test_a_window_that_has_fired_does_not_fire_again_after_a_restore(trigger):
         assert restored.output == [("a", 0, 10, "12")]
 
 
+def test_a_session_that_has_fired_does_not_fire_again_after_a_restore(trigger):
+    sessions = EventTimeSessionWindows.with_gap(Time.milliseconds(10))
+    program = windows(sessions, values, trigger=trigger, lateness=100)
+    with OperatorHarness.of(program) as harness:
+        feed(harness, ("a", 1, 0), ("b", 1, 0))
+        harness.process_watermark(20)
+        snapshot = harness.snapshot()
+    with OperatorHarness.restored(program, snapshot) as restored:
+        feed(restored, ("a", 2, 1))
+        assert restored.output == []
+        restored.process_watermark(20)
+        assert restored.output == [("a", 0, 11, "12")]
+        restored.process_watermark(109)
+        assert _state(restored) != {}
+        restored.process_watermark(110)
+        assert _state(restored) == {}
+
+
 # Functions
 
 
@@ -453,3 +473,15 @@ def test_a_merge_function_is_not_needed_for_sliding_windows(trigger, function):
         restored.process_watermark(1_000)
         assert restored.output == [5, 11, 11, 11, 6]
         assert _state(restored) == {}
+
+
+class Silent(EventTimeTrigger):
+    def on_event_time(self, time, window, ctx):
+        return None
+
+
+def test_a_trigger_must_answer():
+    with OperatorHarness.of(windows(tumbling(), values, trigger=Silent())) as harness:
+        feed(harness, ("a", 1, 0))
+        with pytest.raises(UserFunctionError, match="TriggerResult, not with None"):
+            harness.process_watermark(9)

@@ -9,6 +9,7 @@ import pytest
 from firesteel.common.time import Time
 from firesteel.datastream.window import (
     ContinuousEventTimeTrigger,
+    CountEvictor,
     CountTrigger,
     EventTimeSessionWindows,
     GlobalWindows,
@@ -69,6 +70,16 @@ def test_append_takes_any_function(trigger):
         feed(harness, ("a", 1, 0))
         harness.process_watermark(9)
         assert harness.output == [("a", 0, 10, 1)]
+
+
+def test_append_with_an_evictor_emits_what_is_left_at_the_end():
+    program = windows(tumbling(), _sum, evictor=CountEvictor.of(2), lateness=5, mode="append")
+    with OperatorHarness.of(program) as harness:
+        feed(harness, ("a", 1, 0), ("a", 2, 1), ("a", 4, 2))
+        harness.process_watermark(13)
+        assert harness.output == []
+        harness.process_watermark(14)
+        assert harness.output == [("a", 6)]
 
 
 def test_update_emits_what_has_changed_by_key_and_window(trigger):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NoReturn
 
@@ -277,7 +278,8 @@ class StreamExecutionEnvironment:
         value_type = as_type(
             "from_source", source.get_produced_type() if type_info is None else type_info
         )
-        return self._source(source_name, SourceSpec(source, watermark_strategy), value_type)
+        spec = SourceSpec(source, _copy_of(watermark_strategy))
+        return self._source(source_name, spec, value_type)
 
     def from_collection(
         self, collection: Iterable[Any], type_info: TypeInformation | None = None
@@ -323,7 +325,7 @@ class StreamExecutionEnvironment:
         _check_strategy("from_dataframe", watermark_strategy)
         spec = DataFrameSourceSpec(
             column_names=tuple(data_frame.columns),
-            watermark_strategy=watermark_strategy,
+            watermark_strategy=_copy_of(watermark_strategy),
             bounded=not data_frame.isStreaming,
         )
         value_type = data_frame_types.row_type(data_frame.schema)
@@ -446,6 +448,11 @@ class StreamExecutionEnvironment:
 
     def add_classpaths(self, *classpaths: str) -> NoReturn:
         raise NeverSupportedError("StreamExecutionEnvironment.add_classpaths", _JVM)
+
+
+def _copy_of(strategy: WatermarkStrategy | None) -> WatermarkStrategy | None:
+    """A program may go on changing the strategy, as PyFlink allows it."""
+    return None if strategy is None else replace(strategy)
 
 
 def _check_strategy(operation: str, strategy: WatermarkStrategy | None) -> None:

@@ -39,6 +39,12 @@ class EvictingWindowOperator(WindowOperator):
         if len(kept) < len(elements):
             self._records.replace(key, state_window, kept)
 
+    def final_contents(self, key: Any, window: Any, state_window: Any) -> list[Any] | None:
+        elements = self._records.timed(key, state_window)
+        kept = self._evictor.evict_before(elements, len(elements), window, self._trigger_context)
+        values = [element.value for element in kept]
+        return self._aggregated(values) if values else None
+
     def _aggregated(self, values: list[Any]) -> list[Any]:
         aggregator = self._aggregator
         if aggregator is None:

@@ -12,6 +12,9 @@ from firesteel.task.operators.process import ResultCollector
 Emit = Callable[[Any, Any, list[Any]], None]
 """(key, window, contents): call the window's function and collect its results."""
 
+Contents = Callable[[], list[Any] | None]
+"""Reads the contents of a window; None if there is nothing."""
+
 
 class EveryFiring:
     """Flink's way: a firing emits. ``collected`` gives the collector that results go into."""
@@ -26,7 +29,7 @@ class EveryFiring:
         """The trigger says so."""
         self.emit(key, window, contents)
 
-    def expire(self, key: Any, window: Any, contents: list[Any] | None) -> None:
+    def expire(self, key: Any, window: Any, contents: Contents) -> None:
         """The window is dropped; nothing can change it any more."""
 
     def merged(self, key: Any, windows: list[Any]) -> None:
@@ -42,9 +45,10 @@ class Append(EveryFiring):
     def fire(self, key: Any, window: Any, contents: list[Any]) -> None:
         """It is not final yet."""
 
-    def expire(self, key: Any, window: Any, contents: list[Any] | None) -> None:
-        if contents is not None:
-            self.emit(key, window, contents)
+    def expire(self, key: Any, window: Any, contents: Contents) -> None:
+        final = contents()
+        if final is not None:
+            self.emit(key, window, final)
 
 
 class Update(EveryFiring):
@@ -66,7 +70,7 @@ class Update(EveryFiring):
             self._emitted.put((key, window), result)
             self.collected().add([((key, window), result)], window.max_timestamp())
 
-    def expire(self, key: Any, window: Any, contents: list[Any] | None) -> None:
+    def expire(self, key: Any, window: Any, contents: Contents) -> None:
         if self._emitted.get((key, window)) is not MISSING:
             self._emitted.remove((key, window))
 

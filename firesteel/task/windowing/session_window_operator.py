@@ -67,7 +67,8 @@ class SessionWindowOperator(BaseWindowOperator):
         aggregator.prepare(values)
         add, gap, extract = aggregator.add, self._gap, self._extract
         overlay = self._table.overlay
-        in_overlay, missing, watermark = overlay.get, MISSING, self.context.clock.watermark
+        in_overlay, missing = overlay.get, MISSING
+        passed = max(self.context.clock.watermark, self._fired_until)
         late: tuple[list[Any], list[int]] = ([], [])
         iterator = iter(values)
         try:
@@ -79,7 +80,7 @@ class SessionWindowOperator(BaseWindowOperator):
                 elif len(sessions) == 1:
                     # Nearly always: one session, which goes on and has not fired.
                     ((old_start, old_end, accumulator),) = sessions
-                    if old_start <= end and start <= old_end and old_end - 1 > watermark:
+                    if old_start <= end and start <= old_end and old_end - 1 > passed:
                         overlay[key] = (
                             (
                                 min(old_start, start),
@@ -136,11 +137,11 @@ class SessionWindowOperator(BaseWindowOperator):
             self._table.put(key, tuple(sorted((*apart, session), key=_start)))
         else:
             self._table.put(key, (*apart, session))
-        if end - 1 <= watermark:
-            if not self._emits_once:
-                self._fire(key, session)
-        elif end - 1 <= self._fired_until:
-            self._timers.register_event_time_timer(key, None, end - 1)
+        fire_time = self._fire_time(end)
+        if fire_time <= watermark:
+            self._fire(key, session)
+        elif fire_time <= self._fired_until:
+            self._timers.register_event_time_timer(key, None, fire_time)
         self._look_again(self._due(session), key)
         return True
 
@@ -207,7 +208,7 @@ class SessionWindowOperator(BaseWindowOperator):
     def _on_timer(self, key: Any, _: Any, time: int) -> None:
         sessions = self._table.get(key)
         for session in () if sessions is MISSING else sessions:
-            if session[1] - 1 == time:
+            if self._fire_time(session[1]) == time:
                 self._fire(key, session)
 
     # Results

@@ -35,8 +35,8 @@ class TaskTriggerContext(Trigger.OnMergeContext):
         self._scope = NamespacedKey(context.key_context)
         self._store = window_store(context, self._scope, "trigger")
         self.merged: Sequence[Any] = ()
-        # By descriptor: a trigger asks for the same ones again and again.
-        self._states: dict[int, tuple[StateDescriptor, State]] = {}
+        # A trigger asks for the same ones again and again.
+        self._states: dict[tuple[str, type[StateDescriptor]], State] = {}
 
     @property
     def window(self) -> Any:
@@ -72,11 +72,10 @@ class TaskTriggerContext(Trigger.OnMergeContext):
         self._timers.delete_event_time_timer(self._key_context.key, self._scope.namespace, time)
 
     def get_partitioned_state(self, state_descriptor: StateDescriptor) -> State:
-        known = self._states.get(id(state_descriptor))
-        if known is not None:
-            return known[1]
-        state = self._create(state_descriptor)
-        self._states[id(state_descriptor)] = state_descriptor, state
+        name = (state_descriptor.name, type(state_descriptor))
+        state = self._states.get(name)
+        if state is None:
+            state = self._states[name] = self._create(state_descriptor)
         return state
 
     def _create(self, descriptor: StateDescriptor) -> State:

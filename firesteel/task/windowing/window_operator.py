@@ -25,7 +25,7 @@ from firesteel.task.windowing.trigger_context import TaskTriggerContext
 from firesteel.task.windowing.user_code import failed_function
 from firesteel.task.windowing.window_state import WindowState, create_window_state
 
-_FIRE, _PURGE, _BOTH = TriggerResult.FIRE, TriggerResult.PURGE, TriggerResult.FIRE_AND_PURGE
+_CONTINUE = TriggerResult.CONTINUE
 
 
 class AssignerContext(WindowAssigner.WindowAssignerContext):
@@ -212,7 +212,7 @@ class WindowOperator(BaseWindowOperator):
     def _drop(
         self, key: Any, window: Any, state_window: Any, windows: MergingWindowSet | None
     ) -> None:
-        self._results.expire(key, window, self.contents.get(key, state_window))
+        self._results.expire(key, window, lambda: self.final_contents(key, window, state_window))
         self.contents.clear(key, state_window)
         self._trigger_context.window = window
         self._trigger.clear(window, self._trigger_context)
@@ -223,15 +223,23 @@ class WindowOperator(BaseWindowOperator):
     # Results
 
     def _obey(self, result: TriggerResult, key: Any, window: Any, state_window: Any) -> None:
-        if result is _FIRE or result is _BOTH:
+        if result is _CONTINUE:
+            return
+        if not isinstance(result, TriggerResult):
+            raise TypeError(f"a trigger must answer with a TriggerResult, not with {result!r}")
+        if result.is_fire():
             self.fire(key, window, state_window)
-        if result is _PURGE or result is _BOTH:
+        if result.is_purge():
             self.contents.clear(key, state_window)
 
     def fire(self, key: Any, window: Any, state_window: Any) -> None:
         contents = self.contents.get(key, state_window)
         if contents is not None:
             self._results.fire(key, window, contents)
+
+    def final_contents(self, key: Any, window: Any, state_window: Any) -> list[Any] | None:
+        """What the function of a window that is about to be dropped would get."""
+        return self.contents.get(key, state_window)
 
     def _round_ended(self) -> None:
         self._results.round_ended()

@@ -19,12 +19,11 @@ from firesteel.datastream.functions import (
 )
 from firesteel.errors import NeverSupportedError
 
+_BASES = (Function, BaseBroadcastProcessFunction)
 _FUNCTION_CLASSES = [
     value
     for value in vars(functions).values()
-    if inspect.isclass(value)
-    and issubclass(value, Function)
-    and value not in (Function, BaseBroadcastProcessFunction)
+    if inspect.isclass(value) and issubclass(value, Function) and value not in _BASES
 ]
 
 

@@ -64,7 +64,7 @@ GOLDEN = {
     "datetime": (dt.datetime(2024, 2, 29, 12, 30), 127297157),  # noqa: DTZ001
     "aware": (dt.datetime(2024, 2, 29, 12, 30, tzinfo=dt.UTC), 1390293458),
     "timedelta": (dt.timedelta(days=1, microseconds=5), 3320072750),
-    "Decimal": (decimal.Decimal("0.1"), 128371806),
+    "Decimal": (decimal.Decimal("0.1"), 1427318856),
     "UUID": (uuid.UUID(int=7), 4260508007),
     "Enum": (Color.RED, 1703404178),
 }

@@ -1,0 +1,105 @@
+"""The jobs of Firesteel's benchmarks: each case as a user would write it, a PyFlink program with other imports."""
+
+import pickle
+import tempfile
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from benchmarks.cases import Case, FanOut, KeyedMap, MapFilter, Outcome, Reduce, Sum, Union
+from firesteel.common import Configuration, WatermarkStrategy
+from firesteel.datastream import DataStream, StreamExecutionEnvironment
+from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+from firesteel.datastream.functions import SinkFunction
+
+
+class Counting(SinkFunction):
+    """The sink of every timed run."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def invoke(self, value: Any, context: SinkFunction.Context) -> None:
+        self.count += 1
+
+
+class Checking(SinkFunction):
+    """Leaves what it saw in a file when the job closes it."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self.outcome = Outcome()
+
+    def invoke(self, value: Any, context: SinkFunction.Context) -> None:
+        self.outcome.add(value)
+
+    def close(self) -> None:
+        Path(self.directory, uuid.uuid4().hex).write_bytes(pickle.dumps(self.outcome))
+
+
+def results(env: StreamExecutionEnvironment, case: Case, records: int) -> list[DataStream]:
+    """The streams that end in sinks."""
+    if isinstance(case, Union):
+        half = records // 2
+        first = numbers(env, 0, half).map(case.make)
+        second = numbers(env, half, records).map(case.other)
+        return [first.union(second).map(case.then)]
+    source = numbers(env, 0, records)
+    match case:
+        case MapFilter():
+            return [source.map(case.make).filter(case.keep)]
+        case Reduce():
+            return [source.key_by(case.key).reduce(case.combine)]
+        case Sum():
+            return [source.map(case.make).key_by(case.key).sum(1)]
+        case FanOut():
+            shared = source.map(case.make)
+            return [shared.map(branch) for branch in case.branches]
+        case KeyedMap():
+            return [source.map(case.make).key_by(case.key).map(case.then)]
+    raise TypeError(f"{case.name} is of an unknown shape, {type(case).__name__}")
+
+
+def numbers(env: StreamExecutionEnvironment, start: int, end: int) -> DataStream:
+    return env.from_source(
+        NumberSequenceSource(start, end - 1), WatermarkStrategy.no_watermarks(), "numbers"
+    )
+
+
+class Firesteel:
+    """Runs jobs with one configuration."""
+
+    def __init__(self, parallelism: int, settings: dict[str, str] | None = None) -> None:
+        self.parallelism = parallelism
+        self.settings = {"firesteel.spark.master": f"local[{parallelism}]"} | (settings or {})
+
+    def environment(self) -> StreamExecutionEnvironment:
+        configuration = Configuration()
+        for name, value in self.settings.items():
+            configuration.set_string(name, value)
+        env = StreamExecutionEnvironment.get_execution_environment(configuration)
+        env.set_parallelism(self.parallelism)
+        return env
+
+    def run(self, case: Case, records: int) -> float:
+        env = self.environment()
+        for stream in results(env, case, records):
+            stream.add_sink(Counting())
+        return timed(env, case.name)
+
+    def run_checked(self, case: Case, records: int) -> Outcome:
+        env = self.environment()
+        with tempfile.TemporaryDirectory() as directory:
+            for stream in results(env, case, records):
+                stream.add_sink(Checking(directory))
+            env.execute(case.name)
+            return Outcome().merge(
+                pickle.loads(path.read_bytes()) for path in Path(directory).iterdir()
+            )
+
+
+def timed(env: StreamExecutionEnvironment, name: str) -> float:
+    begin = time.perf_counter()
+    env.execute(name)
+    return time.perf_counter() - begin

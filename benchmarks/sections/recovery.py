@@ -1,0 +1,131 @@
+"""How long a job with 1,000,000 keys is away: from a failure to the first result of the next attempt."""
+
+import statistics
+import tempfile
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from benchmarks.cases import BY_NAME, modulo_million
+from benchmarks.measure import Arguments, Figures, report
+from benchmarks.peers.firesteel_jobs import Firesteel, numbers
+from benchmarks.sections.checkpoint import count_one
+from benchmarks.sections.section import Section
+from firesteel.common.job_client import JobClient
+from firesteel.datastream.functions import MapFunction, SinkFunction
+
+_KEYS = 1_000_000
+# More than a run can read: it is canceled when it has recovered.
+_RECORDS = 1 << 40
+_LONGEST_SECONDS = 60.0
+_SETTINGS = {
+    "execution.checkpointing.interval": "1 s",
+    "restart-strategy.type": "fixed-delay",
+    "restart-strategy.fixed-delay.delay": "0 s",
+}
+# Looking for the signal costs a call of the system.
+_LOOK_EVERY = 10_000
+
+
+class Fail(MapFunction):
+    """Fails when it is told to, once."""
+
+    def __init__(self, directory: str) -> None:
+        self.signal = Path(directory, "fail")
+        self.failed = Path(directory, "failed")
+        self.calls = 0
+
+    def map(self, value: Any) -> Any:
+        self.calls += 1
+        if self.calls % _LOOK_EVERY == 0 and self.signal.exists() and not self.failed.exists():
+            self.failed.write_text(str(time.time()))
+            raise RuntimeError("as the benchmark wished")
+        return value
+
+
+class FirstResult(SinkFunction):
+    """Notes when the first result of an attempt after the failure arrives."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self.waits = False
+
+    def open(self, runtime_context: Any) -> None:
+        self.waits = Path(self.directory, "failed").exists()
+
+    def invoke(self, value: Any, context: SinkFunction.Context) -> None:
+        if self.waits:
+            self.waits = False
+            # In one step: whoever waits for it must not read half of it.
+            path = Path(self.directory, uuid.uuid4().hex)
+            path.write_text(str(time.time()))
+            path.rename(path.with_suffix(".result"))
+
+
+def wait_until(client: JobClient, condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + _LONGEST_SECONDS
+    while not condition():
+        if client.get_job_status().result().is_terminal_state():
+            client.get_job_execution_result().result()
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what} took longer than {_LONGEST_SECONDS:.0f} s")
+        time.sleep(0.05)
+
+
+def records_read(client: JobClient) -> int:
+    """By the source that has read least: keys go round in each."""
+    sources = client.get_overview()["vertices"][0]["subtasks"]
+    return min(int(subtask["records_in"]) for subtask in sources)
+
+
+def completed(client: JobClient) -> int:
+    count: int = client.get_checkpoints()["counts"]["completed"]
+    return count
+
+
+def seconds_away(parallelism: int, keys: int) -> float:
+    with tempfile.TemporaryDirectory() as directory:
+        settings = _SETTINGS | {"execution.checkpointing.dir": str(Path(directory, "checkpoints"))}
+        env = Firesteel(parallelism, settings).environment()
+        counts = numbers(env, 0, _RECORDS).key_by(modulo(keys)).fold(0, count_one)
+        counts.map(Fail(directory)).add_sink(FirstResult(directory))
+        client = env.execute_async("recovery")
+        try:
+            wait_until(client, lambda: records_read(client) >= keys, "reading every key")
+            before = completed(client)
+            # The next one may have begun before; the one after it has every key.
+            wait_until(client, lambda: completed(client) >= before + 2, "a checkpoint")
+            Path(directory, "fail").touch()
+            wait_until(client, lambda: any(Path(directory).glob("*.result")), "recovering")
+            first = min(float(path.read_text()) for path in Path(directory).glob("*.result"))
+            return first - float(Path(directory, "failed").read_text())
+        finally:
+            with suppress(Exception):
+                client.cancel().result()
+
+
+def modulo(keys: int) -> Callable[[int], int]:
+    if keys == _KEYS:
+        return modulo_million
+    return lambda number: number % keys
+
+
+def measure(arguments: Arguments) -> None:
+    keys = arguments.records_of(BY_NAME["reduce_1m"], _KEYS)
+    begin = time.monotonic()
+    found: list[float] = []
+    for _ in range(arguments.repeats):
+        found.append(seconds_away(arguments.parallelism, keys))
+        if time.monotonic() - begin > _LONGEST_SECONDS / 2:
+            break
+    report(section="recovery", keys=keys, seconds=statistics.median(found), runs=len(found))
+
+
+def row(figures: Figures) -> list[str]:
+    return [f"{figures['keys']:,} keys", f"{figures['seconds']:.1f} s"]
+
+
+SECTION = Section("recovery", ("from a failure to the first new result", ""), row, measure)

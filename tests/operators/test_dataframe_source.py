@@ -1,0 +1,101 @@
+"""The DataFrame source: rows of Spark become records, with timestamps if a strategy says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from firesteel.common import WatermarkStrategy
+from firesteel.graph.operator_specs import DataFrameSourceSpec
+from firesteel.graph.stream_graph import StreamNode
+from firesteel.graph.transformations import ChainingStrategy
+from firesteel.metrics import MetricRegistry
+from firesteel.task.operators.base import OperatorContext
+from firesteel.task.operators.dataframe_source import DataFrameSourceOperator
+from firesteel.task.operators.factory import create_operator
+from firesteel.task.runtime_context import SubtaskInfo
+from firesteel.task.subtask_clock import SubtaskClock
+from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
+from firesteel.testing import ManualClock
+
+
+class Source:
+    def __init__(self, strategy: WatermarkStrategy | None) -> None:
+        node = StreamNode(
+            id=1,
+            operator_id="source",
+            name="Source: frame",
+            description="",
+            spec=DataFrameSourceSpec(("word", "time"), strategy, bounded=False),
+            parallelism=1,
+            max_parallelism=1,
+            slot_sharing_group="default",
+            chaining=ChainingStrategy.ALWAYS,
+            buffer_timeout=100,
+        )
+        self.now = ManualClock()
+        clock = SubtaskClock(now_millis=self.now)
+        context = OperatorContext(
+            node, SubtaskInfo("job", 0), clock, MetricRegistry(), lambda *_: None
+        )
+        operator = create_operator(context)
+        assert isinstance(operator, DataFrameSourceOperator)
+        self.operator = operator
+        self.heard: list[Any] = []
+        operator.output.emit = lambda values, stamps: self.heard.extend(
+            zip([value["word"] for value in values], stamps or [None] * len(values), strict=True)
+        )
+        operator.output.watermark = self.heard.append
+        operator.restore(None)
+
+    def receive(self, *rows: tuple[str, int]) -> int:
+        table = pa.table({"word": [r[0] for r in rows], "time": [r[1] for r in rows]})
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        return self.operator.receive_external(sink.getvalue().to_pybytes())
+
+
+@pytest.fixture
+def timed() -> Source:
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    return Source(strategy.with_timestamp_assigner(lambda row, _: row["time"]))
+
+
+def test_rows_become_named_rows():
+    source = Source(None)
+    assert source.receive(("to", 1), ("be", 2)) == 2
+    assert source.heard == [("to", None), ("be", None)]
+    assert source.operator.next_tick() is None
+
+
+def test_a_strategy_stamps_rows_and_emits_watermarks(timed):
+    timed.receive(("to", 10), ("be", 20))
+    timed.now.advance(200)
+    timed.operator.tick()
+    assert timed.heard == [("to", 10), ("be", 20), 19]
+    assert timed.operator.emitted_watermark(MIN_WATERMARK) == 19
+    assert timed.operator.emitted_watermark(MAX_WATERMARK) == MAX_WATERMARK
+
+
+def test_the_end_of_an_epoch_emits_and_its_end_does_not(timed):
+    timed.receive(("to", 10))
+    timed.operator.end_epoch(finished=False)
+    assert timed.heard[-1] == 9
+    timed.receive(("be", 20))
+    timed.operator.end_epoch(finished=True)
+    assert timed.heard[-1] == ("be", 20)
+
+
+def test_the_watermark_survives_a_restore(timed):
+    timed.receive(("to", 10))
+    timed.operator.end_epoch(finished=False)
+    whole = timed.operator.snapshot()
+    timed.operator.restore(None)
+    assert timed.operator.emitted_watermark(0) == MIN_WATERMARK
+    timed.operator.restore(whole)
+    timed.receive(("be", 10))
+    timed.operator.end_epoch(finished=False)
+    assert timed.heard == [("to", 10), 9, ("be", 10)]
