@@ -94,7 +94,8 @@ class History:
 
     def _savepoint(self) -> None:
         answer = self.harness.request_savepoint()
-        self.harness.run_epoch()
+        while not answer.done() and self.harness.run_epoch():
+            pass
         assert answer.done()
 
     def _rescale(self) -> None:
