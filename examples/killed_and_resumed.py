@@ -60,7 +60,13 @@ def run_job(directory: str, resume: bool) -> None:
 
 
 def start_child(directory: str, *arguments: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, __file__, directory, *arguments])
+    # When its driver is killed, Spark complains at length: that goes into a file.
+    with log_file(directory).open("ab") as log:
+        return subprocess.Popen([sys.executable, __file__, directory, *arguments], stderr=log)
+
+
+def log_file(directory: str) -> Path:
+    return Path(directory, "log")
 
 
 def finished_files(directory: str) -> list[Path]:
@@ -74,7 +80,7 @@ def main() -> None:
         print("the job is running")
         while not finished_files(directory):
             if job.poll() is not None:
-                raise SystemExit("the job has ended before it could be killed")
+                raise SystemExit(f"the job has failed:\n{log_file(directory).read_text()}")
             time.sleep(0.05)
         job.kill()
         job.wait()
@@ -83,7 +89,7 @@ def main() -> None:
         job = start_child(directory, "resume")
         print("resumed from its last checkpoint")
         if job.wait() != 0:
-            raise SystemExit("the resumed job has failed")
+            raise SystemExit(f"the resumed job has failed:\n{log_file(directory).read_text()}")
 
         lines = [
             line for file in finished_files(directory) for line in file.read_text().splitlines()

@@ -6,6 +6,7 @@ They are pickled: they travel only inside one Spark application, between our own
 from __future__ import annotations
 
 import pickle
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,6 +62,19 @@ class OperatorHandle:
 
 
 @dataclass(frozen=True, slots=True)
+class AbandonedState:
+    """What a sink with transactions had when its attempt of the job failed.
+
+    ``whole`` is its last state, ``committables`` what it had handed over. Only what the checkpoints
+    up to ``completed`` hold counts; the rest is to be undone.
+    """
+
+    whole: bytes | None
+    committables: tuple[Any, ...]
+    completed: int
+
+
+@dataclass(frozen=True, slots=True)
 class SubtaskHandle:
     """The confirmed state of a subtask. ``gate`` holds its channels' watermarks and ends."""
 
@@ -69,6 +83,8 @@ class SubtaskHandle:
     # The checkpoint that the job was restored from, and whether the subtask had ended by then.
     restored_checkpoint_id: int | None = None
     finished: bool = False
+    # Left behind by earlier attempts of the job, by node.
+    abandoned: Mapping[int, tuple[AbandonedState, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

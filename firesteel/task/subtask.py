@@ -130,6 +130,11 @@ class Subtask:
 
     # Life
 
+    def replace(self, predecessor: Subtask) -> None:
+        """Take the place of a subtask whose last attempt was in vain."""
+        for node_id, operator in self.operators.items():
+            operator.replace(predecessor.operators[node_id])
+
     def restore(self, handle: SubtaskHandle, store: SegmentStore) -> None:
         self.gate.restore(handle.gate)
         first = handle.operators.get(self.vertex.operators[0], OperatorHandle())
@@ -154,6 +159,7 @@ class Subtask:
             operator.context.restored = (
                 handle.restored_checkpoint_id is not None or node_id in handle.operators
             )
+            operator.undo(handle.abandoned.get(node_id, ()))
             wholes = [pickling.loads(one) for one in (state.whole, *state.more) if one is not None]
             if len(wholes) > 1:
                 operator.restore_several(wholes)
@@ -349,6 +355,8 @@ class Subtask:
 
     def abort_epoch(self) -> None:
         """Tell everyone downstream that this epoch is void."""
+        for operator in self.operators.values():
+            operator.abort_epoch()
         for writer in self._writers:
             writer.abort_epoch()
 

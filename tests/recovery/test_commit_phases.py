@@ -92,7 +92,7 @@ def test_a_crash_of_the_whole(
             harness.crash()
     harness.run()
     collected = job.outputs()["list"] if whole_driver else harness.collected
-    assert_exactly_once(job, harness, collected=collected)
+    assert_exactly_once(job, harness, collected=collected, processes_killed=whole_driver)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_zombie_that_works_after_its_retry_has_succeeded(
     # The source holds records in memory that only checkpoints save: losing it would fail the job.
     places = [place for place in harness.places() if place[0] > 0]
     harness.run({epoch: dict.fromkeys(places, Fault.ZOMBIE) for epoch in range(2, 40, 3)})
-    assert_exactly_once(job, harness)
+    assert_exactly_once(job, harness, processes_killed=True)
 
 
 @pytest.mark.parametrize("fault", Fault)
@@ -154,7 +154,8 @@ def test_faults_of_single_tasks_between_checkpoints_and_crashes(
         harness.run_epoch(dict.fromkeys(places, fault) if number % 2 else None)
         if number in (7, 11, 30):
             harness.crash()
-    assert_exactly_once(job, harness)
+    killed = fault in (Fault.LOSE_HOST_LATE, Fault.ZOMBIE)
+    assert_exactly_once(job, harness, processes_killed=killed)
 
 
 def test_a_file_that_a_consumer_has_taken_away_is_no_obstacle(tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ def test_a_killed_driver_and_what_it_leaves(tmp_path: Path) -> None:
         harness.kill()
         harness = harness.resume()
     harness.run()
-    assert_exactly_once(job, harness, collected=job.outputs()["list"])
+    assert_exactly_once(job, harness, collected=job.outputs()["list"], processes_killed=True)
 
 
 def test_a_source_that_had_ended_does_not_start_again(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def start(tmp_path: Path, records: int, *, resume: bool, master: str) -> subproc
 
 
 def wait_for_output(process: subprocess.Popen[bytes], tmp_path: Path) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 200
     while not written(tmp_path / "out"):
         assert process.poll() is None, (tmp_path / "stderr").read_text()
         assert time.monotonic() < deadline, (tmp_path / "stderr").read_text()
@@ -93,7 +93,7 @@ def test_a_driver_that_is_killed_at_some_moment_is_resumed_by_another_one(tmp_pa
     assert 0 < written(tmp_path / "out").total() < 2000
     driver = start(tmp_path, 2000, resume=True, master="local[2]")
     try:
-        assert driver.wait(timeout=120) == 0, (tmp_path / "stderr").read_text()
+        assert driver.wait(timeout=200) == 0, (tmp_path / "stderr").read_text()
     finally:
         driver.kill()
     assert written(tmp_path / "out") == expected(2000)
