@@ -23,6 +23,8 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 # The references that need packages of their own (PyFlink alone fetches about 1 GB).
 PEERS := pyflink spark bytewax
+# Tests run in so many processes; those that need Spark share one of them.
+TEST_PROCESSES ?= 2
 # No test may hang: this many seconds, then its stack is shown and it fails.
 TEST_TIMEOUT ?= 300
 
@@ -47,9 +49,9 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 .PHONY: demo
-demo: $(STAMP) ## run a small streaming job on local Spark
-	$(call say,python examples/demo.py)
-	@$(PY) examples/demo.py
+demo: $(STAMP) ## watch a live clickstream on local Spark
+	$(call say,python examples/demo/run.py)
+	@$(PY) examples/demo/run.py
 
 .PHONY: lint
 lint: $(STAMP) ## ruff (rules and format) and mypy
@@ -68,7 +70,7 @@ format: $(STAMP) ## let ruff fix and format the code
 .PHONY: test
 test: lint ## lint, types, and all tests that are not slow
 	$(call say,pytest without the slow tests)
-	@$(PY) -m pytest -m 'not slow' --timeout=$(TEST_TIMEOUT) $(PYTEST_ARGS)
+	@$(PY) -m pytest -m 'not slow' -n $(TEST_PROCESSES) --dist loadgroup --timeout=$(TEST_TIMEOUT) $(PYTEST_ARGS)
 
 .PHONY: test-all
 test-all: lint ## the same with the slow tests

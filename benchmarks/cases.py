@@ -4,6 +4,7 @@ A case starts from the numbers 0 .. n-1 and ends in a sink that is called once f
 imports anything but the standard library, because peers run in environments of their own.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -69,6 +70,25 @@ class KeyedMap(Case):
     make: Function
     key: Function
     then: Function
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowCount(Case):
+    """`numbers.map(make).key_by(key).window(tumbling).aggregate(count)`: a result for each key and window."""
+
+    make: Function
+    key: Function
+    window_millis: int
+
+
+class Timeline:
+    """The event time of a number. Both halves of the numbers tell the same hours, because sources read them side by side."""
+
+    def __init__(self, records: int) -> None:
+        self.half = max(1, records // 2)
+
+    def of(self, number: int) -> int:
+        return number % self.half // 10
 
 
 def triple(number: int) -> int:
@@ -223,6 +243,14 @@ CASES: tuple[Case, ...] = (
         key=text_key,
         then=len,
     ),
+    WindowCount(
+        name="tumbling_1k",
+        title="tumbling window count, 1,000 keys",
+        records=12_000_000,
+        make=pair,
+        key=first_field,
+        window_millis=10_000,
+    ),
 )
 
 BY_NAME: dict[str, Case] = {case.name: case for case in CASES}
@@ -282,6 +310,13 @@ def results(case: Case, records: int) -> Iterator[Any]:
             return (branch(record) for record in made for branch in case.branches)
         case KeyedMap():
             return map(case.then, map(case.make, numbers))
+        case WindowCount():
+            timeline = Timeline(records)
+            windows = Counter(
+                (case.key(case.make(number)), timeline.of(number) // case.window_millis)
+                for number in numbers
+            )
+            return iter(windows.values())
     raise TypeError(f"{case.name} is of an unknown shape, {type(case).__name__}")
 
 

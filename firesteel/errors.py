@@ -145,7 +145,9 @@ class UserFunctionError(FiresteelError, RuntimeError):
         line: int | None,
         record: str | None,
         traceback_text: str,
+        cause: str = "",
     ) -> None:
+        """``cause`` is the name of the error's class; the error itself may not be able to travel."""
         super().__init__(function)
         self.job = job
         self.operator = operator
@@ -154,6 +156,7 @@ class UserFunctionError(FiresteelError, RuntimeError):
         self.line = line
         self.record = record
         self.traceback_text = traceback_text
+        self.cause = cause
 
     def __str__(self) -> str:
         place = f" ({self.file}:{self.line})" if self.file is not None else ""

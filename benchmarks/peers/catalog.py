@@ -44,7 +44,7 @@ REFERENCES = (
         environment="pyflink",
         slow=True,
         goal=100.0,
-        goal_cases=("reduce_1k", "reduce_1m"),
+        goal_cases=("reduce_1k", "reduce_1m", "tumbling_1k"),
     ),
     Peer(
         "pyflink_tuned",

@@ -7,11 +7,24 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cases import Case, FanOut, KeyedMap, MapFilter, Outcome, Reduce, Sum, Union
-from firesteel.common import Configuration, WatermarkStrategy
+from benchmarks.cases import (
+    Case,
+    FanOut,
+    KeyedMap,
+    MapFilter,
+    Outcome,
+    Reduce,
+    Sum,
+    Timeline,
+    Union,
+    WindowCount,
+)
+from firesteel.common import Configuration, Time, WatermarkStrategy
+from firesteel.common.watermark_strategy import TimestampAssigner
 from firesteel.datastream import DataStream, StreamExecutionEnvironment
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
-from firesteel.datastream.functions import SinkFunction
+from firesteel.datastream.functions import AggregateFunction, SinkFunction
+from firesteel.datastream.window import TumblingEventTimeWindows
 
 
 class Counting(SinkFunction):
@@ -58,6 +71,10 @@ def results(env: StreamExecutionEnvironment, case: Case, records: int) -> list[D
             return [shared.map(branch) for branch in case.branches]
         case KeyedMap():
             return [source.map(case.make).key_by(case.key).map(case.then)]
+        case WindowCount():
+            window = TumblingEventTimeWindows.of(Time.milliseconds(case.window_millis))
+            timed = with_event_time(source.map(case.make), records)
+            return [timed.key_by(case.key).window(window).aggregate(Count())]
     raise TypeError(f"{case.name} is of an unknown shape, {type(case).__name__}")
 
 
@@ -65,6 +82,36 @@ def numbers(env: StreamExecutionEnvironment, start: int, end: int) -> DataStream
     return env.from_source(
         NumberSequenceSource(start, end - 1), WatermarkStrategy.no_watermarks(), "numbers"
     )
+
+
+class EventTime(TimestampAssigner):
+    """The second field of a record is the number that it was made of."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return self.timeline.of(value[1])
+
+
+def with_event_time(pairs: DataStream, records: int) -> DataStream:
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    assigner = EventTime(Timeline(records))
+    return pairs.assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(assigner))
+
+
+class Count(AggregateFunction):
+    def create_accumulator(self) -> int:
+        return 0
+
+    def add(self, value: Any, accumulator: int) -> int:
+        return accumulator + 1
+
+    def get_result(self, accumulator: int) -> int:
+        return accumulator
+
+    def merge(self, acc_a: int, acc_b: int) -> int:
+        return acc_a + acc_b
 
 
 class Firesteel:

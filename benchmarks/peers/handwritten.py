@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 
 from benchmarks.cases import (
+    CASES,
     Case,
     CountingSink,
     FanOut,
@@ -27,6 +28,7 @@ from benchmarks.cases import (
     Reduce,
     Sum,
     Union,
+    WindowCount,
 )
 from benchmarks.measure import parse_arguments, report_versions, run_cases
 from benchmarks.peers.spark_session import map_in_arrow, start_session
@@ -232,7 +234,8 @@ def main() -> None:
     report_versions("pyspark", "pyarrow")
     session = start_session(arguments.parallelism)
     handwritten = Handwritten(session, arguments.parallelism)
-    run_cases(arguments, handwritten.run, handwritten.run_checked)
+    sizes = {case.name: case.records for case in CASES if not isinstance(case, WindowCount)}
+    run_cases(arguments, handwritten.run, handwritten.run_checked, records=sizes)
     session.stop()
 
 

@@ -10,13 +10,26 @@ import sys
 import time
 from typing import Any
 
-from pyflink.common import Configuration, Types, WatermarkStrategy
-from pyflink.datastream import DataStream, StreamExecutionEnvironment
+from pyflink.common import Configuration, Time, Types, WatermarkStrategy
+from pyflink.common.watermark_strategy import TimestampAssigner
+from pyflink.datastream import AggregateFunction, DataStream, StreamExecutionEnvironment
 from pyflink.datastream.connectors.base import Sink
 from pyflink.datastream.connectors.number_seq import NumberSequenceSource
+from pyflink.datastream.window import TumblingEventTimeWindows
 from pyflink.java_gateway import get_gateway
 
-from benchmarks.cases import Case, FanOut, KeyedMap, MapFilter, Outcome, Reduce, Sum, Union
+from benchmarks.cases import (
+    Case,
+    FanOut,
+    KeyedMap,
+    MapFilter,
+    Outcome,
+    Reduce,
+    Sum,
+    Timeline,
+    Union,
+    WindowCount,
+)
 from benchmarks.measure import parse_arguments, report_versions, run_cases
 
 # A few seconds' worth each. With the default bundle of 1,000 records, state is written back after every bundle.
@@ -29,11 +42,13 @@ RECORDS = {
     "fan_out": 600_000,
     "wide_rows": 300_000,
     "strings_1kb": 100_000,
+    "tumbling_1k": 60_000,
 }
 RECORDS_TUNED = RECORDS | {
     "reduce_1k": 400_000,
     "reduce_1m": 200_000,
     "sum_tuples": 400_000,
+    "tumbling_1k": 400_000,
 }
 
 TUNED = {
@@ -53,9 +68,32 @@ WIDE_ROW = Types.TUPLE(
 )
 MADE_TYPES = {
     "sum_tuples": Types.TUPLE([Types.LONG(), Types.LONG()]),
+    "tumbling_1k": Types.TUPLE([Types.LONG(), Types.LONG()]),
     "wide_rows": WIDE_ROW,
     "strings_1kb": Types.STRING(),
 }
+
+
+class EventTime(TimestampAssigner):  # type: ignore[misc]
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return self.timeline.of(value[1])
+
+
+class Count(AggregateFunction):  # type: ignore[misc]
+    def create_accumulator(self) -> int:
+        return 0
+
+    def add(self, value: Any, accumulator: int) -> int:
+        return accumulator + 1
+
+    def get_result(self, accumulator: int) -> int:
+        return accumulator
+
+    def merge(self, acc_a: int, acc_b: int) -> int:
+        return acc_a + acc_b
 
 
 def results(env: StreamExecutionEnvironment, case: Case, records: int) -> list[DataStream]:
@@ -80,6 +118,15 @@ def results(env: StreamExecutionEnvironment, case: Case, records: int) -> list[D
         case KeyedMap():
             keyed = source.map(case.make, made).key_by(case.key, Types.LONG())
             return [keyed.map(case.then, Types.LONG())]
+        case WindowCount():
+            strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+                EventTime(Timeline(records))
+            )
+            timed = source.map(case.make, made).assign_timestamps_and_watermarks(strategy)
+            windows = timed.key_by(case.key, Types.LONG()).window(
+                TumblingEventTimeWindows.of(Time.milliseconds(case.window_millis))
+            )
+            return [windows.aggregate(Count(), Types.LONG(), Types.LONG())]
     raise TypeError(f"{case.name} is of an unknown shape, {type(case).__name__}")
 
 
@@ -102,7 +149,7 @@ class PyFlink:
     def settings(self, case: Case) -> dict[str, str]:
         if not self.tuned:
             return {}
-        return TUNED_REDUCTIONS if isinstance(case, Reduce | Sum) else TUNED
+        return TUNED_REDUCTIONS if isinstance(case, Reduce | Sum | WindowCount) else TUNED
 
     def environment(self, case: Case) -> StreamExecutionEnvironment:
         configuration = Configuration()

@@ -1,6 +1,17 @@
 """All sections, in the order in which they are measured and shown."""
 
-from benchmarks.sections import backend, checkpoint, epoch, hop, recovery, snapshot, timeout
+from benchmarks.sections import (
+    backend,
+    checkpoint,
+    epoch,
+    hop,
+    idle,
+    recovery,
+    snapshot,
+    timeout,
+    timer,
+    window,
+)
 
 SECTIONS = {
     section.name: section
@@ -12,5 +23,8 @@ SECTIONS = {
         snapshot.SECTION,
         recovery.SECTION,
         backend.SECTION,
+        window.SECTION,
+        timer.SECTION,
+        idle.SECTION,
     )
 }

@@ -24,11 +24,12 @@ from firesteel.state.segment_format import (
     converted,
     decode_changes,
     encode_changes,
+    only_tables,
     pickled_columns,
 )
 from firesteel.state.tables import TableDescription, TableKind
 
-__all__ = ["ForeignClassError", "read_keyed_file", "write_keyed_files"]
+__all__ = ["ForeignClassError", "read_keyed_file", "refuse_classes", "write_keyed_files"]
 
 # So many entries are sorted and written together; it bounds the memory that writing takes.
 _FILE_ENTRIES = 200_000
@@ -166,25 +167,33 @@ def read_keyed_file(
     storage: Storage,
     only: KeyGroupFilter | None = None,
     *,
+    state: str | None = None,
     allow_pickle: bool = False,
 ) -> Iterator[StateEntry]:
-    """The entries of a file of ``storage``, those of some key groups if that is wanted.
+    """The entries of a file of ``storage``; those of some key groups, or of one state, if wanted.
 
     With ``allow_pickle``, objects of the job's own classes are rebuilt, which runs their code; a job
     that restores its own state does that.
     """
     name = posixpath.basename(file.path)
     payload = storage.read(name, FileFacts(name, file.size, file.checksum))
+    if state is not None:
+        payload = b"".join(only_tables(payload, state.__eq__))
     if not allow_pickle:
-        for table, _, column in pickled_columns(payload):
-            foreign = foreign_class(column)
-            if foreign is not None:
-                raise ForeignClassError(table, file.path, foreign)
+        refuse_classes(payload, file.path)
     for changes, description in decode_changes(payload):
         assert changes.kind is ChangeKind.PUT
         if only is not None:
             changes = changes.only(only.picks(description))
         yield from _entries(changes, description)
+
+
+def refuse_classes(payload: bytes, location: str) -> None:
+    """Nothing but plain data may be in the pickles of a segment or file."""
+    for table, _, column in pickled_columns(payload):
+        foreign = foreign_class(column)
+        if foreign is not None:
+            raise ForeignClassError(table, location, foreign)
 
 
 def _entries(changes: Changes, table: TableDescription) -> Iterator[StateEntry]:

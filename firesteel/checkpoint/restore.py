@@ -18,14 +18,18 @@ from firesteel.checkpoint.redistribution import (
     redistribute_payloads,
 )
 from firesteel.checkpoint.restore_errors import (
+    KeyTypeChangedError,
     MaxParallelismChangedError,
     NonRestoredStateError,
     StateTypeChangedError,
 )
-from firesteel.checkpoint.state_descriptions import in_words
+from firesteel.checkpoint.state_descriptions import in_words, key_type_of, table_descriptions
+from firesteel.common.typeinfo import TypeInformation
 from firesteel.graph.job_graph import JobGraph
+from firesteel.graph.key_types import key_types_of
 from firesteel.state.key_groups import KeyGroupRange
 from firesteel.state.redistribution import OperatorStates
+from firesteel.state.type_descriptions import describe_type
 
 __all__ = [
     "OperatorAssignment",
@@ -44,7 +48,8 @@ class RestoreTarget:
     """An operator of the new graph.
 
     ``max_parallelism_is_set``: by the program; else what was derived gives way to the checkpoint's.
-    ``states``: None if they become known only when the operator is opened.
+    ``key_type``: None if the program does not say what its keys are. ``states``: None if they become
+    known only when the operator is opened.
     """
 
     operator_id: str
@@ -53,6 +58,7 @@ class RestoreTarget:
     parallelism: int
     max_parallelism: int
     max_parallelism_is_set: bool = True
+    key_type: TypeInformation | None = None
     states: tuple[StateDescription, ...] | None = None
 
     @property
@@ -155,6 +161,7 @@ def _assign(
     operator: OperatorMetadata, target: RestoreTarget, same_directory: bool
 ) -> OperatorAssignment:
     _check_max_parallelism(operator, target)
+    _check_key_type(operator, target)
     if target.states is not None:
         check_state_types(target.title, operator.states, target.states)
     parallelism = target.parallelism
@@ -214,6 +221,19 @@ def _check_max_parallelism(operator: OperatorMetadata, target: RestoreTarget) ->
         )
 
 
+def _check_key_type(operator: OperatorMetadata, target: RestoreTarget) -> None:
+    """A type that is not declared, then or now, may be any."""
+    wanted = target.key_type
+    if wanted is None or wanted.is_pickled:
+        return
+    for name in table_descriptions(operator.states):
+        stored = key_type_of(operator.states, name)
+        if stored is not None and not stored.is_pickled:
+            if describe_type(stored) != describe_type(wanted):
+                raise KeyTypeChangedError(target.title, str(stored), str(wanted))
+            return
+
+
 def check_state_types(
     operator: str, stored: Iterable[StateDescription], wanted: Iterable[StateDescription]
 ) -> None:
@@ -230,6 +250,7 @@ def check_state_types(
 
 def restore_targets(graph: JobGraph) -> tuple[RestoreTarget, ...]:
     """The operators of a new graph."""
+    key_types = key_types_of(graph.edges)
     return tuple(
         RestoreTarget(
             operator_id=node.operator_id,
@@ -238,6 +259,7 @@ def restore_targets(graph: JobGraph) -> tuple[RestoreTarget, ...]:
             parallelism=vertex.parallelism,
             max_parallelism=node.max_parallelism,
             max_parallelism_is_set=node.max_parallelism_is_set,
+            key_type=key_types.get(node.id),
         )
         for vertex in graph.vertices
         for node in (graph.nodes[operator] for operator in vertex.operators)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from firesteel.errors import FiresteelError
 
 __all__ = [
+    "KeyTypeChangedError",
     "MaxParallelismChangedError",
     "NonRestoredStateError",
     "RestoreError",
@@ -39,6 +40,18 @@ class MaxParallelismChangedError(RestoreError):
         )
         self.operator = operator
         self.stored = stored
+
+
+class KeyTypeChangedError(RestoreError, TypeError):
+    """Keys of another type would find none of the state."""
+
+    def __init__(self, operator: str, stored: str, wanted: str) -> None:
+        super().__init__(
+            f"the keyed state of {operator} was stored by keys of type {stored}, but the program's "
+            f"key_by now gives keys of type {wanted}, which would find none of it. Keep the type, or give "
+            "the operator another uid and leave the state behind"
+        )
+        self.operator = operator
 
 
 class StateTypeChangedError(RestoreError, TypeError):

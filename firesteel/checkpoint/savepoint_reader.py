@@ -1,36 +1,141 @@
-"""State of a savepoint as data: entries, or an Arrow table that Spark makes a DataFrame of."""
+"""Keyed state of a savepoint or checkpoint as data: entries, or a table for a DataFrame."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from firesteel.checkpoint.file_systems import FileSystemOptions
 from firesteel.checkpoint.keyed_state_files import read_keyed_file
-from firesteel.checkpoint.metadata import (
-    CheckpointMetadata,
-    OperatorMetadata,
-    SnapshotType,
-    StateDescription,
-)
+from firesteel.checkpoint.metadata import CheckpointMetadata, KeyedStateFile, OperatorMetadata
 from firesteel.checkpoint.metadata_file import open_checkpoint
-from firesteel.checkpoint.savepoint import NoSavepointError
-from firesteel.checkpoint.state_descriptions import table_descriptions
-from firesteel.checkpoint.storage import Storage
-from firesteel.common.typeinfo import TypeInformation
-from firesteel.common.types import Row
+from firesteel.checkpoint.segment_entries import read_segments
+from firesteel.checkpoint.state_descriptions import key_type_of, table_descriptions
+from firesteel.checkpoint.storage import open_storage
+from firesteel.common.typeinfo import MapTypeInfo, TypeInformation, Types
 from firesteel.errors import FiresteelError
+from firesteel.state.changelog import Segment
+from firesteel.state.columns import has_arrow_form
 from firesteel.state.entries import StateEntry
+from firesteel.state.plain_values import plain_column
 from firesteel.state.tables import TableDescription, TableKind
-from firesteel.state.type_descriptions import type_of
 
-__all__ = ["StateNotFoundError", "read_state", "state_table"]
+__all__ = [
+    "SavepointState",
+    "StateNotFoundError",
+    "find_operator",
+    "open_state",
+    "read_state",
+    "state_table",
+]
+
+StatePart = KeyedStateFile | tuple[Segment, ...]
+"""What is read in one go: a file of a savepoint, or what a checkpoint has of one subtask."""
 
 
 class StateNotFoundError(FiresteelError, LookupError):
-    """A savepoint has no such operator or state; the message lists those that it has."""
+    """There is no such operator or state; the message lists those that there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointState:
+    """One keyed state of one operator: where its entries are, and what they look like.
+
+    Objects of the job's own classes are refused unless ``allow_pickle``: rebuilding them runs their
+    code.
+    """
+
+    name: str
+    table: TableDescription
+    key_type: TypeInformation | None
+    max_parallelism: int
+    location: str
+    parts: tuple[StatePart, ...]
+    options: FileSystemOptions | None = None
+    allow_pickle: bool = False
+
+    def entries(self, parts: Iterable[StatePart] | None = None) -> Iterator[StateEntry]:
+        """Of all parts, or of some."""
+        directory = open_storage(self.location, self.options)
+        for part in self.parts if parts is None else parts:
+            if isinstance(part, KeyedStateFile):
+                yield from read_keyed_file(
+                    part, directory, state=self.name, allow_pickle=self.allow_pickle
+                )
+            else:
+                yield from read_segments(
+                    part,
+                    {self.name},
+                    self.max_parallelism,
+                    self.options,
+                    allow_pickle=self.allow_pickle,
+                )
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether the declared types say what the columns are, so that nothing need be read."""
+        types = [self.key_type, self.table.element_type]
+        if self.table.kind is TableKind.MAP:
+            types.append(self.table.entry_type)
+        typed = all(kind is not None and has_arrow_form(kind) for kind in types)
+        return typed and not self.table.namespaced
+
+    def schema(self) -> pa.Schema:
+        """The columns of a typed state."""
+        return self.arrow_table(()).schema
+
+    def arrow_table(self, entries: Iterable[StateEntry]) -> pa.Table:
+        """Entries as columns ``key``, ``namespace`` (if the state has any) and ``value``.
+
+        Columns have the declared types; without them what the values look like, or else their text.
+        """
+        found = list(entries)
+        strict = self.is_typed
+        columns = {"key": plain_column([one.key for one in found], self.key_type, strict=strict)}
+        if self.table.namespaced:
+            columns["namespace"] = plain_column([one.namespace for one in found], None)
+        values = [one.value for one in found]
+        if self.table.ttl:
+            values = [_without_stamps(value, self.table.kind) for value in values]
+        columns["value"] = plain_column(values, _value_type(self.table), strict=strict)
+        return pa.table(columns)
+
+
+def open_state(
+    location: str,
+    operator: str,
+    state: str,
+    options: FileSystemOptions | None = None,
+    *,
+    allow_pickle: bool = False,
+) -> SavepointState:
+    """``operator`` is a uid, an operator id or a name."""
+    directory, metadata = open_checkpoint(location, options)
+    found = find_operator(metadata, operator)
+    keyed = table_descriptions(found.states)
+    if state not in keyed:
+        known = ", ".join(f"'{name}'" for name in sorted(keyed)) or "none"
+        raise StateNotFoundError(
+            f"{found.title} has no keyed state '{state}' in {directory.location}; it has: {known}"
+        )
+    parts: list[StatePart] = []
+    for subtask in found.subtasks:
+        parts += subtask.files
+        if subtask.segments:
+            parts.append(subtask.segments)
+    return SavepointState(
+        name=state,
+        table=keyed[state],
+        key_type=key_type_of(found.states, state),
+        max_parallelism=found.max_parallelism,
+        location=directory.location,
+        parts=tuple(parts),
+        options=options,
+        allow_pickle=allow_pickle,
+    )
 
 
 def read_state(
@@ -41,13 +146,8 @@ def read_state(
     *,
     allow_pickle: bool = False,
 ) -> Iterator[StateEntry]:
-    """The entries of one keyed state. ``operator`` is a uid, an operator id or a name.
-
-    Objects of the job's own classes are refused unless ``allow_pickle``: rebuilding them runs their
-    code.
-    """
-    directory, found, _ = _open(location, operator, state, options)
-    return _entries(directory, found, state, allow_pickle=allow_pickle)
+    """The entries of one keyed state."""
+    return open_state(location, operator, state, options, allow_pickle=allow_pickle).entries()
 
 
 def state_table(
@@ -58,43 +158,13 @@ def state_table(
     *,
     allow_pickle: bool = False,
 ) -> pa.Table:
-    """The same as columns ``key``, ``namespace`` (if it has any) and ``value``.
-
-    Columns have the declared types; without them what the values look like, or else their text.
-    """
-    directory, found, described = _open(location, operator, state, options)
-    table = table_descriptions([described])[state]
-    entries = list(_entries(directory, found, state, allow_pickle=allow_pickle))
-    key_type = described.types.get("key_type")
-    columns = {
-        "key": _column([e.key for e in entries], None if key_type is None else type_of(key_type))
-    }
-    if table.namespaced:
-        columns["namespace"] = _column([entry.namespace for entry in entries], None)
-    columns["value"] = _values([entry.value for entry in entries], table)
-    return pa.table(columns)
+    """One keyed state as a table."""
+    found = open_state(location, operator, state, options, allow_pickle=allow_pickle)
+    return found.arrow_table(found.entries())
 
 
-def _open(
-    location: str, operator: str, state: str, options: FileSystemOptions | None
-) -> tuple[Storage, OperatorMetadata, StateDescription]:
-    directory, metadata = open_checkpoint(location, options)
-    if metadata.type is not SnapshotType.SAVEPOINT:
-        raise NoSavepointError(
-            f"{directory.location} is a checkpoint; only the state of savepoints can be read. Take a "
-            "savepoint of the job"
-        )
-    found = _operator(metadata, operator)
-    keyed = table_descriptions(found.states)
-    if state not in keyed:
-        known = ", ".join(f"'{name}'" for name in sorted(keyed)) or "none"
-        raise StateNotFoundError(
-            f"{found.title} has no keyed state '{state}' in {directory.location}; it has: {known}"
-        )
-    return directory, found, next(one for one in found.states if one.name == state)
-
-
-def _operator(metadata: CheckpointMetadata, wanted: str) -> OperatorMetadata:
+def find_operator(metadata: CheckpointMetadata, wanted: str) -> OperatorMetadata:
+    """The one that has this uid, id or name."""
     for key in ("uid", "operator_id", "name"):
         found = [o for o in metadata.operators if getattr(o, key) == wanted]
         if len(found) == 1:
@@ -105,29 +175,13 @@ def _operator(metadata: CheckpointMetadata, wanted: str) -> OperatorMetadata:
     )
 
 
-def _entries(
-    directory: Storage, operator: OperatorMetadata, state: str, *, allow_pickle: bool
-) -> Iterator[StateEntry]:
-    for subtask in operator.subtasks:
-        for file in subtask.files:
-            for entry in read_keyed_file(file, directory, allow_pickle=allow_pickle):
-                if entry.table == state:
-                    yield entry
-
-
-def _values(values: list[Any], table: TableDescription) -> pa.Array:
-    if table.ttl:
-        values = [_without_stamps(value, table.kind) for value in values]
-    if table.kind is TableKind.VALUE:
-        return _column(values, table.element_type)
-    element = None if table.element_type is None else _arrow_type(table.element_type)
+def _value_type(table: TableDescription) -> TypeInformation | None:
+    element, entry = table.element_type, table.entry_type
+    if table.kind is TableKind.VALUE or element is None or element.is_pickled:
+        return element if table.kind is TableKind.VALUE else None
     if table.kind is TableKind.LIST:
-        return _array(values, None if element is None else pa.list_(element))
-    entry = None if table.entry_type is None else _arrow_type(table.entry_type)
-    if entry is None or element is None:
-        return _array(values, None)
-    pairs = [[(_plain(e), _plain(v)) for e, v in value.items()] for value in values]
-    return pa.array(pairs, pa.map_(entry, element))
+        return Types.LIST(element)
+    return None if entry is None or entry.is_pickled else MapTypeInfo(entry, element)
 
 
 def _without_stamps(value: Any, kind: TableKind) -> Any:
@@ -137,30 +191,3 @@ def _without_stamps(value: Any, kind: TableKind) -> Any:
     if kind is TableKind.LIST:
         return [element for element, _ in value]
     return {entry: element for entry, (element, _) in value.items()}
-
-
-def _column(values: list[Any], type_info: TypeInformation | None) -> pa.Array:
-    return _array(values, None if type_info is None else _arrow_type(type_info))
-
-
-def _arrow_type(type_info: TypeInformation) -> pa.DataType | None:
-    return None if type_info.is_pickled else type_info.to_arrow_type()
-
-
-def _array(values: list[Any], arrow_type: pa.DataType | None) -> pa.Array:
-    try:
-        return pa.array(list(map(_plain, values)), arrow_type)
-    except (pa.ArrowException, TypeError, OverflowError):
-        return pa.array(list(map(repr, values)), pa.string())
-
-
-def _plain(value: Any) -> Any:
-    """Rows and tuples as Arrow takes them: by the names of their fields."""
-    if isinstance(value, Row):
-        names = value._fields or [f"f{position}" for position in range(len(value))]
-        return {name: _plain(field) for name, field in zip(names, value, strict=True)}
-    if isinstance(value, tuple):
-        return {f"f{position}": _plain(field) for position, field in enumerate(value)}
-    if isinstance(value, list):
-        return list(map(_plain, value))
-    return value

@@ -16,9 +16,16 @@ from firesteel.state.type_descriptions import (
     describe_table,
     describe_type,
     table_of,
+    type_of,
 )
 
-__all__ = ["describe_operator_states", "describe_tables", "in_words", "table_descriptions"]
+__all__ = [
+    "describe_operator_states",
+    "describe_tables",
+    "in_words",
+    "key_type_of",
+    "table_descriptions",
+]
 
 _TABLE_KINDS = frozenset({"value", "list", "map"})
 _NO_TABLE = "operator "
@@ -48,6 +55,12 @@ def describe_operator_states(states: OperatorStates) -> tuple[StateDescription, 
 def table_descriptions(states: Iterable[StateDescription]) -> dict[str, TableDescription]:
     """The keyed ones among them, as a backend's ``load`` wants them."""
     return {state.name: _table(state) for state in states if state.kind in _TABLE_KINDS}
+
+
+def key_type_of(states: Iterable[StateDescription], name: str) -> TypeInformation | None:
+    """What the keys of a keyed state are, if that is declared."""
+    described = next(state for state in states if state.name == name).types.get("key_type")
+    return None if described is None else type_of(described)
 
 
 def in_words(state: StateDescription) -> str:

@@ -148,6 +148,16 @@ class AggregatedField(WindowContents):
 
 
 @dataclass(frozen=True, slots=True)
+class PairedRecords(WindowContents):
+    """The records of two streams, each of a type of its own."""
+
+    is_aggregate: ClassVar[bool] = False
+
+    left_type: Any = None
+    right_type: Any = None
+
+
+@dataclass(frozen=True, slots=True)
 class WindowSpec(OperatorSpec):
     """Windows of a keyed stream.
 
@@ -163,6 +173,27 @@ class WindowSpec(OperatorSpec):
     allowed_lateness: int = 0
     late_tag: str | None = None
     output_mode: str | None = None
+
+    @property
+    def late_tags(self) -> tuple[str | None, ...]:
+        """Of each input."""
+        return (self.late_tag,)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowJoinSpec(WindowSpec):
+    """Windows over two keyed streams.
+
+    ``window_function`` is a JoinFunction, a FlatJoinFunction, a CoGroupFunction, or a callable: what a
+    JoinFunction does, with ``groups`` what a CoGroupFunction does.
+    """
+
+    second_late_tag: str | None = None
+    groups: bool = False
+
+    @property
+    def late_tags(self) -> tuple[str | None, ...]:
+        return (self.late_tag, self.second_late_tag)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +211,34 @@ class CoProcessSpec(OperatorSpec):
     """A CoProcessFunction, or a KeyedCoProcessFunction where both inputs are keyed."""
 
     function: Any
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalJoinSpec(OperatorSpec):
+    """A ProcessJoinFunction for records whose timestamps differ by ``lower`` to ``upper``, in milliseconds."""
+
+    function: Any
+    lower: int
+    upper: int
+    left_type: Any
+    right_type: Any
+    left_late_tag: str | None = None
+    right_late_tag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JoinSpec(OperatorSpec):
+    """A join without a window.
+
+    ``function`` makes the fields of a result (None: the pair), ``predicate`` is a further condition, and
+    ``ttl`` a StateTtlConfig. An outer side also gives its records without a match.
+    """
+
+    function: Any = None
+    predicate: Any = None
+    left_outer: bool = False
+    right_outer: bool = False
+    ttl: Any = None
 
 
 @dataclass(frozen=True, slots=True)

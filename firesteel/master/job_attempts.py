@@ -13,6 +13,7 @@ from firesteel.checkpoint.decisions import Decision
 from firesteel.checkpoint.snapshot_writer import SnapshotWriter
 from firesteel.common.job_status import JobStatus
 from firesteel.common.typeinfo import TypeInformation
+from firesteel.graph.key_types import key_types_of
 from firesteel.graph.operator_specs import SourceSpec
 from firesteel.master.abandoned import Abandoned, with_abandoned
 from firesteel.master.checkpoint_executor import CheckpointExecutor
@@ -26,7 +27,6 @@ from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.backend_factory import create_keyed_state
 from firesteel.state.changelog import Segment
 from firesteel.task.program import JobProgram
-from firesteel.task.slot_wiring import key_types_of
 
 _log = logging.getLogger("firesteel")
 

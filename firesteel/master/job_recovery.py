@@ -28,13 +28,14 @@ from firesteel.checkpoint.tasks import operators_of
 from firesteel.checkpoint.verification import verify
 from firesteel.common.configuration import Configuration
 from firesteel.config import checkpoint_options
-from firesteel.errors import FiresteelError
+from firesteel.errors import FiresteelError, UserFunctionError
 from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.levels import Levels
 from firesteel.master.checkpoint_acks import restored_handles
 from firesteel.master.restart_strategies import RestartDecision, restart_strategy
 from firesteel.master.starting_point import StartingPoint
 from firesteel.state.changelog import CorruptSegmentError
+from firesteel.state.declarations import IncompatibleStateError
 
 _log = logging.getLogger("firesteel")
 
@@ -128,8 +129,17 @@ class JobRecovery:
 
     def failed(self, failure: FiresteelError, now: float) -> RestartDecision:
         """Whether to start over. If state could not be read, the next checkpoint is looked at."""
+        if _asks_for_other_state(failure):
+            reason = "the program asks for other state than there is, and would do so again"
+            return RestartDecision(restart=False, delay=0.0, attempt=0, reason=reason)
         self._suspicious = isinstance(failure, CorruptSegmentError | CorruptFileError)
         return self._strategy.failed(now)
+
+
+def _asks_for_other_state(failure: FiresteelError) -> bool:
+    if isinstance(failure, UserFunctionError):
+        return failure.cause == IncompatibleStateError.__name__
+    return isinstance(failure, IncompatibleStateError)
 
 
 def _starting_point(

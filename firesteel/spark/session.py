@@ -28,6 +28,9 @@ _JOB_SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "256",
     # Rows are buffers: a batch of the default size would hold 64 MB.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
+    # A hash over every byte, for stages that run again; runs have numbers that tell them apart.
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.streaming.minBatchesToRetain": "2",
     "spark.sql.streaming.numRecentProgressUpdates": "1",
@@ -49,9 +52,13 @@ _CONTEXT_SETTINGS = {
     # give other output: sources read by the clock.
     "spark.stage.maxConsecutiveAttempts": "1",
     "spark.speculation": "false",
+    "spark.sql.warehouse.dir": "spark-warehouse",
+}
+# On one machine an exchange does not leave memory, and large buffers are compressed already.
+_LOCAL_SETTINGS = {
+    "spark.shuffle.compress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.warehouse.dir": "spark-warehouse",
 }
 _TASK_ATTEMPTS = 4
 
@@ -147,7 +154,6 @@ def _start(required_slots: int, configuration: Configuration) -> SparkSession:
         os.environ["PYSPARK_PYTHON"] = executable
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     master = configuration.get_optional(options.SPARK_MASTER)
-    local = master is None
     if master is None:
         slots = configuration.get_optional(options.TASK_SLOTS)
         threads = slots if slots is not None else max(os.cpu_count() or 1, required_slots)
@@ -155,9 +161,9 @@ def _start(required_slots: int, configuration: Configuration) -> SparkSession:
     builder = SparkSession.builder.master(master).appName("firesteel")
     level = configuration.get(options.LOG_LEVEL_OPTION).upper()
     settings = dict(_CONTEXT_SETTINGS)
-    if not local:
-        # Executors on other machines must reach the driver.
-        del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
+    if re.match(r"local(\[|$)", master):
+        # Executors on other machines must reach the driver, and pay for every byte.
+        settings |= _LOCAL_SETTINGS
     quiet = Path(__file__).parent / "log4j2-quiet.properties"
     verbose = level in ("INFO", "DEBUG", "TRACE")
     log_options = f"-Dlog4j2.configurationFile=file:{quiet}"

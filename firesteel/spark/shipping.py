@@ -5,13 +5,16 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from firesteel.errors import ConfigurationError
 from firesteel.graph.job_settings import JobSettings, PythonRequirements
+from firesteel.spark.session import is_local
 
 # Executors have pyspark and pyarrow; these are plain Python and travel with the job.
 _OWN_PACKAGES = ("firesteel", "cloudpickle", "yaml")
@@ -21,9 +24,8 @@ _shipped_to: set[str] = set()
 
 def ship(context: SparkContext, settings: JobSettings, directory: Path, *, local: bool) -> None:
     """Put everything on the tasks' path. What a later job adds goes in front."""
-    if not local and context.applicationId not in _shipped_to:
-        context.addPyFile(str(_zip_packages(directory / "firesteel-packages.zip")))
-        _shipped_to.add(context.applicationId)
+    if not local:
+        _ship_packages(context, directory)
     if settings.requirements is not None:
         _install(settings.requirements, directory / "requirements")
         context.addPyFile(
@@ -36,6 +38,19 @@ def ship(context: SparkContext, settings: JobSettings, directory: Path, *, local
         if path.is_dir():
             path = zip_directory(path, directory / f"{path.name}.zip")
         context.addPyFile(str(path))
+
+
+def ship_firesteel(session: SparkSession) -> None:
+    """For tasks outside of a job."""
+    if not is_local(session):
+        with tempfile.TemporaryDirectory(prefix="firesteel-") as directory:
+            _ship_packages(session.sparkContext, Path(directory))
+
+
+def _ship_packages(context: SparkContext, directory: Path) -> None:
+    if context.applicationId not in _shipped_to:
+        context.addPyFile(str(_zip_packages(directory / "firesteel-packages.zip")))
+        _shipped_to.add(context.applicationId)
 
 
 def _zip_packages(target: Path) -> Path:

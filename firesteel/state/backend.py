@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from firesteel.common.typeinfo import TypeInformation
@@ -70,7 +70,7 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def drop_table(self, name: str) -> None:
-        """Forget a value table, its name and all it holds, as a change of the running epoch.
+        """Forget a table, its name and all it holds, as a change of the running epoch.
 
         It is for tables that come and go, such as those of windows, and costs little however much
         is in them. All subtasks of an operator drop such a table in the same epoch.
@@ -137,8 +137,12 @@ class KeyedStateBackend(ABC):
         """
 
     @abstractmethod
-    def entries(self) -> Iterator[StateEntry]:
-        """Everything, to be read by people and tools."""
+    def entries(self, only: Collection[str] | None = None) -> Iterator[StateEntry]:
+        """Everything, or some tables, to be read by people and tools."""
+
+    def pickles(self, only: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        """What ``entries`` would unpickle, closed, with the name of its table."""
+        return iter(())
 
     @abstractmethod
     def load(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from firesteel.common.typeinfo import TypeInformation, Types
@@ -56,17 +56,32 @@ def encode_block(
 
 def decode_changes(payload: bytes) -> Iterator[tuple[Changes, TableDescription]]:
     """The way back from ``encode_changes``."""
+    for header, body, _ in _blocks(payload):
+        yield _decode_block(header, body)
+
+
+def only_tables(payload: bytes, wanted: Callable[[str], bool]) -> Iterator[bytes]:
+    """The same content, but only the blocks of some tables; no column is opened."""
+    yield _MAGIC
+    for header, _, block in _blocks(payload):
+        if wanted(header["table"]):
+            yield bytes(block)
+
+
+def _blocks(payload: bytes) -> Iterator[tuple[dict[str, Any], memoryview, memoryview]]:
+    """Header, body, and the bytes of both, of one block after the other."""
     view = memoryview(payload)
     if bytes(view[: len(_MAGIC)]) != _MAGIC:
         raise CorruptSegmentError("this is not a state segment of Firesteel")
-    position = len(_MAGIC)
-    while position < len(view):
-        header_length, body_length = _LENGTH.unpack_from(view, position)
-        position += _LENGTH.size
-        header = json.loads(bytes(view[position : position + header_length]))
-        position += header_length
-        yield _decode_block(header, view[position : position + body_length])
-        position += body_length
+    start = len(_MAGIC)
+    while start < len(view):
+        header_length, body_length = _LENGTH.unpack_from(view, start)
+        header_start = start + _LENGTH.size
+        body_start = header_start + header_length
+        end = body_start + body_length
+        header = json.loads(bytes(view[header_start:body_start]))
+        yield header, view[body_start:end], view[start:end]
+        start = end
 
 
 def converted(changes: Changes, table: TableDescription) -> Changes:
@@ -160,16 +175,9 @@ def _decode_block(header: dict[str, Any], body: memoryview) -> tuple[Changes, Ta
 
 def pickled_columns(payload: bytes) -> Iterator[tuple[str, str, memoryview]]:
     """Table, column and bytes of every column that is a pickle; none of them is opened."""
-    view = memoryview(payload)
-    position = len(_MAGIC)
-    while position < len(view):
-        header_length, body_length = _LENGTH.unpack_from(view, position)
-        position += _LENGTH.size
-        header = json.loads(bytes(view[position : position + header_length]))
-        position += header_length
-        start = position
+    for header, body, _ in _blocks(payload):
+        start = 0
         for name, encoding, length in header["columns"]:
             if encoding == PICKLE:
-                yield header["table"], name, view[start : start + length]
+                yield header["table"], name, body[start : start + length]
             start += length
-        position += body_length

@@ -7,7 +7,7 @@ namespaces. Reads see the running epoch's changes; the base changes when the epo
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
@@ -100,6 +100,10 @@ class ListTable(Table):
     def append(self, key: Any, element: Any) -> None: ...
 
     @abstractmethod
+    def append_all(self, keys: Iterable[Any], elements: Iterable[Any]) -> None:
+        """Append each element to the list of its key: a batch."""
+
+    @abstractmethod
     def extend(self, key: Any, elements: Iterable[Any]) -> None: ...
 
     @abstractmethod
@@ -118,11 +122,22 @@ class MapTable(Table):
     def put(self, key: Any, entry: Any, value: Any) -> None: ...
 
     @abstractmethod
+    def count_up(self, key: Any, entry: Any) -> None:
+        """Add one to the number that is an entry's value; without an entry it is 1 then."""
+
+    @abstractmethod
     def remove_entry(self, key: Any, entry: Any) -> None: ...
 
     @abstractmethod
     def contains(self, key: Any) -> bool:
         """Whether the key has any entry."""
+
+    @abstractmethod
+    def view(self, key: Any) -> Mapping[Any, Any]:
+        """All entries at once, for hot loops: not to be changed, and only good until the next change.
+
+        Values of entries that are in it may be replaced on the way.
+        """
 
     @abstractmethod
     def entries(self, key: Any) -> Iterator[tuple[Any, Any]]:

@@ -1,14 +1,19 @@
-"""Wiring of a chain: where the results of an operator go, and which operators share a loop."""
+"""Wiring of a chain: where the results of an operator go, and which operators share a loop.
+
+A loop does not end with the chain: the operator at the head of a neighbor in the same slot can be part
+of it, as in a union of two chains.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from firesteel.errors import TypeMismatchError
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.task.fusion import Emit, FusedNode, fuse
-from firesteel.task.input_gate import InputGate
+from firesteel.task.input_gate import Entrance, InputGate
 from firesteel.task.operators.base import Operator
 from firesteel.task.operators.dataframe_source import DataFrameSourceOperator
 from firesteel.task.operators.source import SourceOperator
@@ -17,15 +22,41 @@ from firesteel.task.record_writers import RecordWriter
 _T = TypeVar("_T")
 
 
+@dataclass(frozen=True, slots=True)
+class LocalEdge:
+    """An edge to another subtask of the slot: its gate, and the operator that the edge leads to."""
+
+    edge: StreamEdge
+    gate: InputGate
+    target: Operator
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbor:
+    """Somebody in the same slot, behind a gate, who takes an operator's results."""
+
+    entrance: Entrance
+    operator: Operator
+
+    def fused(self) -> FusedNode | None:
+        """Its part of a loop that begins on this side of the gate."""
+        node = self.operator.fused
+        return None if node is None else replace(node.copy(), count=self.entrance.count)
+
+
 def connect_operators(
     operators: dict[int, Operator],
     chained: Sequence[StreamEdge],
     writers: Sequence[RecordWriter],
-    local: Sequence[tuple[StreamEdge, InputGate]],
+    local: Sequence[LocalEdge],
     subtask: int,
 ) -> None:
-    """Say where every operator's results go: down the chain, to other slots, to neighbors."""
+    """Say where every operator's results go: down the chain, to other slots, to neighbors.
+
+    Neighbors must be connected already.
+    """
     chained_to: dict[tuple[int, str | None], list[Operator]] = {}
+    neighbors: dict[tuple[int, str | None], list[Neighbor]] = {}
     emits: dict[tuple[int, str | None], list[Emit]] = {}
     watermarks: dict[int, list[Callable[[int], None]]] = {}
     idles: dict[int, list[Callable[[bool], None]]] = {}
@@ -39,11 +70,13 @@ def connect_operators(
         emits.setdefault((edge.source, edge.side_output), []).append(writer.emit)
         watermarks.setdefault(edge.source, []).append(writer.watermark)
         idles.setdefault(edge.source, []).append(writer.idle)
-    for edge, gate in local:
-        emit, watermark, idle = gate.accept_local(edge.id, subtask)
-        emits.setdefault((edge.source, edge.side_output), []).append(emit)
-        watermarks.setdefault(edge.source, []).append(watermark)
-        idles.setdefault(edge.source, []).append(idle)
+    for one in local:
+        edge, entrance = one.edge, one.gate.accept_local(one.edge.id, subtask)
+        neighbors.setdefault((edge.source, edge.side_output), []).append(
+            Neighbor(entrance, one.target)
+        )
+        watermarks.setdefault(edge.source, []).append(entrance.watermark)
+        idles.setdefault(edge.source, []).append(entrance.idle)
     # From the end of the chain: an operator's entry must stand before its neighbor uses it.
     for node_id, operator in reversed(operators.items()):
         node = operator.context.node
@@ -54,14 +87,16 @@ def connect_operators(
         wire_main_output(
             operator,
             chained_to.pop((node_id, None), []),
+            neighbors.pop((node_id, None), []),
             emits.pop((node_id, None), []),
             declared,
         )
-    for node_id, tag_id in {**chained_to, **emits}:
+    for node_id, tag_id in {**chained_to, **neighbors, **emits}:
         assert tag_id is not None
         operator = operators[node_id]
         tag_type = operator.context.node.side_output_types.get(tag_id)
         entries = [target.entry for target in chained_to.get((node_id, tag_id), [])]
+        entries += [one.entrance.emit for one in neighbors.get((node_id, tag_id), [])]
         operator.output.side_outputs[tag_id] = checked(
             to_all(entries + emits.get((node_id, tag_id), [])),
             tag_type,
@@ -74,26 +109,37 @@ def is_source(operator: Operator) -> bool:
 
 
 def wire_main_output(
-    operator: Operator, chained: list[Operator], emits: list[Emit], declared: Any
+    operator: Operator,
+    chained: list[Operator],
+    neighbors: list[Neighbor],
+    emits: list[Emit],
+    declared: Any,
 ) -> None:
-    """Give an operator its consumers: operators chained to it, and others that take batches.
+    """Give an operator its consumers: chained to it, in the same slot, and others that take batches.
 
-    Those chained to it are wired already. If it works record by record and so do they, they become
-    one loop, which is then the entry of this operator.
+    Those chained to it and its neighbors are wired already. If it works record by record and so
+    do they, they become one loop, which is then the entry of this operator.
     """
     step = operator.step()
     is_checked = _needs_check(declared)
-    fused = [] if step is None or is_checked else [o for o in chained if o.fused is not None]
-    apart = [o.entry for o in chained if o not in fused] + emits
-    emit = to_all([o.entry for o in chained] + emits)
-    if chained or emits:
+    children: list[FusedNode] = []
+    apart: list[Emit] = []
+    takers = [(o.fused, o.entry) for o in chained]
+    takers += [(neighbor.fused(), neighbor.entrance.emit) for neighbor in neighbors]
+    for node, entry in takers:
+        if node is None or is_checked:
+            apart.append(entry)
+        else:
+            children.append(node)
+    apart += emits
+    emit = to_all([entry for _, entry in takers] + emits)
+    if takers or emits:
         operator.output.emit = checked(emit, declared, operator.name)
     elif is_checked:
         # Nobody consumes the results, but they must be right nevertheless.
         operator.output.emit = checked(operator.output.emit, declared, operator.name)
     if step is None:
         return
-    children = [node for child in fused if (node := child.fused) is not None]
     takes_batches = to_all(apart) if apart else None
     if is_checked:
         takes_batches = operator.output.emit

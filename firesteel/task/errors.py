@@ -50,6 +50,7 @@ def user_function_error(
         line=code.co_firstlineno if code else None,
         record=record,
         traceback_text=_user_traceback(error),
+        cause=type(error).__name__,
     )
 
 

@@ -9,7 +9,7 @@ too are written into the same loop, as a person would write it: ``x = make(n)``,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -43,6 +43,12 @@ class FusedNode:
     step: Step
     children: list[FusedNode] = field(default_factory=list)
     emit: Emit | None = None
+    # Told how many records of a batch came to this operator, where somebody counts them.
+    count: Callable[[int], None] | None = None
+
+    def copy(self) -> FusedNode:
+        """The same operators once more: a loop that comes to them twice tells the ways apart."""
+        return replace(self, children=[child.copy() for child in self.children])
 
     def walk(self) -> Iterator[FusedNode]:
         yield self
@@ -74,6 +80,8 @@ class _Loop:
         # Which step stands in a line, and which variable holds its record.
         self._steps_by_line: dict[int, tuple[Step, str]] = {}
         self._numbers = {id(node): number for number, node in enumerate(root.walk())}
+        # The lines behind the loop that tell the counts.
+        self._counts: list[str] = []
 
     def compile(self) -> Emit:
         add = self._add
@@ -93,25 +101,36 @@ class _Loop:
                 add(1, f"results{number} = []; append{number} = results{number}.append")
                 if self._stamped:
                     add(1, f"stamps{number} = []; stamp{number} = stamps{number}.append")
+            if node.count is not None:
+                self._names[f"_count{number}"] = node.count
+                add(1, f"seen{number} = 0")
         add(1, "try:")
         if self._stamped:
             add(2, "for record, timestamp in zip(values, timestamps):")
         else:
             add(2, "for record in values:")
-        self._write(self._root, "record", 3)
+        self._write(self._root, "record", 3, filtered=False)
         add(1, "except Exception as error:")
         add(2, "raise _explain(error) from error")
         for number, node in enumerate(nodes):
             if node.emit is not None:
                 stamps = f"stamps{number}" if self._stamped else "None"
                 add(1, f"if results{number}: _emit{number}(results{number}, {stamps})")
+        for line in self._counts:
+            add(1, line)
         exec(compile("\n".join(self._lines), "<fused chain>", "exec"), self._names)
         process: Emit = self._names["process"]
         return process
 
-    def _write(self, node: FusedNode, record: str, depth: int) -> None:
+    def _write(self, node: FusedNode, record: str, depth: int, *, filtered: bool) -> None:
         number = self._numbers[id(node)]
         step = node.step
+        if node.count is not None:
+            # Without a filter before it, every record of the batch comes to the operator.
+            if filtered:
+                self._add(depth, f"seen{number} += 1")
+            seen = f"seen{number}" if filtered else "len(values)"
+            self._counts.append(f"_count{number}({seen})")
         result = record
         match step.kind:
             case StepKind.MAP:
@@ -131,8 +150,9 @@ class _Loop:
                 self._add(depth, f"stamp{number}(timestamp)")
         elif step.kind is StepKind.FILTER and not node.children:
             self._add(depth, "pass")
+        filtered = filtered or step.kind is StepKind.FILTER
         for child in node.children:
-            self._write(child, result, depth)
+            self._write(child, result, depth, filtered=filtered)
 
     def _add(self, depth: int, line: str) -> None:
         self._lines.append("    " * depth + line)

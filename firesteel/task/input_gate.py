@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from firesteel import pickling
 from firesteel.errors import ChannelSequenceError
@@ -31,12 +32,17 @@ OPEN, FINISHED, ABORTED = b"\x00", b"\x01", b"\x02"
 ACTIVE, IDLE = b"\x00", b"\x01"
 
 
-class Entrance(NamedTuple):
-    """The way into a gate for an edge that stays inside the slot."""
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """The way into a gate for an edge that stays inside the slot.
+
+    ``count`` is for records that reach the operator behind the gate by a shorter way.
+    """
 
     emit: Callable[[list[Any], list[int] | None], None]
     watermark: Callable[[int], None]
     idle: Callable[[bool], None]
+    count: Callable[[int], None]
 
 
 class Channel:
@@ -167,14 +173,18 @@ class InputGate:
         channel = self._channels[edge, upstream]
         valve = self._valve
 
+        def count(records: int) -> None:
+            self.records_in += records
+
         def emit(values: list[Any], timestamps: list[int] | None) -> None:
-            self.records_in += len(values)
+            count(len(values))
             channel.receive(values, None, timestamps)
 
         return Entrance(
             emit,
             lambda watermark: valve.advance(channel.time, watermark),
             lambda idle: valve.set_idle(channel.time, idle=idle),
+            count,
         )
 
     def barrier_local(self, edge: int, upstream: int, checkpoint_id: int) -> None:

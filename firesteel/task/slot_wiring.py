@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from firesteel.common.typeinfo import TypeInformation
 from firesteel.graph.channels import source_subtasks
-from firesteel.graph.partitioning import ShipStrategy
+from firesteel.graph.key_types import key_types_of
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.state.backend_factory import create_keyed_state
+from firesteel.task.chain import LocalEdge
 from firesteel.task.program import JobProgram
 from firesteel.task.record_writers import RecordWriter, create_record_writer
 from firesteel.task.rows import BufferRow
@@ -68,7 +68,8 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
         if receiver is not None:
             wiring.by_edge[edge.id] = receiver
             _add_channels(program, edge, receiver)
-    for subtask in wiring.subtasks.values():
+    # From the last to the first: a loop may go on into a neighbor, which must stand by then.
+    for subtask in reversed(wiring.subtasks.values()):
         outgoing = [edge for edge in graph.edges if edge.source in subtask.operators]
         subtask.connect(
             chained=[edge for edge in graph.chained_edges if edge.source in subtask.operators],
@@ -78,21 +79,12 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
                 if edge.id not in levels.local_edges
             ],
             local=[
-                (edge, wiring.subtasks[vertex_of[edge.target]].gate)
+                _local_edge(edge, wiring.subtasks[vertex_of[edge.target]])
                 for edge in outgoing
                 if edge.id in levels.local_edges
             ],
         )
     return wiring
-
-
-def key_types_of(edges: Iterable[StreamEdge]) -> dict[int, TypeInformation | None]:
-    """The types of the keys, by node; of a node with two keyed inputs, those of the first."""
-    keyed = sorted(
-        (edge for edge in edges if edge.partitioning.strategy is ShipStrategy.HASH),
-        key=lambda edge: -edge.input_index,
-    )
-    return {edge.target: edge.partitioning.key_type for edge in keyed}
 
 
 def _to_driver(send: Send, slot: int, subtask: int) -> Callable[[int, int, bytes], None]:
@@ -110,6 +102,10 @@ def _add_channels(program: JobProgram, edge: StreamEdge, subtask: Subtask) -> No
         strategy, subtask.index, source.parallelism, target.parallelism
     ):
         subtask.gate.add_channel(edge.id, upstream, receive)
+
+
+def _local_edge(edge: StreamEdge, receiver: Subtask) -> LocalEdge:
+    return LocalEdge(edge, receiver.gate, receiver.operators[edge.target])
 
 
 def _create_writer(

@@ -25,7 +25,7 @@ from firesteel.state.changelog import SegmentStore
 from firesteel.state.declarations import IncompatibleStateError
 from firesteel.state.hashmap.keyed_state import HashMapKeyedState
 from firesteel.state.redistribution import OperatorStates
-from firesteel.task.chain import connect_operators, is_source
+from firesteel.task.chain import LocalEdge, connect_operators, is_source
 from firesteel.task.input_gate import InputGate
 from firesteel.task.messages import (
     OperatorHandle,
@@ -119,14 +119,14 @@ class Subtask:
         self,
         chained: Sequence[StreamEdge],
         writers: Sequence[RecordWriter],
-        local: Sequence[tuple[StreamEdge, InputGate]],
+        local: Sequence[LocalEdge],
     ) -> None:
         """Say where every operator's results go: down the chain, to other slots, to neighbors."""
         self._writers = list(writers)
         self._chained = list(chained)
         connect_operators(self.operators, chained, writers, local, self.index)
-        self._local_ends = [_end_local(gate, edge.id, self.index) for edge, gate in local]
-        self._local_barriers = [_barrier_local(gate, edge.id, self.index) for edge, gate in local]
+        self._local_ends = [_end_local(one.gate, one.edge.id, self.index) for one in local]
+        self._local_barriers = [_barrier_local(one.gate, one.edge.id, self.index) for one in local]
 
     # Life
 

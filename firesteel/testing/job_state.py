@@ -6,13 +6,13 @@ from collections import Counter
 from typing import Any
 
 from firesteel.checkpoint.keyed_restore import restore_keyed_state
+from firesteel.graph.key_types import key_types_of
 from firesteel.master.job_master import JobMaster
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.backend_factory import create_keyed_state
 from firesteel.state.changelog import SegmentStore
 from firesteel.task.messages import OperatorHandle
 from firesteel.task.program import JobProgram
-from firesteel.task.slot_wiring import key_types_of
 
 KeyedStates = dict[str, dict[str, dict[Any, Any]]]
 """Operator (its uid, or its name) -> state -> key, or (key, namespace) -> value."""

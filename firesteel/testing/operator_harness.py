@@ -199,9 +199,15 @@ class OperatorHarness:
         self, values: Iterable[Any], timestamps: Iterable[int] | None = None
     ) -> None:
         """Many records, as one batch."""
-        batch = list(values)
-        if batch:
-            self._process(0, batch, None if timestamps is None else list(timestamps))
+        self._process_batch(0, values, timestamps)
+
+    process_elements1 = process_elements
+
+    def process_elements2(
+        self, values: Iterable[Any], timestamps: Iterable[int] | None = None
+    ) -> None:
+        """Many records into the second input, as one batch."""
+        self._process_batch(1, values, timestamps)
 
     def process_watermark(self, timestamp: int) -> None:
         """A watermark on all channels of all inputs."""
@@ -435,6 +441,13 @@ class OperatorHarness:
             self._explaining(partial(receive, values, keys, timestamps))
             self._subtask.batch_ended(len(values))
             self._explaining(self._operator.tick)
+
+    def _process_batch(
+        self, index: int, values: Iterable[Any], timestamps: Iterable[int] | None
+    ) -> None:
+        batch = list(values)
+        if batch:
+            self._process(index, batch, None if timestamps is None else list(timestamps))
 
     def _explaining(self, call: Callable[[], _R]) -> _R:
         try:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.architecture.imports import PACKAGE, Import, When, all_imports, module_files, module_name
 
-_RUNTIME = {"checkpoint", "cli", "master", "spark", "task", "testing"}
+_RUNTIME = {"checkpoint", "cli", "master", "spark", "state_processor", "task", "testing"}
 
 # Which rooms a room must not need in order to be loaded. Imports inside functions are allowed here.
 _NOT_NEEDED = {
@@ -20,17 +20,18 @@ _NOT_NEEDED = {
     "graph": {"datastream", "state", *_RUNTIME},
     "datastream": {"state", *_RUNTIME},
     "state": {"graph", *_RUNTIME},
-    "checkpoint": {"cli", "master", "spark", "task", "testing"},
-    "master": {"cli", "spark", "testing"},
+    "checkpoint": {"cli", "master", "spark", "state_processor", "task", "testing"},
+    "master": {"cli", "spark", "state_processor", "testing"},
+    "state_processor": {"cli", "master", "spark", "task", "testing"},
 }
 
 # Which rooms a room must not know at all.
 _UNKNOWN = {
-    "checkpoint": {"cli", "master", "spark", "task", "testing"},
-    "task": {"cli", "master", "spark", "testing"},
-    "state": {"checkpoint", "cli", "master", "spark", "task"},
+    "checkpoint": {"cli", "master", "spark", "state_processor", "task", "testing"},
+    "task": {"cli", "master", "spark", "state_processor", "testing"},
+    "state": {"checkpoint", "cli", "master", "spark", "state_processor", "task"},
     "metrics": {"master", "spark", "task"},
-    "spark": {"testing"},
+    "spark": {"state_processor", "testing"},
 }
 
 

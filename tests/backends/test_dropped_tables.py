@@ -40,8 +40,13 @@ def test_a_dropped_table_is_gone_and_comes_back_empty(create, operations, thresh
         for name, *arguments in operations:
             if name == "put":
                 table, key, value = arguments
-                state.backend.value_table(f"t{table}").put(key, value)
-                now.setdefault(f"t{table}", {})[key] = value
+                entries = now.setdefault(f"t{table}", {})
+                if table % 2 == 0:
+                    state.backend.value_table(f"t{table}").put(key, value)
+                    entries[key] = value
+                else:
+                    state.backend.list_table(f"t{table}").append_all([key, key], [value, 1])
+                    entries[key] = [*entries.get(key, []), value, 1]
             elif name == "drop":
                 table = f"t{arguments[0]}"
                 if table in state.backend.descriptions():

@@ -406,12 +406,6 @@ class TestReading:
         with pytest.raises(StateNotFoundError, match=r"has no keyed state 'x'.*'seen', 'sums'"):
             read_state(location, "counter", "x")
 
-    def test_a_checkpoint_is_refused(self, local: Storage) -> None:
-        directory = CheckpointDirectory(local, "job")
-        location = directory.write(_filled(directory.job).checkpoint(), ())
-        with pytest.raises(NoSavepointError, match="only the state of savepoints"):
-            read_state(str(location), "counter", "total")
-
     def test_classes_of_the_job_are_rebuilt_only_if_that_is_wanted(self, local: Storage) -> None:
         job = Job(local.at("job"))
         job.put("key", 1, [Point(3)])

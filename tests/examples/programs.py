@@ -18,9 +18,6 @@ REPOSITORY = Path(__file__).parents[2]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 EXAMPLES = sorted((REPOSITORY / "examples").glob("*.py"))
 
-# Examples whose output is not the same every time, with arguments that make them short.
-_ARGUMENTS = {"demo": ["--seconds", "3"]}
-
 _SNIPPET = re.compile(
     r"^<!-- runs -->\n```python\n(?P<code>.*?)^```\n"
     r"(?:\n(?P<introduction>[^\n`#]+:\n\n)?```text\n(?P<output>.*?)^```\n)?",
@@ -37,10 +34,6 @@ class Program:
     output: list[str] | None
     ordered: bool = True
     path: Path | None = None
-
-    @property
-    def arguments(self) -> list[str]:
-        return _ARGUMENTS.get(self.path.stem, []) if self.path else []
 
 
 def examples() -> Iterator[Program]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -41,10 +40,3 @@ def make_env() -> MakeEnvironment:
 @pytest.fixture
 def env(make_env: MakeEnvironment) -> StreamExecutionEnvironment:
     return make_env()
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = os.path.dirname(__file__)
-    for item in items:
-        if str(item.fspath).startswith(here):
-            item.add_marker(pytest.mark.spark)

@@ -11,6 +11,7 @@ from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream import OutputTag, StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from firesteel.datastream.functions import MapFunction, ProcessFunction, RuntimeContext
+from firesteel.errors import UserFunctionError
 from tests.spark.conftest import MakeEnvironment
 
 
@@ -45,6 +46,25 @@ def test_collect_streams_results_while_an_endless_job_runs(make_env: MakeEnviron
     with stream.execute_and_collect() as results:
         assert [next(results) for _ in range(50)] == list(range(50))
     assert stream.map(lambda x: -x).execute_and_collect(limit=3) == [0, -1, -2]
+
+
+def test_several_streams_of_one_job_are_collected_and_learn_how_it_ended(
+    make_env: MakeEnvironment,
+) -> None:
+    env = make_env(parallelism=2)
+    numbers = env.from_collection([3, 2, 1, 0])
+    doubled = numbers.map(lambda n: 2 * n).collect_async()
+    kept = numbers.filter(lambda n: n > 1).collect_async()
+    env.execute_async("two collectors").get_job_execution_result().result()
+    assert sorted(doubled) == [0, 2, 4, 6]
+    assert sorted(kept) == [2, 3]
+
+    broken = env.from_collection([1, 0]).map(lambda n: 1 // n).collect_async()
+    ignored = env.from_collection([1]).collect_async()
+    ignored.close()
+    env.execute_async("broken")
+    with pytest.raises(UserFunctionError, match="ZeroDivisionError"):
+        list(broken)
 
 
 def test_an_environment_runs_only_what_was_added_since(env: StreamExecutionEnvironment) -> None:

@@ -10,10 +10,17 @@ import pytest
 
 import firesteel.common
 import firesteel.datastream
+import firesteel.state
+import firesteel.state_processor
 
 MODULES = [
     module.name
-    for package in (firesteel.common, firesteel.datastream)
+    for package in (
+        firesteel.common,
+        firesteel.datastream,
+        firesteel.state,
+        firesteel.state_processor,
+    )
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
 ]
 

@@ -6,9 +6,13 @@ from firesteel.datastream.data_stream.all_windowed_stream import AllWindowedStre
 from firesteel.datastream.data_stream.broadcast_connected_stream import BroadcastConnectedStream
 from firesteel.datastream.data_stream.broadcast_stream import BroadcastStream
 from firesteel.datastream.data_stream.closeable_iterator import CloseableIterator
+from firesteel.datastream.data_stream.co_grouped_streams import CoGroupedStreams
 from firesteel.datastream.data_stream.connected_streams import ConnectedStreams
 from firesteel.datastream.data_stream.data_stream import DataStream
 from firesteel.datastream.data_stream.data_stream_sink import DataStreamSink
+from firesteel.datastream.data_stream.interval_join import IntervalJoin, IntervalJoined
+from firesteel.datastream.data_stream.join_on import KeyedJoin, UnboundedJoin
+from firesteel.datastream.data_stream.joined_streams import JoinedStreams
 from firesteel.datastream.data_stream.keyed_stream import KeyedStream
 from firesteel.datastream.data_stream.split_stream import SplitStream
 from firesteel.datastream.data_stream.windowed_stream import WindowedStream
@@ -19,11 +23,17 @@ __all__ = [
     "BroadcastConnectedStream",
     "BroadcastStream",
     "CloseableIterator",
+    "CoGroupedStreams",
     "ConnectedStreams",
     "DataStream",
     "DataStreamSink",
+    "IntervalJoin",
+    "IntervalJoined",
+    "JoinedStreams",
+    "KeyedJoin",
     "KeyedStream",
     "SplitStream",
+    "UnboundedJoin",
     "WindowedStream",
 ]
 

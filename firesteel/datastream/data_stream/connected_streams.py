@@ -9,6 +9,7 @@ from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.data_stream.function_arguments import as_type, require_function
 from firesteel.datastream.data_stream.keyed_stream import KeyedStream
 from firesteel.datastream.data_stream.stream_base import StreamBase
+from firesteel.datastream.data_stream.stream_pair import two_input_stream
 from firesteel.datastream.functions import (
     CoFlatMapFunction,
     CoMapFunction,
@@ -23,7 +24,6 @@ from firesteel.graph.operator_specs import (
     CoProcessSpec,
     OperatorSpec,
 )
-from firesteel.graph.transformations import Origin, Transformation
 
 if TYPE_CHECKING:
     from firesteel.datastream.data_stream.data_stream import DataStream
@@ -83,14 +83,4 @@ class ConnectedStreams:
         return isinstance(self.stream1, KeyedStream) and isinstance(self.stream2, KeyedStream)
 
     def _apply(self, name: str, spec: OperatorSpec, output_type: TypeInformation) -> DataStream:
-        from firesteel.datastream.data_stream.data_stream import DataStream
-
-        transformation = Transformation(
-            name=name,
-            spec=spec,
-            inputs=(self.stream1._origins, self.stream2._origins),
-            output_type=output_type,
-        )
-        environment = self.stream1.get_execution_environment()
-        environment._add_operator(transformation)
-        return DataStream(environment, (Origin(transformation),), output_type)
+        return two_input_stream(name, spec, self.stream1, self.stream2, output_type)

@@ -42,8 +42,6 @@ from firesteel.graph.transformations import ChainingStrategy, Origin, Transforma
 
 __all__ = ["DataStream"]
 
-_WINDOWS = "windows come with event time, in a later version"
-
 
 class DataStream(StreamBase, OperatorSettings):
     """A stream of records of one type.
@@ -240,9 +238,3 @@ class DataStream(StreamBase, OperatorSettings):
 
     def iterate(self, max_wait_time_millis: int = 0) -> NoReturn:
         raise NotYetSupportedError("DataStream.iterate", "feedback edges come in a later version")
-
-    def join(self, other_stream: Any) -> NoReturn:
-        raise NotYetSupportedError("DataStream.join", _WINDOWS)
-
-    def co_group(self, other_stream: Any) -> NoReturn:
-        raise NotYetSupportedError("DataStream.co_group", _WINDOWS)

@@ -12,6 +12,7 @@ from firesteel.datastream.data_stream.function_arguments import (
     require_function,
     require_function_or_callable,
 )
+from firesteel.datastream.data_stream.interval_join import IntervalJoin
 from firesteel.datastream.data_stream.stream_base import StreamBase
 from firesteel.datastream.data_stream.windowed_stream import WindowedStream
 from firesteel.datastream.functions import (
@@ -25,7 +26,7 @@ from firesteel.datastream.window import (
     CountTumblingWindowAssigner,
     WindowAssigner,
 )
-from firesteel.errors import InvalidProgramError, NotYetSupportedError, shorten
+from firesteel.errors import InvalidProgramError, shorten
 from firesteel.graph.operator_specs import AggregationSpec, FoldSpec, ProcessSpec, ReduceSpec
 from firesteel.graph.partitioning import Partitioning
 
@@ -73,8 +74,6 @@ _NOT_ON_A_KEYED_STREAM = {
     "get_side_output": "get_side_output() belongs after the operator that emits to the tag.",
     "split": "split() belongs before key_by().",
 }
-
-_WINDOWS = "windows come with event time, in a later version"
 
 
 class KeyedStreamError(InvalidProgramError, AttributeError):
@@ -179,7 +178,13 @@ class KeyedStream(StreamBase):
         """Windows of ``size`` records of the whole stream. Not in PyFlink."""
         return self._unkeyed.count_window_all(size, slide)
 
-    # -- not yet -------------------------------------------------------------------------------
+    # -- joins ---------------------------------------------------------------------------------
 
-    def interval_join(self, other_stream: Any) -> NoReturn:
-        raise NotYetSupportedError("KeyedStream.interval_join", _WINDOWS)
+    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
+        """Join with records of another keyed stream that are close in time. Not in PyFlink."""
+        self._check_joinable("interval_join", other_stream)
+        if not isinstance(other_stream, KeyedStream):
+            raise InvalidProgramError(
+                "interval_join needs two keyed streams: call key_by() on the other one, too."
+            )
+        return IntervalJoin(self, other_stream)

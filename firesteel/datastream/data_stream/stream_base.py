@@ -52,8 +52,11 @@ if TYPE_CHECKING:
         BroadcastConnectedStream,
     )
     from firesteel.datastream.data_stream.broadcast_stream import BroadcastStream
+    from firesteel.datastream.data_stream.co_grouped_streams import CoGroupedStreams
     from firesteel.datastream.data_stream.connected_streams import ConnectedStreams
     from firesteel.datastream.data_stream.data_stream import DataStream
+    from firesteel.datastream.data_stream.join_on import UnboundedJoin
+    from firesteel.datastream.data_stream.joined_streams import JoinedStreams
     from firesteel.datastream.data_stream.keyed_stream import KeyedStream
     from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 
@@ -177,6 +180,29 @@ class StreamBase(ABC):
         self._check_joinable("connect", ds)
         return ConnectedStreams(self, ds)
 
+    # -- joins; not in PyFlink -----------------------------------------------------------------
+
+    def join(self, other_stream: StreamBase) -> JoinedStreams:
+        """Join records of equal keys within windows."""
+        from firesteel.datastream.data_stream.joined_streams import JoinedStreams
+
+        self._check_joinable("join", other_stream)
+        return JoinedStreams(self, other_stream)
+
+    def co_group(self, other_stream: StreamBase) -> CoGroupedStreams:
+        """Group the records of two streams by equal keys within windows."""
+        from firesteel.datastream.data_stream.co_grouped_streams import CoGroupedStreams
+
+        self._check_joinable("co_group", other_stream)
+        return CoGroupedStreams(self, other_stream)
+
+    def join_on(self, other_stream: StreamBase, how: str = "inner") -> UnboundedJoin:
+        """Join all records of equal keys, without a window: inner, left, right or full."""
+        from firesteel.datastream.data_stream.join_on import UnboundedJoin
+
+        self._check_joinable("join_on", other_stream)
+        return UnboundedJoin(self, other_stream, how)
+
     # -- sinks ---------------------------------------------------------------------------------
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
@@ -223,6 +249,25 @@ class StreamBase(ABC):
         """
         if limit is not None and limit < 1:
             raise InvalidProgramError(f"The limit must be at least 1, not {limit!r}.")
+        collect, buffer = self._collect()
+        results = self._environment._execute_and_collect(collect, buffer, job_execution_name)
+        if limit is None:
+            return results
+        with results:
+            return list(islice(results, limit))
+
+    def collect_async(self) -> CloseableIterator:
+        """An iterator over this stream's records, to read once the job has been started.
+
+        Unlike with ``execute_and_collect`` several streams of one job can be collected, next to
+        its other sinks; start it with ``execute_async``. Closing the iterator drops the records
+        that are left, and the job goes on. Not in PyFlink.
+        """
+        collect, buffer = self._collect()
+        self._environment._add_operator(collect)
+        return CloseableIterator(iter(buffer), buffer.close)
+
+    def _collect(self) -> tuple[Transformation, CollectBuffer]:
         buffer = CollectBuffer()
         collect = Transformation(
             name="Data stream collect sink",
@@ -232,11 +277,7 @@ class StreamBase(ABC):
             parallelism=self._common_parallelism(),
             driver_object=buffer,
         )
-        results = self._environment._execute_and_collect(collect, buffer, job_execution_name)
-        if limit is None:
-            return results
-        with results:
-            return list(islice(results, limit))
+        return collect, buffer
 
     # -- helpers -------------------------------------------------------------------------------
 

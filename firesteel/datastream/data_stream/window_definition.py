@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from firesteel.common.time import Duration, Time
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.data_stream.function_arguments import ProgramTypeError, require_function
+from firesteel.datastream.data_stream.window_settings import WindowSettings
 from firesteel.datastream.output_tag import OutputTag
-from firesteel.datastream.window import (
-    Evictor,
-    GlobalWindows,
-    MergingWindowAssigner,
-    Trigger,
-    WindowAssigner,
-)
-from firesteel.datastream.window.arguments import to_millis
+from firesteel.datastream.window import GlobalWindows, WindowAssigner
 from firesteel.datastream.window.assigners.count_windows import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
@@ -36,53 +29,23 @@ _OUTPUT_MODES = ("append", "update", "complete")
 _ENDLESS = (GlobalWindows, CountTumblingWindowAssigner, CountSlidingWindowAssigner)
 
 
-class WindowDefinition:
-    """Setters give the same object back; the operators of subclasses make a stream of it."""
+class WindowDefinition(WindowSettings):
+    """The operators of subclasses make a stream of it."""
 
     def __init__(
         self, keyed_stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]
     ) -> None:
-        require_function("window", window_assigner, WindowAssigner)
+        super().__init__(keyed_stream.get_execution_environment(), window_assigner)
         self._keyed_stream = keyed_stream
-        self._window_assigner = window_assigner
-        self._allowed_lateness = 0
         self._late_data_output_tag: OutputTag | None = None
-        self._window_trigger: Trigger[Any, Any] | None = None
-        self._evictor: Evictor | None = None
         self._output_mode: str | None = None
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
-        return self._keyed_stream.get_execution_environment()
+        return self._environment
 
     def get_input_type(self) -> TypeInformation:
         """The type of the records that fall into windows."""
         return self._keyed_stream.get_type()
-
-    def trigger(self, trigger: Trigger[Any, Any]) -> Self:
-        """Say when windows fire; otherwise the assigner's default trigger does."""
-        require_function("trigger", trigger, Trigger)
-        self._window_trigger = trigger
-        return self
-
-    def evictor(self, evictor: Evictor) -> Self:
-        """Let records leave windows that fire. All records are kept then. Not in PyFlink."""
-        require_function("evictor", evictor, Evictor)
-        self._evictor = evictor
-        return self
-
-    def allowed_lateness(self, time_ms: int | Time | Duration) -> Self:
-        """How long (in event time) a window is kept after its end, for late records."""
-        lateness = (
-            to_millis(time_ms, "The allowed lateness")
-            if isinstance(time_ms, Time | Duration)
-            else time_ms
-        )
-        if type(lateness) is not int or lateness < 0:
-            raise ProgramTypeError(
-                f"allowed_lateness expects milliseconds, at least 0, but got {shorten(time_ms)}."
-            )
-        self._allowed_lateness = lateness
-        return self
 
     def side_output_late_data(self, output_tag: OutputTag) -> Self:
         """Send records that are too late to a side output, instead of dropping them."""
@@ -123,10 +86,8 @@ class WindowDefinition:
         output_type: TypeInformation,
         *described: object,
     ) -> DataStream:
-        assigner, trigger = self._window_assigner, self._window_trigger
-        if trigger is None:
-            trigger = assigner.get_default_trigger(self.get_execution_environment())
-        self._check(trigger, contents, window_function)
+        assigner, trigger = self._window_assigner, self._chosen_trigger()
+        self._check(contents, window_function)
         tag = self._late_data_output_tag
         spec = WindowSpec(
             assigner=assigner,
@@ -148,14 +109,8 @@ class WindowDefinition:
     def _finish(self, operator: Transformation) -> None:
         """What else is to be said about the operator."""
 
-    def _check(
-        self, trigger: Trigger[Any, Any], contents: WindowContents, window_function: Any
-    ) -> None:
+    def _check(self, contents: WindowContents, window_function: Any) -> None:
         assigner, mode = self._window_assigner, self._output_mode
-        if isinstance(assigner, MergingWindowAssigner) and not trigger.can_merge():
-            raise InvalidProgramError(
-                f"{assigner} merges windows, but {trigger} cannot: its can_merge() is False."
-            )
         if mode == "append" and isinstance(assigner, _ENDLESS):
             raise InvalidProgramError(
                 f"output_mode('append') waits until a window is final, which one of {assigner} "

@@ -16,11 +16,13 @@ from firesteel.datastream.functions.checkpointed_function import (
     FunctionSnapshotContext,
 )
 from firesteel.datastream.functions.co_flat_map_function import CoFlatMapFunction
+from firesteel.datastream.functions.co_group_function import CoGroupFunction
 from firesteel.datastream.functions.co_map_function import CoMapFunction
 from firesteel.datastream.functions.co_process_function import CoProcessFunction
 from firesteel.datastream.functions.filter_function import FilterFunction
 from firesteel.datastream.functions.flat_map_function import FlatMapFunction
 from firesteel.datastream.functions.fold_function import FoldFunction
+from firesteel.datastream.functions.join_function import FlatJoinFunction, JoinFunction
 from firesteel.datastream.functions.key_selector import KeySelector
 from firesteel.datastream.functions.keyed_broadcast_process_function import (
     KeyedBroadcastProcessFunction,
@@ -31,6 +33,7 @@ from firesteel.datastream.functions.map_function import MapFunction
 from firesteel.datastream.functions.output_selector import OutputSelector
 from firesteel.datastream.functions.partitioner import Partitioner
 from firesteel.datastream.functions.process_function import ProcessFunction
+from firesteel.datastream.functions.process_join_function import ProcessJoinFunction
 from firesteel.datastream.functions.process_window_function import (
     ProcessAllWindowFunction,
     ProcessWindowFunction,
@@ -56,14 +59,17 @@ __all__ = [
     "BroadcastProcessFunction",
     "CheckpointedFunction",
     "CoFlatMapFunction",
+    "CoGroupFunction",
     "CoMapFunction",
     "CoProcessFunction",
     "FilterFunction",
+    "FlatJoinFunction",
     "FlatMapFunction",
     "FoldFunction",
     "Function",
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
+    "JoinFunction",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
@@ -74,6 +80,7 @@ __all__ = [
     "Partitioner",
     "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessJoinFunction",
     "ProcessWindowFunction",
     "ReduceFunction",
     "RuntimeContext",

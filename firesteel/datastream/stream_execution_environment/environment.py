@@ -404,7 +404,11 @@ class StreamExecutionEnvironment:
 
         self._transformations.clear()
         warn_of_sinks_that_never_commit(job)
-        return launch(job.stream_graph, job.job_graph, job.levels, job.settings)
+        client = launch(job.stream_graph, job.job_graph, job.levels, job.settings)
+        for collected in job.stream_graph.driver_objects.values():
+            if isinstance(collected, CollectBuffer):
+                _end_with_the_job(collected, client)
+        return client
 
     def _execute_and_collect(
         self, collect: Transformation, buffer: CollectBuffer, job_name: str | None
@@ -413,15 +417,11 @@ class StreamExecutionEnvironment:
         client = self._launch(self._compile(job_name, collect))
         result = client.get_job_execution_result()
 
-        def end_with_the_job() -> None:
-            buffer.end(result.exception())
-
         def close() -> None:
             buffer.close()
             if not result.done():
                 client.cancel().result()
 
-        threading.Thread(target=end_with_the_job, name="firesteel-collect", daemon=True).start()
         return CloseableIterator(iter(buffer), close)
 
     # -- not yet, and never --------------------------------------------------------------------
@@ -461,3 +461,13 @@ def _check_strategy(operation: str, strategy: WatermarkStrategy | None) -> None:
     require_function(operation, strategy, WatermarkStrategy)
     if operation != "from_source":
         check_not_aligned(operation, strategy)
+
+
+def _end_with_the_job(buffer: CollectBuffer, client: JobClient) -> None:
+    """Whoever reads the buffer learns how the job ended."""
+    result = client.get_job_execution_result()
+
+    def wait() -> None:
+        buffer.end(result.exception())
+
+    threading.Thread(target=wait, name="firesteel-collect", daemon=True).start()

@@ -38,6 +38,7 @@ from firesteel.datastream.window.serializers import (
 from firesteel.datastream.window.session_window_time_gap_extractor import (
     SessionWindowTimeGapExtractor,
 )
+from firesteel.datastream.window.tagged_union import TaggedUnion
 from firesteel.datastream.window.trigger import Trigger, TriggerResult
 from firesteel.datastream.window.triggers.continuous_event_time_trigger import (
     ContinuousEventTimeTrigger,
@@ -82,6 +83,7 @@ __all__ = [
     "SessionWindowTimeGapExtractor",
     "SlidingEventTimeWindows",
     "SlidingProcessingTimeWindows",
+    "TaggedUnion",
     "TimeEvictor",
     "TimeWindow",
     "TimeWindowSerializer",

@@ -18,16 +18,17 @@ W = TypeVar("W")
 
 
 class NoTimestampError(FiresteelError, ValueError):
-    """A record without a timestamp came to a window of event time."""
+    """A record without a timestamp came to a window of event time, or to an interval join."""
 
-    def __init__(self) -> None:
+    def __init__(self, place: str = "a window of event time") -> None:
+        self.place = place
         super().__init__(
-            "a record without a timestamp came to a window of event time. Give the source a "
-            "WatermarkStrategy, or call assign_timestamps_and_watermarks() before the window"
+            f"a record without a timestamp came to {place}. Give the source a WatermarkStrategy, or "
+            f"call assign_timestamps_and_watermarks() before it"
         )
 
-    def __reduce__(self) -> tuple[type[NoTimestampError], tuple[()]]:
-        return NoTimestampError, ()
+    def __reduce__(self) -> tuple[type[NoTimestampError], tuple[str]]:
+        return NoTimestampError, (self.place,)
 
 
 class WindowAssigner(ABC, Generic[T, W]):

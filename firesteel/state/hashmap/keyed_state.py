@@ -14,7 +14,6 @@ from firesteel.state.hashmap.list_table import HashMapListTable
 from firesteel.state.hashmap.map_table import HashMapMapTable
 from firesteel.state.hashmap.value_table import HashMapValueTable
 from firesteel.state.overlay.keyed_state import OverlayKeyedState
-from firesteel.state.overlay.value_table import OverlayValueTable
 from firesteel.state.segment_format import encode_changes
 from firesteel.state.tables import Table, TableDescription, TableKind
 
@@ -54,7 +53,7 @@ class HashMapKeyedState(OverlayKeyedState[HashMapTable]):
                 table.confirm()
         self._apply(part for part in self._sealed_changes if part.table in self._converted)
 
-    def _discard(self, table: OverlayValueTable) -> None:
+    def _discard(self, table: HashMapTable) -> None:
         self._expired.pop(table.name, None)
 
     def _clear(self) -> None:

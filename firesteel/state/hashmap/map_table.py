@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from firesteel.state.changes import ChangeKind, Changes
 from firesteel.state.hashmap.key_round import KeyRound
-from firesteel.state.missing import MISSING, has_missing
+from firesteel.state.missing import MISSING
 from firesteel.state.overlay.map_table import OverlayMapTable, map_changes
 from firesteel.state.tables import TableDescription
 
@@ -28,6 +28,9 @@ class HashMapMapTable(OverlayMapTable):
         known = self._base.get(key)
         return iter(()) if known is None else iter(known.items())
 
+    def base_map(self, key: Any) -> Mapping[Any, Any] | None:
+        return self._base.get(key)
+
     def base_keys(self) -> Iterator[Any]:
         return iter(self._base)
 
@@ -42,7 +45,7 @@ class HashMapMapTable(OverlayMapTable):
             self._base.pop(key, None)
         for key, changed in self._overlay.items():
             known = self._own(key)
-            if not has_missing(changed):
+            if key not in self._removed:
                 known.update(changed)
                 continue
             for entry, value in changed.items():

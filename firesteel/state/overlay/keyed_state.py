@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from firesteel.common.typeinfo import TypeInformation
@@ -59,7 +59,7 @@ class OverlayKeyedState(KeyedStateBackend, Generic[T]):
         """Empty all tables."""
 
     @abstractmethod
-    def _discard(self, table: OverlayValueTable) -> None:
+    def _discard(self, table: T) -> None:
         """Delete the base of a table that is gone."""
 
     @abstractmethod
@@ -119,8 +119,7 @@ class OverlayKeyedState(KeyedStateBackend, Generic[T]):
     def drop_table(self, name: str) -> None:
         table = self._tables.pop(name)
         description = self._declarations.forget(name)
-        assert isinstance(table, OverlayValueTable)
-        if next(table.base_items(), None) is not None:
+        if next(table.base_keys(), None) is not None:
             self._dropped[name] = description
             self._discard(table)
 
@@ -147,8 +146,11 @@ class OverlayKeyedState(KeyedStateBackend, Generic[T]):
     def keys(self, table: str) -> Iterator[Any]:
         return self._tables[table].keys()
 
-    def entries(self) -> Iterator[StateEntry]:
-        return entries_of(self._tables)
+    def entries(self, only: Collection[str] | None = None) -> Iterator[StateEntry]:
+        tables = self._tables
+        if only is not None:
+            tables = {name: tables[name] for name in only if name in tables}
+        return entries_of(tables)
 
     # Epochs
 
@@ -280,7 +282,6 @@ class OverlayKeyedState(KeyedStateBackend, Generic[T]):
         table = self._tables.pop(name, None)
         if table is not None:
             self._declarations.forget(name)
-            assert isinstance(table, OverlayValueTable)
             self._discard(table)
 
     def load(

@@ -43,6 +43,16 @@ class OverlayListTable(ListTable):
         else:
             appended.append(element)
 
+    def append_all(self, keys: Iterable[Any], elements: Iterable[Any]) -> None:
+        appended = self._appended
+        known = appended.get
+        for key, element in zip(keys, elements, strict=True):
+            values = known(key)
+            if values is None:
+                appended[key] = [element]
+            else:
+                values.append(element)
+
     def extend(self, key: Any, elements: Iterable[Any]) -> None:
         added = list(elements)
         if added:

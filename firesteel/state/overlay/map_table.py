@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from firesteel.state.changes import ChangeKind, Changes
-from firesteel.state.missing import MISSING, has_missing
+from firesteel.state.missing import MISSING
 from firesteel.state.tables import MapTable, TableDescription
 
 _NOTHING: dict[Any, Any] = {}
@@ -21,6 +21,8 @@ class OverlayMapTable(MapTable):
         self.description = description
         self._overlay: dict[Any, dict[Any, Any]] = {}
         self._cleared: dict[Any, None] = {}
+        # Keys whose overlay has removed entries.
+        self._removed: set[Any] = set()
 
     @abstractmethod
     def base_value(self, key: Any, entry: Any) -> Any:
@@ -29,6 +31,10 @@ class OverlayMapTable(MapTable):
     @abstractmethod
     def base_entries(self, key: Any) -> Iterator[tuple[Any, Any]]:
         """The base's entries of a key."""
+
+    @abstractmethod
+    def base_map(self, key: Any) -> Mapping[Any, Any] | None:
+        """The base's entries of a key, all at once."""
 
     @abstractmethod
     def base_keys(self) -> Iterator[Any]:
@@ -48,15 +54,42 @@ class OverlayMapTable(MapTable):
             changed = self._overlay[key] = {}
         changed[entry] = value
 
+    def count_up(self, key: Any, entry: Any) -> None:
+        changed = self._overlay.get(key)
+        if changed is None:
+            changed = self._overlay[key] = {}
+        number: Any = changed.get(entry)
+        if number is None:
+            number = MISSING if key in self._cleared else self.base_value(key, entry)
+        changed[entry] = 1 if number is MISSING else number + 1
+
     def remove_entry(self, key: Any, entry: Any) -> None:
         self.put(key, entry, MISSING)
+        self._removed.add(key)
 
     def remove(self, key: Any) -> None:
         self._overlay.pop(key, None)
+        self._removed.discard(key)
         self._cleared[key] = None
 
     def contains(self, key: Any) -> bool:
-        return next(self.entries(key), None) is not None
+        changed = self._overlay.get(key, _NOTHING)
+        if any(value is not MISSING for value in changed.values()):
+            return True
+        if key in self._cleared:
+            return False
+        return any(entry not in changed for entry, _ in self.base_entries(key))
+
+    def view(self, key: Any) -> Mapping[Any, Any]:
+        changed = self._overlay.get(key)
+        known = None if key in self._cleared else self.base_map(key)
+        if not changed:
+            return known or _NOTHING
+        if known:
+            changed = {**known, **changed}
+        if key in self._removed:
+            return {entry: value for entry, value in changed.items() if value is not MISSING}
+        return changed
 
     def entries(self, key: Any) -> Iterator[tuple[Any, Any]]:
         # The base does not change during an epoch; the overlay does.
@@ -85,7 +118,7 @@ class OverlayMapTable(MapTable):
         put: dict[Any, dict[Any, Any]] = {}
         removed: dict[Any, list[Any]] = {}
         for key, changed in self._overlay.items():
-            if not has_missing(changed):
+            if key not in self._removed:
                 put[key] = changed
                 continue
             removed[key] = [entry for entry, value in changed.items() if value is MISSING]
@@ -106,6 +139,7 @@ class OverlayMapTable(MapTable):
     def forget_changes(self) -> None:
         self._overlay.clear()
         self._cleared.clear()
+        self._removed.clear()
 
 
 def map_changes(name: str, keys: list[Any], maps: list[dict[Any, Any]]) -> Changes:

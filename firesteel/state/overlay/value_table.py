@@ -23,6 +23,9 @@ class OverlayValueTable(ValueTable):
     def base_items(self) -> Iterator[tuple[Any, Any]]:
         """All entries of the base."""
 
+    def base_keys(self) -> Iterator[Any]:
+        return (key for key, _ in self.base_items())
+
     def get(self, key: Any) -> Any:
         value = self.overlay.get(key, MISSING)
         if value is MISSING and key not in self.overlay:

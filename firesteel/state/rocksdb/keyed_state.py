@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
@@ -17,7 +17,6 @@ from firesteel.state.changelog import Segment, SegmentFile, SegmentStore, check_
 from firesteel.state.changes import Changes
 from firesteel.state.full_snapshot import FullSnapshot, delete_files
 from firesteel.state.overlay.keyed_state import OverlayKeyedState
-from firesteel.state.overlay.value_table import OverlayValueTable
 from firesteel.state.rocksdb.database import Database, is_data_file
 from firesteel.state.rocksdb.list_table import RocksDBListTable
 from firesteel.state.rocksdb.map_table import RocksDBMapTable
@@ -84,8 +83,7 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
         for table in self._tables.values():
             table.forget_changes()
 
-    def _discard(self, table: OverlayValueTable) -> None:
-        assert isinstance(table, RocksDBValueTable)
+    def _discard(self, table: RocksDBTable) -> None:
         self._database.delete_all(table.rows.table_prefix)
         del self._numbers[table.name]
 
@@ -221,6 +219,13 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
                 )
         finally:
             other.close()
+
+    def pickles(self, only: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        for name in only:
+            rows = self._tables[name].rows
+            for _, value in self._database.scan(rows.table_prefix):
+                for pickle in rows.pickles(value):
+                    yield name, pickle
 
     def close(self) -> None:
         super().close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from firesteel.state.changes import ChangeKind, Changes
@@ -32,6 +32,9 @@ class RocksDBMapTable(OverlayMapTable):
         rows = self.rows
         for row, value in self._database.scan(rows.prefix(key)):
             yield rows.entry(row, value), rows.element(value)
+
+    def base_map(self, key: Any) -> Mapping[Any, Any] | None:
+        return dict(self.base_entries(key))
 
     def base_keys(self) -> Iterator[Any]:
         return self._round.all_keys()

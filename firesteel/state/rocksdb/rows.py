@@ -6,11 +6,11 @@ import struct
 from typing import Any
 
 from firesteel import pickling
-from firesteel.state.elements import decode_element, encode_element
+from firesteel.state.elements import decode_element, encode_element, pickles_in
 from firesteel.state.key_encoding import comes_back, decode_key, encode_entry, encode_key
 from firesteel.state.key_groups import int_key_groups, key_group_of
 from firesteel.state.stable_hash import fold_int
-from firesteel.state.tables import TableDescription
+from firesteel.state.tables import TableDescription, TableKind
 
 _HEAD = struct.Struct(">HH")
 _TABLE = struct.Struct(">H")
@@ -39,6 +39,7 @@ class RowFormat:
     def __init__(self, number: int, description: TableDescription, max_parallelism: int) -> None:
         self._namespaced = description.namespaced
         self._ttl = description.ttl
+        self._is_list = description.kind is TableKind.LIST
         self._max_parallelism = max_parallelism
         self._int_groups = int_key_groups(max_parallelism)
         self.renumber(number)
@@ -97,6 +98,14 @@ class RowFormat:
     def content(self, value: bytes) -> bytes:
         """The way back from ``framed``."""
         return value[self._content_start(value) :]
+
+    def pickles(self, value: bytes) -> list[bytes]:
+        """Those in a row's value, closed: the original of its names, and the element or list."""
+        start = self._content_start(value)
+        found = [] if value[:1] == _AS_ENCODED else [value[1 + _LENGTH.size : start]]
+        if self._ttl and not self._is_list:
+            start += _STAMP.size
+        return found + pickles_in(value[start:], pair=False)
 
     def _content_start(self, value: bytes) -> int:
         if value[0] == 0:

@@ -19,6 +19,8 @@ from firesteel.task.operators.driver_output import CollectOperator, PrintOperato
 from firesteel.task.operators.filter import FilterOperator, SelectOperator
 from firesteel.task.operators.flat_map import FlatMapOperator
 from firesteel.task.operators.fold import FoldOperator
+from firesteel.task.operators.interval_join import IntervalJoinOperator
+from firesteel.task.operators.join import JoinOperator
 from firesteel.task.operators.map import MapOperator
 from firesteel.task.operators.process import ProcessOperator
 from firesteel.task.operators.project import ProjectOperator
@@ -28,7 +30,7 @@ from firesteel.task.operators.sink_function import SinkFunctionOperator
 from firesteel.task.operators.source import SourceOperator
 from firesteel.task.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
 from firesteel.task.operators.two_phase_commit_sink import TwoPhaseCommitSinkOperator
-from firesteel.task.windowing.factory import create_window_operator
+from firesteel.task.windowing.factory import create_window_join_operator, create_window_operator
 
 _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any, OperatorContext], Operator]] = {
     specs.SourceSpec: SourceOperator,
@@ -45,9 +47,12 @@ _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any, OperatorContext], Oper
     specs.FoldSpec: FoldOperator,
     specs.AggregationSpec: AggregationOperator,
     specs.WindowSpec: create_window_operator,
+    specs.WindowJoinSpec: create_window_join_operator,
     specs.CoMapSpec: CoMapOperator,
     specs.CoFlatMapSpec: CoFlatMapOperator,
     specs.CoProcessSpec: CoProcessOperator,
+    specs.IntervalJoinSpec: IntervalJoinOperator,
+    specs.JoinSpec: JoinOperator,
     specs.BroadcastProcessSpec: BroadcastProcessOperator,
     specs.SinkSpec: SinkOperator,
     specs.SinkFunctionSpec: SinkFunctionOperator,

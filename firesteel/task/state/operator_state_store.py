@@ -18,8 +18,8 @@ from firesteel.datastream.state import (
 from firesteel.errors import InvalidProgramError, TypeMismatchError
 from firesteel.state.declarations import IncompatibleStateError
 from firesteel.state.elements import decode_element, decode_pair, encode_element, encode_pair
+from firesteel.state.operator_elements import describe_elements
 from firesteel.state.redistribution import OperatorState, OperatorStates, Redistribution
-from firesteel.state.type_descriptions import describe_type
 from firesteel.task.copies import copy_of
 
 
@@ -41,7 +41,7 @@ class TaskOperatorStateStore(OperatorStateStore):
         _check(descriptor, ListStateDescriptor)
         state = self._get(
             descriptor.name,
-            _describe(mode, descriptor.element_type_info),
+            describe_elements(mode, descriptor.element_type_info),
             lambda: TaskOperatorListState(mode, descriptor.element_type_info),
         )
         assert isinstance(state, TaskOperatorListState)
@@ -52,7 +52,7 @@ class TaskOperatorStateStore(OperatorStateStore):
         key_type, value_type = state_descriptor.key_type_info, state_descriptor.value_type_info
         state = self._get(
             state_descriptor.name,
-            _describe(Redistribution.BROADCAST, key_type, value_type),
+            describe_elements(Redistribution.BROADCAST, key_type, value_type),
             lambda: TaskBroadcastState(key_type, value_type),
         )
         assert isinstance(state, TaskBroadcastState)
@@ -121,7 +121,7 @@ class TaskOperatorListState(ListState[Any]):
 
     def __init__(self, mode: Redistribution, element_type: TypeInformation) -> None:
         self.mode = mode
-        self.description = _describe(mode, element_type)
+        self.description = describe_elements(mode, element_type)
         self.version = 0
         self._type = element_type
         self._elements: list[Any] = []
@@ -155,7 +155,7 @@ class TaskBroadcastState(BroadcastState[Any, Any]):
     mode = Redistribution.BROADCAST
 
     def __init__(self, key_type: TypeInformation, value_type: TypeInformation) -> None:
-        self.description = _describe(self.mode, key_type, value_type)
+        self.description = describe_elements(self.mode, key_type, value_type)
         self.version = 0
         self._types = key_type, value_type
         self._entries: dict[Any, Any] = {}
@@ -242,10 +242,6 @@ def _check(descriptor: Any, expected: type) -> None:
         raise InvalidProgramError(
             f"a {expected.__name__} is needed here, but {descriptor!r} was given"
         )
-
-
-def _describe(mode: Redistribution, *types: TypeInformation) -> str:
-    return json.dumps([mode.value, *map(describe_type, types)])
 
 
 def _in_words(description: str) -> str:

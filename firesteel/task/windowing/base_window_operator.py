@@ -12,6 +12,7 @@ from firesteel.task.errors import user_function_error
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.operators.process import ResultCollector
 from firesteel.task.windowing.late_records import LateRecords
+from firesteel.task.windowing.pair_calls import PairCalls
 from firesteel.task.windowing.window_calls import WindowCalls
 from firesteel.task.windowing.window_context import FunctionContext
 
@@ -30,14 +31,20 @@ class FiringWindow:
 class BaseWindowOperator(Operator):
     def __init__(self, spec: WindowSpec, context: OperatorContext) -> None:
         super().__init__(context)
-        self.late = LateRecords(spec.late_tag, context, self.output)
-        merging = isinstance(spec.assigner, MergingWindowAssigner)
-        self.calls = WindowCalls(spec.window_function, FunctionContext(context, merging=merging))
+        self.late = LateRecords(spec.late_tags, context, self.output)
+        # The input that the records at hand come from.
+        self.side = 0
+        self.calls = self.create_calls(spec)
         # Results since the last emit.
         self.collected = ResultCollector(self.output)
         # As in Flink, only the window function has state of its own.
         self.stateless_function: Function | None = None
         self._loaded = False
+
+    def create_calls(self, spec: WindowSpec) -> WindowCalls | PairCalls:
+        merging = isinstance(spec.assigner, MergingWindowAssigner)
+        context = FunctionContext(self.context, merging=merging)
+        return WindowCalls(spec.window_function, context)
 
     def open(self) -> None:
         self.ensure_loaded()
@@ -91,7 +98,7 @@ class BaseWindowOperator(Operator):
 
     # Results
 
-    def call_function(self, key: Any, window: Any, contents: list[Any]) -> None:
+    def call_function(self, key: Any, window: Any, contents: Any) -> None:
         """Collect what the window's function makes of its contents."""
         self.context.key_context.key = key
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from firesteel.graph.operator_specs import AllRecords, WindowSpec
+from firesteel.graph.operator_specs import WindowSpec
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.windowing.aggregators import Aggregator, create_aggregator
 from firesteel.task.windowing.window_operator import WindowOperator
@@ -18,7 +18,7 @@ class EvictingWindowOperator(WindowOperator):
         self._aggregator: Aggregator | None = None
         super().__init__(spec, context)
         self._evictor = spec.evictor
-        if not isinstance(spec.contents, AllRecords):
+        if spec.contents.is_aggregate:
             self._aggregator = create_aggregator(spec.contents, self.name)
             self.stateless_function = self._aggregator.function
 

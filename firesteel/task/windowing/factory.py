@@ -9,12 +9,17 @@ from firesteel.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from firesteel.graph.operator_specs import WindowSpec
+from firesteel.graph.operator_specs import WindowJoinSpec, WindowSpec
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.windowing.base_window_operator import BaseWindowOperator
 from firesteel.task.windowing.evicting_window_operator import EvictingWindowOperator
 from firesteel.task.windowing.session_window_operator import SessionWindowOperator
+from firesteel.task.windowing.sliced_window_join_operator import SlicedWindowJoinOperator
 from firesteel.task.windowing.sliced_window_operator import SlicedWindowOperator
+from firesteel.task.windowing.window_join_operator import (
+    EvictingWindowJoinOperator,
+    WindowJoinOperator,
+)
 from firesteel.task.windowing.window_operator import WindowOperator
 
 
@@ -28,19 +33,31 @@ def create_window_operator(spec: WindowSpec, context: OperatorContext) -> BaseWi
     return WindowOperator(spec, context)
 
 
+def create_window_join_operator(
+    spec: WindowJoinSpec, context: OperatorContext
+) -> BaseWindowOperator:
+    if spec.evictor is not None:
+        return EvictingWindowJoinOperator(spec, context)
+    if are_aligned(spec):
+        return SlicedWindowJoinOperator(spec, context)
+    return WindowJoinOperator(spec, context)
+
+
 # Classes are compared exactly: a subclass may do anything.
 _ALIGNED = (TumblingEventTimeWindows, SlidingEventTimeWindows)
 _SESSIONS = (EventTimeSessionWindows, DynamicEventTimeSessionWindows)
 
 
-def can_be_sliced(spec: WindowSpec) -> bool:
+def are_aligned(spec: WindowSpec) -> bool:
     return (
         type(spec.assigner) in _ALIGNED
         and spec.assigner.slide <= spec.assigner.size
         and type(spec.trigger) is EventTimeTrigger
-        and spec.contents.is_aggregate
-        and spec.output_mode != "complete"
     )
+
+
+def can_be_sliced(spec: WindowSpec) -> bool:
+    return are_aligned(spec) and spec.contents.is_aggregate and spec.output_mode != "complete"
 
 
 def are_plain_sessions(spec: WindowSpec) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from firesteel.common.typeinfo import Types
@@ -15,19 +16,23 @@ LATE_RECORDS_DROPPED = "numLateRecordsDropped"
 class LateRecords:
     """The count is part of the operator's state, so it stays right when an epoch runs again."""
 
-    def __init__(self, tag_id: str | None, context: OperatorContext, output: Output) -> None:
-        self._tag_id = tag_id
+    def __init__(
+        self, tag_ids: Sequence[str | None], context: OperatorContext, output: Output
+    ) -> None:
+        """``tag_ids`` has the side output of each input; None: its late records are dropped."""
+        self._tag_ids = tag_ids
         self._context = context
         self._output = output
         group = context.metrics.group(context.node.name)
         self._counter: Counter = group.counter(LATE_RECORDS_DROPPED)
         self._saved = 0
 
-    def add(self, values: list[Any], timestamps: list[int] | None) -> None:
-        if self._tag_id is None:
+    def add(self, values: list[Any], timestamps: list[int] | None, side: int = 0) -> None:
+        tag_id = self._tag_ids[side]
+        if tag_id is None:
             self._counter.inc(len(values))
         else:
-            self._output.emit_side(self._tag_id, values, timestamps)
+            self._output.emit_side(tag_id, values, timestamps)
 
     def load(self) -> None:
         """After another parallelism, what several subtasks counted may come to one."""

@@ -12,7 +12,7 @@ from firesteel.task.windowing.aggregators import Aggregator
 from firesteel.task.windowing.deep_copies import deep_copy_of
 from firesteel.task.windowing.merge_probe import UNKNOWN, probe_merge
 from firesteel.task.windowing.slice_combiner import SliceCombiner
-from firesteel.task.windowing.slice_tables import SliceTables, accumulators
+from firesteel.task.windowing.slice_tables import AccumulatorTables, accumulators
 from firesteel.task.windowing.slices import SliceLayout
 
 
@@ -34,8 +34,8 @@ class SliceStore:
         self._aggregator = aggregator
         self._on_slice = on_slice
         self._on_window = on_window
-        self.slices = SliceTables(backend, "slice", aggregator.accumulator_type)
-        self.windows = SliceTables(backend, "window", aggregator.accumulator_type)
+        self.slices = AccumulatorTables(backend, "slice", aggregator.accumulator_type)
+        self.windows = AccumulatorTables(backend, "window", aggregator.accumulator_type)
         # None: not known yet.
         self._shares_slices: bool | None = True if layout.is_tumbling else None
         self._merge = UNKNOWN

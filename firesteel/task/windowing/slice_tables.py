@@ -1,4 +1,4 @@
-"""Tables of accumulators, one for each slice or window.
+"""Tables that come and go: one for each slice or window.
 
 A table is dropped as a whole, so a key that sends nothing costs nothing, and the end of a window costs
 its keys nothing but computing their results.
@@ -8,28 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from firesteel.state.backend import KeyedStateBackend
-from firesteel.state.tables import ValueTable
+from firesteel.state.tables import ListTable, Table, ValueTable
+
+T = TypeVar("T", bound=Table)
 
 
-class SliceTables:
+class SliceTables(Generic[T]):
     """Tables by number: the start of a slice, or the end of a window."""
 
     def __init__(self, backend: KeyedStateBackend, prefix: str, element_type: Any) -> None:
         self._backend = backend
         self._prefix = f"{prefix}/"
         self._element_type = element_type
-        self._tables: dict[int, ValueTable] = {}
+        self._tables: dict[int, T] = {}
 
-    def get(self, number: int) -> ValueTable | None:
+    def _declare(self, name: str) -> T:
+        raise NotImplementedError
+
+    def get(self, number: int) -> T | None:
         return self._tables.get(number)
 
-    def create(self, number: int) -> ValueTable:
-        table = self._tables[number] = self._backend.value_table(
-            f"{self._prefix}{number}", element_type=self._element_type
-        )
+    def create(self, number: int) -> T:
+        table = self._tables[number] = self._declare(f"{self._prefix}{number}")
         return table
 
     def drop(self, number: int) -> None:
@@ -57,6 +60,20 @@ class SliceTables:
 
     def __bool__(self) -> bool:
         return bool(self._tables)
+
+
+class AccumulatorTables(SliceTables[ValueTable]):
+    """One accumulator for each key."""
+
+    def _declare(self, name: str) -> ValueTable:
+        return self._backend.value_table(name, element_type=self._element_type)
+
+
+class RecordTables(SliceTables[ListTable]):
+    """All records of each key."""
+
+    def _declare(self, name: str) -> ListTable:
+        return self._backend.list_table(name, element_type=self._element_type)
 
 
 def accumulators(table: ValueTable) -> dict[Any, Any]:

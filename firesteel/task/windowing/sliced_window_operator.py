@@ -1,48 +1,31 @@
 """Tumbling and sliding windows of event time with an incremental aggregate: the fast way.
 
-It gives what the general operator gives for the default trigger, but works on slices: a batch is added
-to the slices it falls into, windows wait in one heap whatever their number of keys, and a window that
-fires combines its slices. Nothing is done per record besides calling the user's function.
+It gives what the general operator gives for the default trigger, but works on slices: a window that
+fires combines the accumulators of its slices. Nothing is done per record besides calling the user's
+function.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from heapq import heappop, heappush
 from typing import Any
 
-from firesteel.common.typeinfo import Types
-from firesteel.datastream.state import ListStateDescriptor
-from firesteel.datastream.window import TimeWindow
-from firesteel.datastream.window.window_assigner import NoTimestampError
 from firesteel.graph.operator_specs import WindowSpec
 from firesteel.state.missing import MISSING
 from firesteel.task.operators.base import OperatorContext
-from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from firesteel.task.windowing.aggregators import create_aggregator
-from firesteel.task.windowing.base_window_operator import BaseWindowOperator
+from firesteel.task.windowing.aligned_window_operator import AlignedWindowOperator
 from firesteel.task.windowing.deep_copies import deep_copy_of, is_plain
 from firesteel.task.windowing.slice_store import SliceStore
-from firesteel.task.windowing.slices import SliceLayout
-
-# What happens at a time, in this order.
-_FIRE, _CLEAR, _DROP_SLICE, _DROP_WINDOW = range(4)
 
 _EMIT_RECORDS = 4096
 
 
-class SlicedWindowOperator(BaseWindowOperator):
+class SlicedWindowOperator(AlignedWindowOperator):
     def __init__(self, spec: WindowSpec, context: OperatorContext) -> None:
         super().__init__(spec, context)
-        assigner = spec.assigner
-        self._layout = SliceLayout(assigner.size, assigner.slide, assigner.offset)
         self._aggregator = create_aggregator(spec.contents, self.name)
         self.stateless_function = self._aggregator.function
-        self._lateness = spec.allowed_lateness
-        self._mode = spec.output_mode
-        self._fires_late = self._lateness > 0 and self._mode != "append"
-        # A final result waits until nothing can change it.
-        self._fire_delay = self._lateness if self._mode == "append" else 0
         # Whether accumulators are still used after a window has fired.
         self._goes_on = self._fires_late or not self._layout.is_tumbling
         self._store = SliceStore(
@@ -52,80 +35,20 @@ class SlicedWindowOperator(BaseWindowOperator):
             self._schedule_slice,
             self._schedule_own_window,
         )
-        self._events: list[tuple[int, int, int]] = []
-        self._scheduled: set[tuple[int, int]] = set()
-        # Windows up to this watermark have fired.
-        self._fired_until = MIN_WATERMARK
-        # For records of windows that fired before a restart which forgot the watermark.
-        self._timers = context.timers.create(
-            "window-timers", self._on_timer, self._on_timer, self.emit_collected
-        )
 
     # Records
 
-    def receive(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
-        assert keys is not None
-        if timestamps is None:
-            raise self.failure(NoTimestampError(), self.receive, values[:1])
-        self.ensure_loaded()
+    def _prepare(self, values: list[Any], keys: list[Any]) -> None:
         self._store.prepare(values, keys)
-        layout = self._layout
-        start = layout.slice_of(min(timestamps))
-        if max(timestamps) < start + layout.width:
-            if self._is_over(start):
-                self.late.add(values, timestamps)
-            elif self._fires_late and self._refires(start):
-                self._add_late(values, keys, [start] * len(values))
-            else:
-                self._add(start, values, keys)
-            return
-        width, offset = layout.width, layout.offset
-        starts = [timestamp - (timestamp - offset) % width for timestamp in timestamps]
-        positions: dict[int, list[int]] = {}
-        for index, start in enumerate(starts):
-            if start in positions:
-                positions[start].append(index)
-            else:
-                positions[start] = [index]
-        too_late: list[int] = []
-        late: list[int] = []
-        for start, chosen in positions.items():
-            if self._is_over(start):
-                too_late += chosen
-            elif self._fires_late and self._refires(start):
-                late += chosen
-            else:
-                self._add(start, *_pick(chosen, values, keys))
-        # These in the order in which they came, because it can be seen.
-        if too_late:
-            self.late.add(*_pick(sorted(too_late), values, timestamps))
-        if late:
-            self._add_late(*_pick(sorted(late), values, keys, starts))
 
-    def _add(self, start: int, values: list[Any], keys: list[Any]) -> None:
-        if self.context.clock.watermark < self._fired_until:
-            self._register_timers(start, keys)
+    def _add_to_slice(self, start: int, values: list[Any], keys: list[Any]) -> None:
         add_batch = self._aggregator.add_batch
         tables = self._store.tables(start, self._is_alive)
         for table in tables[1:]:
             add_batch(table, list(map(deep_copy_of, values)), keys)
         add_batch(tables[0], values, keys)
 
-    def _is_over(self, start: int) -> bool:
-        """Whether all windows of the slice are gone."""
-        return self._expiry(self._layout.last_end(start)) <= self.context.clock.watermark
-
-    def _refires(self, start: int) -> bool:
-        """Whether a window of the slice has fired and still takes records."""
-        return any(map(self._has_fired, self._layout.ends(start)))
-
-    def _has_fired(self, end: int) -> bool:
-        return end - 1 <= self.context.clock.watermark < self._expiry(end)
-
     def _add_late(self, values: list[Any], keys: list[Any], starts: list[int]) -> None:
-        """Record by record: each one makes the windows that have fired fire again."""
         accumulator = self._store.accumulator
         for value, key, start in zip(values, keys, starts, strict=True):
             ends = [end for end in self._layout.ends(start) if self._has_fired(end)]
@@ -140,53 +63,6 @@ class SlicedWindowOperator(BaseWindowOperator):
                 if before is None or result != before[index]:
                     self._collect(key, end, result)
         self.emit_collected()
-
-    # Time
-
-    def _expiry(self, end: int) -> int:
-        return min(end - 1 + self._lateness, MAX_WATERMARK)
-
-    def _is_alive(self, end: int) -> bool:
-        return self._expiry(end) > self.context.clock.watermark
-
-    def _schedule_slice(self, start: int) -> None:
-        for end in self._layout.ends(start):
-            self._schedule_window(end)
-        self._schedule(self._expiry(self._layout.last_end(start)), _DROP_SLICE, start)
-
-    def _schedule_own_window(self, end: int) -> None:
-        self._schedule_window(end)
-        self._schedule(self._expiry(end), _DROP_WINDOW, end)
-
-    def _schedule_window(self, end: int) -> None:
-        watermark = self.context.clock.watermark
-        fire_time = end - 1 + self._fire_delay
-        if fire_time > max(watermark, self._fired_until):
-            self._schedule(fire_time, _FIRE, end)
-        if self.calls.clear is not None and self._expiry(end) > watermark:
-            self._schedule(self._expiry(end), _CLEAR, end)
-
-    def _schedule(self, time: int, kind: int, number: int) -> None:
-        if (kind, number) not in self._scheduled:
-            self._scheduled.add((kind, number))
-            heappush(self._events, (time, kind, number))
-
-    def process_watermark(self, watermark: int) -> None:
-        self.ensure_loaded()
-        events = self._events
-        while events and events[0][0] <= watermark:
-            _, kind, number = heappop(events)
-            self._scheduled.discard((kind, number))
-            if kind == _FIRE:
-                self._fire(number)
-            elif kind == _CLEAR:
-                self._clear(number)
-            elif kind == _DROP_SLICE:
-                self._store.slices.drop(number)
-            else:
-                self._store.windows.drop(number)
-        self._fired_until = max(self._fired_until, watermark)
-        super().process_watermark(watermark)
 
     # Results
 
@@ -222,52 +98,29 @@ class SlicedWindowOperator(BaseWindowOperator):
         return result
 
     def _collect(self, key: Any, end: int, result: Any) -> None:
-        window = TimeWindow(end - self._layout.size, end)
+        window = self._window(end)
         if self._mode == "update":
             self.collected.add([((key, window), result)], end - 1)
         else:
             self.call_function(key, window, [result])
 
-    def _clear(self, end: int) -> None:
-        window = TimeWindow(end - self._layout.size, end)
-        for key in self._store.contents(end):
-            self.clear_function(key, window)
-
-    # After a restart without a watermark
-
-    def _register_timers(self, start: int, keys: list[Any]) -> None:
-        """Windows that fired before fire once more for these keys, when the watermark comes again."""
-        watermark = self.context.clock.watermark
-        for end in self._layout.ends(start):
-            fire_time = end - 1 + self._fire_delay
-            if watermark < fire_time <= self._fired_until:
-                for key in dict.fromkeys(keys):
-                    self._timers.register_event_time_timer(key, end, fire_time)
-
-    def _on_timer(self, key: Any, end: int, _: int) -> None:
+    def _fire_key(self, key: Any, end: int) -> None:
         result = self._result(self._store.accumulator(key, end))
         if result is not MISSING:
             self._collect(key, end, result)
 
+    def _clear(self, end: int) -> None:
+        window = self._window(end)
+        for key in self._store.contents(end):
+            self.clear_function(key, window)
+
     # State
 
-    def load(self) -> None:
-        super().load()
-        # All subtasks had the same watermark, because all had the same channels.
-        self._fired_until = min(self._watermarks().get(), default=MIN_WATERMARK)
-        self._events.clear()
-        self._scheduled.clear()
+    def _drop_slice(self, start: int) -> None:
+        self._store.slices.drop(start)
+
+    def _drop_window(self, end: int) -> None:
+        self._store.windows.drop(end)
+
+    def _load_slices(self) -> None:
         self._store.restore()
-
-    def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
-        super().snapshot_state(checkpoint_id, timestamp)
-        if [self._fired_until] != self._watermarks().get():
-            self._watermarks().update([self._fired_until])
-
-    def _watermarks(self) -> Any:
-        descriptor = ListStateDescriptor("window-watermark", Types.LONG())
-        return self.context.operator_state.get_union_list_state(descriptor)
-
-
-def _pick(chosen: list[int], *columns: list[Any]) -> list[list[Any]]:
-    return [[column[index] for index in chosen] for column in columns]

@@ -93,8 +93,11 @@ class WindowOperator(BaseWindowOperator):
         if self._late_values:
             late = self._late_values, self._late_stamps
             self._late_values, self._late_stamps = [], []
-            self.late.add(*late)
+            self.add_late(*late)
         self._round_ended()
+
+    def add_late(self, values: list[Any], timestamps: list[int]) -> None:
+        self.late.add(values, timestamps)
 
     def _process(self, value: Any, key: Any, timestamp: int) -> None:
         skipped = True

@@ -9,24 +9,11 @@ from firesteel.errors import NeverSupportedError, NotYetSupportedError
     [
         ("cache", ()),
         ("iterate", ()),
-        ("join", (None,)),
-        ("co_group", (None,)),
     ],
 )
 def test_streams(env, name, arguments):
     with pytest.raises(NotYetSupportedError, match=f"DataStream.{name}"):
         getattr(env.from_sequence(1, 2), name)(*arguments)
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("interval_join", (None,)),
-    ],
-)
-def test_keyed_streams(env, name, arguments):
-    with pytest.raises(NotYetSupportedError, match=f"KeyedStream.{name}"):
-        getattr(env.from_sequence(1, 2).key_by(abs), name)(*arguments)
 
 
 @pytest.mark.parametrize("name", ["add_jars", "add_classpaths", "add_source", "create_input"])

@@ -1,6 +1,7 @@
 """Operators of a chain that share one loop behave as they do one by one."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -95,3 +96,29 @@ def test_a_failure_names_the_operator_and_its_own_input_even_if_it_is_a_stop_ite
     assert raised.value.operator == failing.name
     assert raised.value.record == ("7" if failing is StepKind.MAP else "14")
     assert "fused" not in raised.value.traceback_text
+
+
+@pytest.mark.parametrize("timestamps", [None, [1, 2, 3]])
+def test_records_that_reach_an_operator_are_counted_behind_a_filter_too(
+    timestamps: list[int] | None,
+) -> None:
+    counts: list[tuple[str, int]] = []
+    end = FusedNode(step(StepKind.MAP, lambda v: v))
+    tree = FusedNode(
+        step(StepKind.FILTER, lambda v: v > 1),
+        [replace(end.copy(), count=lambda n: counts.append(("kept", n)))],
+        count=lambda n: counts.append(("all", n)),
+    )
+    fuse(tree)([1, 2, 3], timestamps)
+    assert counts == [("all", 3), ("kept", 2)]
+
+
+def test_a_loop_that_comes_to_an_operator_by_two_ways_brings_it_each_record_twice() -> None:
+    united = Batches()
+    end = FusedNode(
+        step(StepKind.FILTER, lambda v: v % 2 == 0),
+        [FusedNode(step(StepKind.MAP, lambda v: -v), [], united)],
+    )
+    tree = FusedNode(step(StepKind.MAP, lambda v: v * 2), [end.copy(), end.copy()])
+    fuse(tree)([1, 2], None)
+    assert united.taken == [([-2, -4], None), ([-2, -4], None)]

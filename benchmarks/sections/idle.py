@@ -1,0 +1,72 @@
+"""Keys that are in state but get no records must cost nothing: the same job beside 10 thousand, 100 thousand, 1 million of them."""
+
+import time
+
+from benchmarks.cases import BY_NAME, Case, add_second_field, first_field
+from benchmarks.measure import Arguments, Figures, report, steady_rates
+from benchmarks.peers.firesteel_jobs import Count, Counting, Firesteel, numbers, with_event_time
+from benchmarks.sections.section import Section
+from benchmarks.text import rate_text, ratio_text
+from firesteel.common import Time
+from firesteel.datastream.window import TumblingEventTimeWindows
+
+_CASE = BY_NAME["tumbling_1k"]
+_RECORDS = 6_000_000
+_IDLE_KEYS = (10_000, 100_000, 1_000_000)
+_ACTIVE_KEYS = 1_000
+
+
+class Beside:
+    """A reduction and a window count of 1,000 keys, beside so many others that each got one record first.
+
+    The first numbers of both halves are the idle keys' records. They are the same in small runs and
+    large ones, so their own cost cancels out in the steady rate.
+    """
+
+    def __init__(self, peer: Firesteel, idle_keys: int) -> None:
+        self.peer = peer
+        self.idle = idle_keys
+
+    def run(self, case: Case, records: int) -> float:
+        idle, half = self.idle // 2, records // 2 + self.idle // 2
+        total = 2 * half
+
+        def pair(number: int) -> tuple[int, int]:
+            position = number % half
+            if position < idle:
+                return (_ACTIVE_KEYS + position + (idle if number >= half else 0), number)
+            return (number % _ACTIVE_KEYS, number)
+
+        env = self.peer.environment()
+        keyed = with_event_time(numbers(env, 0, total).map(pair), total).key_by(first_field)
+        keyed.reduce(add_second_field).add_sink(Counting())
+        window = TumblingEventTimeWindows.of(Time.seconds(10))
+        keyed.window(window).aggregate(Count()).add_sink(Counting())
+        begin = time.perf_counter()
+        env.execute("idle keys")
+        return time.perf_counter() - begin
+
+
+def measure(arguments: Arguments) -> None:
+    peer = Firesteel(arguments.parallelism)
+    found = steady_rates(
+        _CASE,
+        {str(idle): Beside(peer, idle).run for idle in _IDLE_KEYS},
+        records=arguments.records_of(_CASE, _RECORDS),
+        repeats=arguments.repeats,
+    )
+    base = found[str(_IDLE_KEYS[0])].rate
+    for idle, measured in found.items():
+        ratio = measured.rate / base if measured.rate and base else None
+        report(section="idle", keys=int(idle), rate=measured.rate, ratio=ratio)
+
+
+def row(figures: Figures) -> list[str]:
+    return [
+        f"{figures['keys']:,} idle keys",
+        rate_text(figures["rate"]),
+        ratio_text(figures["ratio"]),
+    ]
+
+
+SECTION = Section("idle", ("reduce and window count, 1,000 keys", "records/s", ""), row, measure)

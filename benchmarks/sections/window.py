@@ -1,0 +1,97 @@
+"""Windows against a keyed reduction of the same records: tumbling, sliding and session, few keys and many.
+
+A window's cost is that of a record; results are few, except where a sliding window fires for every key each second.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from benchmarks.cases import BY_NAME, Case, add_second_field, first_field
+from benchmarks.measure import Arguments, Figures, report, steady_rates
+from benchmarks.peers.firesteel_jobs import Count, Counting, Firesteel, numbers, with_event_time
+from benchmarks.sections.section import Section
+from benchmarks.text import rate_text, ratio_text
+from firesteel.common import Time
+from firesteel.datastream import DataStream, KeyedStream
+from firesteel.datastream.window import (
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
+
+_CASE = replace(BY_NAME["tumbling_1k"], records=6_000_000)
+_KEYS = (1_000, 100_000)
+# By shape: what it is compared with, and the least share of its rate that is asked for.
+_GOALS = {"tumbling": ("reduce", 0.5), "sliding 60/1": ("tumbling", 0.1)}
+
+Build = Callable[[KeyedStream], DataStream]
+
+
+def windowed(assigner: Any) -> Build:
+    return lambda keyed: keyed.window(assigner).aggregate(Count())
+
+
+SHAPES: dict[str, Build] = {
+    "reduce": lambda keyed: keyed.reduce(add_second_field),
+    "tumbling": windowed(TumblingEventTimeWindows.of(Time.seconds(10))),
+    "sliding 60/1": windowed(SlidingEventTimeWindows.of(Time.seconds(60), Time.seconds(1))),
+    "session": windowed(EventTimeSessionWindows.with_gap(Time.seconds(1))),
+}
+
+
+class Shape:
+    """Runs one shape of job with some number of keys."""
+
+    def __init__(self, peer: Firesteel, keys: int, build: Build) -> None:
+        self.peer = peer
+        self.keys = keys
+        self.build = build
+
+    def run(self, case: Case, records: int) -> float:
+        keys = self.keys
+        env = self.peer.environment()
+        pairs = numbers(env, 0, records).map(lambda number: (number % keys, number))
+        self.build(with_event_time(pairs, records).key_by(first_field)).add_sink(Counting())
+        begin = time.perf_counter()
+        env.execute("windows")
+        return time.perf_counter() - begin
+
+
+def measure(arguments: Arguments) -> None:
+    peer = Firesteel(arguments.parallelism)
+    for keys in _KEYS:
+        found = steady_rates(
+            _CASE,
+            {name: Shape(peer, keys, build).run for name, build in SHAPES.items()},
+            records=arguments.records_of(_CASE, _CASE.records),
+            repeats=arguments.repeats,
+            seconds=120,
+        )
+        for name, measured in found.items():
+            reference, goal = _GOALS.get(name, (None, None))
+            base = found[reference].rate if reference else None
+            report(
+                section="window",
+                shape=name,
+                keys=keys,
+                rate=measured.rate,
+                reference=reference,
+                ratio=measured.rate / base if measured.rate and base else None,
+                goal=goal,
+            )
+
+
+def row(figures: Figures) -> list[str]:
+    against = f"of {figures['reference']}" if figures["reference"] else ""
+    return [
+        figures["shape"],
+        f"{figures['keys']:,} keys",
+        rate_text(figures["rate"]),
+        ratio_text(figures["ratio"], figures["goal"]) if against else "",
+        against,
+    ]
+
+
+SECTION = Section("window", ("window count of tuples", "", "records/s", "", ""), row, measure)

@@ -1,0 +1,249 @@
+"""What `make demo` runs: the clicks of a web shop, live, with everything that makes streams hard.
+
+Clicks come out of order, some late, some too late, some broken. Sliding windows count them by page, checkpoints are
+taken every second, and on request (key `c`, or `--crash-after`) a task crashes: the job goes back to its last
+checkpoint and goes on. In the end every click has been counted exactly once. A terminal shows it as a live view,
+a pipe gets a line for each event.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from view import open_view
+
+from firesteel.common import Configuration, Duration, JobStatus, Time, Types, WatermarkStrategy
+from firesteel.common.watermark_strategy import TimestampAssigner
+from firesteel.datastream import (
+    AggregateFunction,
+    KeyedProcessFunction,
+    OutputTag,
+    ProcessFunction,
+    ProcessWindowFunction,
+    StreamExecutionEnvironment,
+)
+from firesteel.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from firesteel.datastream.state import ValueStateDescriptor
+from firesteel.datastream.window import SlidingEventTimeWindows
+
+PAGES = ("home", "home", "home", "search", "search", "cart", "cart", "books", "help")
+CLICKS_PER_SECOND = 2_000
+SLOTS = 2
+BROKEN_EVERY = 9_973
+STRAGGLER_EVERY = 37
+LOST_EVERY = 499
+
+OUT_OF_ORDERNESS = 1_500
+WINDOW, SLIDE, LATENESS = 6, 2, 2
+
+ORDERS = {
+    "crash": "crash: a function will raise an exception",
+    "kill": "kill -9: the process of a slot will die, and Spark run its task again",
+}
+
+CLICK = Types.TUPLE([Types.STRING(), Types.STRING(), Types.LONG()])
+BROKEN = OutputTag("broken", Types.STRING())
+LATE = OutputTag("late", CLICK)
+
+
+class Clicks:
+    """Makes click number `index`, the same one whenever it is asked for: tasks may run again."""
+
+    def __init__(self, count):
+        self.part = max(1, count // SLOTS)
+        self.start = int(time.time() * 1_000)
+
+    def __call__(self, index):
+        # Each reader gets one part of the numbers, and both tell the same hours.
+        made = self.start + index % self.part * 1_000 * SLOTS // CLICKS_PER_SECOND
+        dice = index * 2_654_435_761 % 2**32
+        delay = dice % 1_000
+        if index % STRAGGLER_EVERY == 0:
+            delay = 3_000 + dice % 4_000
+        if index % LOST_EVERY == 0:
+            delay = 15_000 + dice % 5_000
+        page = PAGES[dice % len(PAGES)]
+        if made - self.start > 8_000 and dice % 7 < 3:
+            page = "sale"
+        if index % BROKEN_EVERY == 1_234:
+            page = ""
+        return f"user-{dice % 997};{page};{made - delay}"
+
+
+class Check(ProcessFunction):
+    """Splits a line; what cannot be split goes to the side output. Crashes when it is told to."""
+
+    def __init__(self, orders):
+        self.orders = orders
+
+    def open(self, runtime_context):
+        self.checked = 0
+
+    def process_element(self, value, ctx):
+        self.checked += 1
+        if self.checked % 100 == 0:
+            self.obey()
+        user, page, moment = value.split(";")
+        if not page:
+            yield BROKEN, f"a click of {user} has no page"
+            return
+        yield page, user, int(moment)
+
+    def obey(self):
+        """Whoever takes an order away carries it out."""
+        for order in ORDERS:
+            try:
+                Path(self.orders, order).unlink()
+            except FileNotFoundError:
+                continue
+            if order == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise RuntimeError("a crash was asked for")
+
+
+class Moment(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value[2]
+
+
+class Count(AggregateFunction):
+    def create_accumulator(self):
+        return 0
+
+    def add(self, value, accumulator):
+        return accumulator + 1
+
+    def get_result(self, accumulator):
+        return accumulator
+
+    def merge(self, acc_a, acc_b):
+        return acc_a + acc_b
+
+
+class WithWindow(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        yield context.window().end, key, next(iter(elements))
+
+
+class Total(KeyedProcessFunction):
+    """Counts a page's clicks for good, late or not, and tells the number once a second of event time."""
+
+    def open(self, runtime_context):
+        self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        self.total.update((self.total.value() or 0) + 1)
+        # Beyond every click that may come late, so that the end of the stream tells the last number.
+        ctx.timer_service().register_event_time_timer((ctx.timestamp() // 1_000 + 1) * 1_000)
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.get_current_key(), self.total.value()
+
+
+def build(env, clicks, count, orders):
+    """The job. Returns the streams to look at: windows, totals, late and broken clicks."""
+    source = DataGeneratorSource(
+        clicks,
+        count=count,
+        rate_limiter_strategy=RateLimiterStrategy.per_second(CLICKS_PER_SECOND),
+    )
+    lines = env.from_source(source, WatermarkStrategy.no_watermarks(), "Clicks", Types.STRING())
+    checked = lines.process(Check(orders), CLICK).name("Check")
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(OUT_OF_ORDERNESS))
+    by_page = checked.assign_timestamps_and_watermarks(
+        strategy.with_timestamp_assigner(Moment())
+    ).key_by(lambda click: click[0], Types.STRING())
+    windows = (
+        by_page.window(SlidingEventTimeWindows.of(Time.seconds(WINDOW), Time.seconds(SLIDE)))
+        .allowed_lateness(LATENESS * 1_000)
+        .side_output_late_data(LATE)
+        .aggregate(Count(), WithWindow())
+        .name("Count in windows")
+    )
+    totals = by_page.process(Total()).name("Count for good")
+    return windows, totals, windows.get_side_output(LATE), checked.get_side_output(BROKEN)
+
+
+def configuration(checkpoints):
+    settings = Configuration()
+    settings.set_string("execution.checkpointing.interval", "1 s")
+    settings.set_string("execution.checkpointing.dir", f"file://{checkpoints}")
+    settings.set_string("restart-strategy.type", "fixed-delay")
+    settings.set_string("restart-strategy.fixed-delay.attempts", "10")
+    settings.set_string("restart-strategy.fixed-delay.delay", "1 s")
+    return settings
+
+
+def follow(client, view, orders, crash_after):
+    """Show what happens until the job ends, and pass the user's wishes on."""
+    began = None
+    while client.get_job_status().result() not in (
+        JobStatus.FINISHED,
+        JobStatus.FAILED,
+        JobStatus.CANCELED,
+    ):
+        view.show(client)
+        if view.has_results() and began is None:
+            began = time.monotonic()
+        order = view.pressed()
+        if crash_after is not None and began and time.monotonic() - began > crash_after:
+            order, crash_after = "crash", None
+        if order == "quit":
+            raise KeyboardInterrupt
+        if order is not None:
+            Path(orders, order).touch()
+            view.tell(ORDERS[order])
+        time.sleep(0.1)
+    client.get_job_execution_result().result()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=30.0, help="how long clicks come in")
+    parser.add_argument(
+        "--crash-after", type=float, help="crash a task so many seconds after the first window"
+    )
+    arguments = parser.parse_args()
+    crash_after = arguments.crash_after
+    if crash_after is None and not sys.stdout.isatty():
+        # Nobody is there to press a key.
+        crash_after = arguments.seconds / 6
+    count = int(CLICKS_PER_SECOND * arguments.seconds) // SLOTS * SLOTS
+
+    with tempfile.TemporaryDirectory() as scratch:
+        orders, checkpoints = Path(scratch, "orders"), Path(scratch, "checkpoints")
+        orders.mkdir()
+        env = StreamExecutionEnvironment.get_execution_environment(configuration(checkpoints))
+        env.set_parallelism(SLOTS)
+        streams = build(env, Clicks(count), count, str(orders))
+        collected = [stream.collect_async() for stream in streams]
+        print(env.explain(), flush=True)
+        client = None
+        try:
+            with open_view(*collected) as view:
+                client = env.execute_async("clicks")
+                follow(client, view, orders, crash_after)
+                view.end(client)
+        except KeyboardInterrupt:
+            if client is not None:
+                client.cancel().result()
+            print("\nCanceled.", file=sys.stderr)
+            return
+        broken = len(range(1_234, count, BROKEN_EVERY))
+        print(
+            f"{view.total():,} of {count - broken:,} good clicks counted, each exactly once; "
+            f"{view.late:,} were too late for every window, {view.broken:,} of {broken:,} broken.",
+            flush=True,
+        )
+        if view.total() != count - broken:
+            sys.exit("The numbers do not agree: this is a bug in Firesteel.")
+
+
+if __name__ == "__main__":
+    main()

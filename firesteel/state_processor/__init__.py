@@ -1,0 +1,6 @@
+"""State of savepoints as DataFrames: read it, change it, make it up; Flink's State Processor API for Spark."""
+
+from firesteel.state_processor.savepoint_reader import SavepointReader
+from firesteel.state_processor.savepoint_writer import SavepointWriter
+
+__all__ = ["SavepointReader", "SavepointWriter"]

@@ -1,0 +1,1 @@
+"""What joins keep of their inputs."""

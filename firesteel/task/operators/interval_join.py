@@ -1,0 +1,155 @@
+"""interval_join: records of two keyed streams whose timestamps are close to each other.
+
+A left record l and a right record r of one key are joined if l.time + lower <= r.time <= l.time + upper.
+Each side is kept for as long as a record of the other side can still meet it, as in Flink.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from firesteel.datastream.functions import ProcessJoinFunction
+from firesteel.datastream.window.window_assigner import NoTimestampError
+from firesteel.graph.operator_specs import IntervalJoinSpec
+from firesteel.task.joins.interval_buffer import IntervalBuffer
+from firesteel.task.operators.base import FunctionOperator, OperatorContext
+from firesteel.task.operators.process import ResultCollector
+from firesteel.task.windowing.late_records import LateRecords
+
+LEFT, RIGHT = 0, 1
+
+
+class PairContext(ProcessJoinFunction.Context):
+    """One object for all pairs: the loop sets the timestamps before each call."""
+
+    def __init__(self) -> None:
+        self.timestamps = [0, 0]
+
+    def get_left_timestamp(self) -> int:
+        return self.timestamps[LEFT]
+
+    def get_right_timestamp(self) -> int:
+        return self.timestamps[RIGHT]
+
+    def get_timestamp(self) -> int:
+        return max(self.timestamps)
+
+
+class IntervalJoinOperator(FunctionOperator):
+    def __init__(self, spec: IntervalJoinSpec, context: OperatorContext) -> None:
+        super().__init__(context, spec.function)
+        backend, lower, upper = context.keyed_state, spec.lower, spec.upper
+        self._buffers = (
+            IntervalBuffer(backend, "interval-join/left", spec.left_type, max(0, upper)),
+            IntervalBuffer(backend, "interval-join/right", spec.right_type, max(0, -lower)),
+        )
+        # Where the other side's timestamps are, as seen from a record of each side.
+        self._bounds = ((lower, upper), (-upper, -lower))
+        self._late = LateRecords((spec.left_late_tag, spec.right_late_tag), context, self.output)
+        self._pair = PairContext()
+        self._loaded = False
+
+    def open(self) -> None:
+        self._ensure_loaded()
+        super().open()
+
+    # Records
+
+    def receive(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
+        self._join(LEFT, values, keys, timestamps)
+
+    def receive_second(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
+        self._join(RIGHT, values, keys, timestamps)
+
+    def _join(
+        self, side: int, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
+        assert keys is not None
+        if timestamps is None:
+            raise self.failure(NoTimestampError("an interval join"), self.receive, values[:1])
+        self._ensure_loaded()
+        if min(timestamps) < self.context.clock.watermark:
+            values, keys, timestamps = self._without_late(side, values, keys, timestamps)
+            if not values:
+                return
+        self._buffers[side].add(values, keys, timestamps)
+        self._process_pairs(side, values, keys, timestamps)
+
+    def _without_late(
+        self, side: int, values: list[Any], keys: list[Any], timestamps: list[int]
+    ) -> tuple[list[Any], list[Any], list[int]]:
+        watermark = self.context.clock.watermark
+        records = list(zip(values, keys, timestamps, strict=True))
+        late = [record for record in records if record[2] < watermark]
+        self._late.add([value for value, _, _ in late], [stamp for _, _, stamp in late], side)
+        on_time = [record for record in records if record[2] >= watermark]
+        return (
+            [value for value, _, _ in on_time],
+            [key for _, key, _ in on_time],
+            [stamp for _, _, stamp in on_time],
+        )
+
+    def _process_pairs(
+        self, side: int, values: list[Any], keys: list[Any], timestamps: list[int]
+    ) -> None:
+        from_here, to_here = self._bounds[side]
+        find = self._buffers[1 - side].find
+        process, context, key_context = (
+            self.function.process_element,
+            self._pair,
+            self.context.key_context,
+        )
+        stamps, other_side = context.timestamps, 1 - side
+        collector = ResultCollector(self.output)
+        iterator = iter(values)
+        try:
+            for value, key, stamp in zip(iterator, keys, timestamps, strict=False):
+                found = find(key, stamp + from_here, stamp + to_here)
+                if not found:
+                    continue
+                key_context.key = key
+                stamps[side] = stamp
+                for other_stamp, others in found:
+                    stamps[other_side] = other_stamp
+                    timestamp = max(other_stamp, stamp)
+                    for other in others:
+                        results = (
+                            process(value, other, context)
+                            if side == LEFT
+                            else process(other, value, context)
+                        )
+                        if results is not None:
+                            collector.add(results, timestamp)
+        except Exception as error:
+            raise self.failure(error, process, values, iterator) from error
+        collector.emit()
+
+    # Time
+
+    def process_watermark(self, watermark: int) -> None:
+        self._ensure_loaded()
+        for buffer in self._buffers:
+            buffer.advance(watermark)
+        super().process_watermark(watermark)
+
+    # State
+
+    def restore(self, whole: Any) -> None:
+        """Keyed state may still be added after this; it is looked at when it is needed."""
+        self._loaded = False
+
+    def _ensure_loaded(self) -> None:
+        if not self._loaded:
+            self._loaded = True
+            self._late.load()
+            for buffer in self._buffers:
+                buffer.load()
+
+    def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
+        super().snapshot_state(checkpoint_id, timestamp)
+        self._ensure_loaded()
+        self._late.save()

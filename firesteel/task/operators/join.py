@@ -1,0 +1,244 @@
+"""join_on: two streams joined by key without a window, as a database joins two tables that change.
+
+The result is a stream of changes: added up, it is what a database gives for all rows that have come,
+in whatever order they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import repeat
+from typing import Any
+
+from firesteel.common.types import Row, RowKind, new_row
+from firesteel.graph.operator_specs import JoinSpec
+from firesteel.task.joins.join_side import JoinSide
+from firesteel.task.joins.row_entries import entry_of, record_of
+from firesteel.task.operators.base import FunctionOperator, OperatorContext
+from firesteel.task.windowing.user_code import failed_function
+
+_INSERT, _DELETE = RowKind.INSERT, RowKind.DELETE
+_BEFORE, _AFTER = RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER
+
+Add = Callable[[Any, Any, RowKind], None]
+"""(a row of this side, one of the other side, kind): add a result."""
+
+
+Records = Iterable[tuple[Any, Any, int | None]]
+"""(value, key, timestamp)."""
+
+# Nobody changes them in place, and none of them is taken back.
+_TYPES_OF_PLAIN_RECORDS = frozenset({bool, bytes, float, int, str, tuple, type(None)})
+
+
+class JoinOperator(FunctionOperator):
+    def __init__(self, spec: JoinSpec, context: OperatorContext) -> None:
+        super().__init__(context, spec.function)
+        self._make = None if spec.function is None else self.method("join")
+        self._predicate = spec.predicate
+        counts = spec.predicate is not None or spec.ttl is not None
+        self._sides = [
+            JoinSide(context, name, outer=outer, counts=outer and counts, ttl=spec.ttl)
+            for name, outer in (("join/left", spec.left_outer), ("join/right", spec.right_outer))
+        ]
+
+        # Pairs are all there is to it.
+        self._is_plain = not counts and not spec.left_outer and not spec.right_outer
+
+    def receive(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
+        self._join(0, values, keys, timestamps)
+
+    def receive_second(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
+        self._join(1, values, keys, timestamps)
+
+    def _join(
+        self, side: int, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
+        assert keys is not None
+        results: list[Any] = []
+        stamps: list[int] = []
+        iterator = iter(values)
+        times: Iterable[Any] = repeat(None) if timestamps is None else timestamps
+        plain = self._is_plain and _TYPES_OF_PLAIN_RECORDS.issuperset(map(type, values))
+        join = self._join_plain if plain else self._join_changes
+        try:
+            join(side, zip(iterator, keys, times, strict=False), keys, results, stamps)
+        except Exception as error:
+            functions = [f for f in (self._predicate, self._make) if f is not None]
+            failed = failed_function(error, *functions) if functions else self.receive
+            raise self.failure(error, failed, values, iterator) from error
+        if results:
+            self.output.emit(results, stamps or None)
+
+    def _join_plain(
+        self, side: int, records: Records, keys: list[Any], results: list[Any], stamps: list[int]
+    ) -> None:
+        """An inner join of records that are only added, and that nobody can change: the fast way."""
+        rows, count_up = self._sides[1 - side].rows, self._sides[side].count_up
+        key_context, add = self.context.key_context, self._adder(side, results)
+        append = None if self._make is not None else results.append
+        nulls = _may_have_nulls(keys)
+        for value, key, time in records:
+            if nulls and _is_null(key):
+                continue
+            key_context.key = key
+            row = entry_of(value)
+            count_up(key, row)
+            found = rows(key)
+            if not found:
+                continue
+            for match, count in found.items():
+                if append is None or count > 1 or type(match) not in _TYPES_OF_PLAIN_RECORDS:
+                    for _ in range(count):
+                        add(row, match, _INSERT)
+                elif side == 0:
+                    append(new_row([value, match], None))
+                else:
+                    append(new_row([match, value], None))
+            if time is not None:
+                stamps += [time] * (len(results) - len(stamps))
+
+    def _join_changes(
+        self, side: int, records: Records, keys: list[Any], results: list[Any], stamps: list[int]
+    ) -> None:
+        insert, delete, key_context = self._insert, self._delete, self.context.key_context
+        add = self._adder(side, results)
+        outer = self._sides[side].outer
+        nulls = _may_have_nulls(keys)
+        for value, key, time in records:
+            key_context.key = key
+            is_delete = type(value) is Row and value._row_kind in (_BEFORE, _DELETE)
+            row = entry_of(value)
+            if nulls and _is_null(key):
+                # It equals nothing, so there is nothing to wait for.
+                if outer:
+                    add(row, None, _DELETE if is_delete else _INSERT)
+            elif is_delete:
+                delete(side, key, row, add)
+            else:
+                insert(side, key, row, add)
+            if time is not None:
+                stamps += [time] * (len(results) - len(stamps))
+
+    def _insert(self, side: int, key: Any, row: Any, add: Add) -> None:
+        own, other = self._sides[side], self._sides[1 - side]
+        found = self._found(side, key, row)
+        if not found:
+            if own.outer:
+                add(row, None, _INSERT)
+            own.add(key, row, 0)
+            return
+        joined = 0
+        if not other.outer:
+            for match, count in found.items():
+                joined += count
+                for _ in range(count):
+                    add(row, match, _INSERT)
+        elif other.counts:
+            for match, (count, matches) in found.items():
+                joined += count
+                other.set_matches(key, match, count, matches + 1)
+                _add_first(add, row, match, count, was_alone=matches == 0)
+        else:
+            was_alone = not own.has_rows(key)
+            for match, count in found.items():
+                joined += count
+                _add_first(add, row, match, count, was_alone=was_alone)
+        own.add(key, row, joined)
+
+    def _delete(self, side: int, key: Any, row: Any, add: Add) -> None:
+        own, other = self._sides[side], self._sides[1 - side]
+        own_matches = own.remove(key, row)
+        if own_matches is None:
+            # It never came, or has expired: nothing in the result is known to come from it.
+            return
+        found = self._found(side, key, row)
+        if own.outer and (own_matches == 0 if own.counts else not found):
+            add(row, None, _DELETE)
+        if not found:
+            return
+        if not other.outer:
+            for match, count in found.items():
+                for _ in range(count):
+                    add(row, match, _DELETE)
+        elif other.counts:
+            for match, (count, matches) in found.items():
+                other.set_matches(key, match, count, max(0, matches - 1))
+                _add_last(add, row, match, count, is_alone=matches == 1)
+        else:
+            is_alone = not own.has_rows(key)
+            for match, count in found.items():
+                _add_last(add, row, match, count, is_alone=is_alone)
+
+    def _found(self, side: int, key: Any, row: Any) -> Any:
+        """The rows of the other side that belong to this one."""
+        found = self._sides[1 - side].rows(key)
+        test = self._predicate
+        if test is None or not found:
+            return found
+        record = record_of(row)
+        if side == 0:
+            return {
+                other: value for other, value in found.items() if test(record, record_of(other))
+            }
+        return {other: value for other, value in found.items() if test(record_of(other), record)}
+
+    def _adder(self, side: int, results: list[Any]) -> Add:
+        append, make = results.append, self._make
+
+        def add(row: Any, other: Any, kind: RowKind) -> None:
+            left, right = (row, other) if side == 0 else (other, row)
+            append(new_row([record_of(left), record_of(right)], None, kind))
+
+        def add_made(row: Any, other: Any, kind: RowKind) -> None:
+            assert make is not None
+            left, right = (row, other) if side == 0 else (other, row)
+            append(_as_row(make(record_of(left), record_of(right)), kind))
+
+        return add if make is None else add_made
+
+
+def _add_first(add: Add, row: Any, match: Any, count: int, *, was_alone: bool) -> None:
+    """``match`` gets a row; if it was alone, that takes the place of its result without one."""
+    for _ in range(count):
+        if was_alone:
+            add(None, match, _BEFORE)
+            add(row, match, _AFTER)
+        else:
+            add(row, match, _INSERT)
+
+
+def _add_last(add: Add, row: Any, match: Any, count: int, *, is_alone: bool) -> None:
+    """``match`` loses a row; if it is alone then, its result without one takes its place."""
+    for _ in range(count):
+        if is_alone:
+            add(row, match, _BEFORE)
+            add(None, match, _AFTER)
+        else:
+            add(row, match, _DELETE)
+
+
+def _as_row(result: Any, kind: RowKind) -> Row:
+    """Fields of a Row or tuple, else one field."""
+    if isinstance(result, Row):
+        return new_row(list(result), result._fields, kind)
+    if isinstance(result, tuple):
+        return new_row(list(result), None, kind)
+    return new_row([result], None, kind)
+
+
+def _may_have_nulls(keys: list[Any]) -> bool:
+    return any(issubclass(kind, tuple | Row | type(None)) for kind in frozenset(map(type, keys)))
+
+
+def _is_null(key: Any) -> bool:
+    """As in SQL: a key with a NULL in it equals none, not even itself."""
+    if key is None:
+        return True
+    if isinstance(key, tuple):
+        return any(field is None for field in key)
+    return isinstance(key, Row) and any(field is None for field in key)

@@ -1,0 +1,223 @@
+"""Windows of event time that begin and end together for all keys: what their operators share.
+
+Records are kept in slices. A batch is added to the slices it falls into, and windows wait in one heap,
+whatever their number of keys. Subclasses say what a slice keeps, and what a window makes of its slices.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from heapq import heappop, heappush
+from typing import Any
+
+from firesteel.common.typeinfo import Types
+from firesteel.datastream.state import ListStateDescriptor
+from firesteel.datastream.window import TimeWindow
+from firesteel.datastream.window.window_assigner import NoTimestampError
+from firesteel.graph.operator_specs import WindowSpec
+from firesteel.task.operators.base import OperatorContext
+from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
+from firesteel.task.windowing.base_window_operator import BaseWindowOperator
+from firesteel.task.windowing.slices import SliceLayout
+
+# What happens at a time, in this order.
+_FIRE, _CLEAR, _DROP_SLICE, _DROP_WINDOW = range(4)
+
+
+class AlignedWindowOperator(BaseWindowOperator):
+    def __init__(self, spec: WindowSpec, context: OperatorContext) -> None:
+        super().__init__(spec, context)
+        assigner = spec.assigner
+        self._layout = SliceLayout(assigner.size, assigner.slide, assigner.offset)
+        self._lateness = spec.allowed_lateness
+        self._mode = spec.output_mode
+        self._fires_late = self._lateness > 0 and self._mode != "append"
+        # A final result waits until nothing can change it.
+        self._fire_delay = self._lateness if self._mode == "append" else 0
+        self._events: list[tuple[int, int, int]] = []
+        self._scheduled: set[tuple[int, int]] = set()
+        # Windows up to this watermark have fired.
+        self._fired_until = MIN_WATERMARK
+        # For records of windows that fired before a restart which forgot the watermark.
+        self._timers = context.timers.create(
+            "window-timers", self._on_timer, self._on_timer, self.emit_collected
+        )
+
+    @abstractmethod
+    def _add_to_slice(self, start: int, values: list[Any], keys: list[Any]) -> None:
+        """Keep the records; ``_schedule_slice`` must hear of each slice that begins."""
+
+    @abstractmethod
+    def _add_late(self, values: list[Any], keys: list[Any], starts: list[int]) -> None:
+        """Record by record: each one makes the windows that have fired fire again."""
+
+    @abstractmethod
+    def _fire(self, end: int) -> None:
+        """Emit the results of all keys of a window."""
+
+    @abstractmethod
+    def _fire_key(self, key: Any, end: int) -> None:
+        """Collect the results of one key, if it has any."""
+
+    @abstractmethod
+    def _drop_slice(self, start: int) -> None: ...
+
+    @abstractmethod
+    def _load_slices(self) -> None:
+        """Find the slices that were restored, and schedule them."""
+
+    def _drop_window(self, end: int) -> None:
+        """Only called for what ``_schedule_own_window`` was told."""
+
+    def _clear(self, end: int) -> None:
+        """Only called if the window's function wants to know when a window is gone."""
+
+    def _window(self, end: int) -> TimeWindow:
+        return TimeWindow(end - self._layout.size, end)
+
+    # Records
+
+    def receive(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
+        assert keys is not None
+        if timestamps is None:
+            raise self.failure(NoTimestampError(), self.receive, values[:1])
+        self.ensure_loaded()
+        self._prepare(values, keys)
+        layout = self._layout
+        start = layout.slice_of(min(timestamps))
+        if max(timestamps) < start + layout.width:
+            if self._is_over(start):
+                self.late.add(values, timestamps, self.side)
+            elif self._fires_late and self._refires(start):
+                self._add_late(values, keys, [start] * len(values))
+            else:
+                self._add(start, values, keys)
+            return
+        width, offset = layout.width, layout.offset
+        starts = [timestamp - (timestamp - offset) % width for timestamp in timestamps]
+        positions: dict[int, list[int]] = {}
+        for index, start in enumerate(starts):
+            if start in positions:
+                positions[start].append(index)
+            else:
+                positions[start] = [index]
+        too_late: list[int] = []
+        late: list[int] = []
+        for start, chosen in positions.items():
+            if self._is_over(start):
+                too_late += chosen
+            elif self._fires_late and self._refires(start):
+                late += chosen
+            else:
+                self._add(start, *_pick(chosen, values, keys))
+        # These in the order in which they came, because it can be seen.
+        if too_late:
+            late_values, late_stamps = _pick(sorted(too_late), values, timestamps)
+            self.late.add(late_values, late_stamps, self.side)
+        if late:
+            self._add_late(*_pick(sorted(late), values, keys, starts))
+
+    def _prepare(self, values: list[Any], keys: list[Any]) -> None:
+        """Called with each batch before anything else."""
+
+    def _add(self, start: int, values: list[Any], keys: list[Any]) -> None:
+        if self.context.clock.watermark < self._fired_until:
+            self._register_timers(start, keys)
+        self._add_to_slice(start, values, keys)
+
+    def _is_over(self, start: int) -> bool:
+        """Whether all windows of the slice are gone."""
+        return self._expiry(self._layout.last_end(start)) <= self.context.clock.watermark
+
+    def _refires(self, start: int) -> bool:
+        """Whether a window of the slice has fired and still takes records."""
+        return any(map(self._has_fired, self._layout.ends(start)))
+
+    def _has_fired(self, end: int) -> bool:
+        return end - 1 <= self.context.clock.watermark < self._expiry(end)
+
+    # Time
+
+    def _expiry(self, end: int) -> int:
+        return min(end - 1 + self._lateness, MAX_WATERMARK)
+
+    def _is_alive(self, end: int) -> bool:
+        return self._expiry(end) > self.context.clock.watermark
+
+    def _schedule_slice(self, start: int) -> None:
+        for end in self._layout.ends(start):
+            self._schedule_window(end)
+        self._schedule(self._expiry(self._layout.last_end(start)), _DROP_SLICE, start)
+
+    def _schedule_own_window(self, end: int) -> None:
+        self._schedule_window(end)
+        self._schedule(self._expiry(end), _DROP_WINDOW, end)
+
+    def _schedule_window(self, end: int) -> None:
+        watermark = self.context.clock.watermark
+        fire_time = end - 1 + self._fire_delay
+        if fire_time > max(watermark, self._fired_until):
+            self._schedule(fire_time, _FIRE, end)
+        if self.calls.clear is not None and self._expiry(end) > watermark:
+            self._schedule(self._expiry(end), _CLEAR, end)
+
+    def _schedule(self, time: int, kind: int, number: int) -> None:
+        if (kind, number) not in self._scheduled:
+            self._scheduled.add((kind, number))
+            heappush(self._events, (time, kind, number))
+
+    def process_watermark(self, watermark: int) -> None:
+        self.ensure_loaded()
+        events = self._events
+        while events and events[0][0] <= watermark:
+            _, kind, number = heappop(events)
+            self._scheduled.discard((kind, number))
+            if kind == _FIRE:
+                self._fire(number)
+            elif kind == _CLEAR:
+                self._clear(number)
+            elif kind == _DROP_SLICE:
+                self._drop_slice(number)
+            else:
+                self._drop_window(number)
+        self._fired_until = max(self._fired_until, watermark)
+        super().process_watermark(watermark)
+
+    # After a restart without a watermark
+
+    def _register_timers(self, start: int, keys: list[Any]) -> None:
+        """Windows that fired before fire once more for these keys, when the watermark comes again."""
+        watermark = self.context.clock.watermark
+        for end in self._layout.ends(start):
+            fire_time = end - 1 + self._fire_delay
+            if watermark < fire_time <= self._fired_until:
+                for key in dict.fromkeys(keys):
+                    self._timers.register_event_time_timer(key, end, fire_time)
+
+    def _on_timer(self, key: Any, end: int, _: int) -> None:
+        self._fire_key(key, end)
+
+    # State
+
+    def load(self) -> None:
+        super().load()
+        # All subtasks had the same watermark, because all had the same channels.
+        self._fired_until = min(self._watermarks().get(), default=MIN_WATERMARK)
+        self._events.clear()
+        self._scheduled.clear()
+        self._load_slices()
+
+    def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
+        super().snapshot_state(checkpoint_id, timestamp)
+        if [self._fired_until] != self._watermarks().get():
+            self._watermarks().update([self._fired_until])
+
+    def _watermarks(self) -> Any:
+        descriptor = ListStateDescriptor("window-watermark", Types.LONG())
+        return self.context.operator_state.get_union_list_state(descriptor)
+
+
+def _pick(chosen: list[int], *columns: list[Any]) -> list[list[Any]]:
+    return [[column[index] for index in chosen] for column in columns]

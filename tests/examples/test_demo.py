@@ -1,0 +1,30 @@
+"""`make demo` as a pipe sees it: windows, a crash, the way back, and every click counted once."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.examples.programs import REPOSITORY
+
+_TIME_LIMIT_SECONDS = 180
+
+
+@pytest.mark.spark
+def test_the_demo_survives_its_crash_and_counts_every_click_once() -> None:
+    run = subprocess.run(
+        [sys.executable, "examples/demo/run.py", "--seconds", "10", "--crash-after", "0"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=_TIME_LIMIT_SECONDS,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr[-4_000:]
+    assert run.stdout.startswith("JobGraph of ")
+    assert re.search(r"^window until \d\d:\d\d:\d\d: home \d", run.stdout, re.MULTILINE)
+    assert re.search(r"went back to checkpoint \d+ and goes on", run.stdout)
+    assert re.search(r"^([\d,]+) of \1 good clicks counted", run.stdout, re.MULTILINE)
