@@ -226,3 +226,9 @@ class InputGate:
                 key, (MIN_WATERMARK, False, False)
             )
         self._valve.restore(watermark, idle=idle)
+
+    def resume_time(self, watermark: int) -> None:
+        """The job was restored: all channels had come so far."""
+        for channel in self._channels.values():
+            channel.time.watermark = watermark
+        self._valve.restore(watermark, idle=False)

@@ -232,7 +232,10 @@ class Slot:
         for error in self.close_quietly():
             _log.warning("level %d, slot %d: %s", self._level, self._slot, error)
         self.closed = False
+        before = self._subtasks
         self._build(program)
+        for vertex_id, subtask in self._subtasks.items():
+            subtask.replace(before[vertex_id])
 
     def _restore(self, control: SlotControl) -> None:
         for vertex_id, subtask in self._subtasks.items():

@@ -137,8 +137,16 @@ class Subtask:
 
     # Life
 
+    def replace(self, predecessor: Subtask) -> None:
+        """Take the place of a subtask whose last attempt was in vain."""
+        for node_id, operator in self.operators.items():
+            operator.replace(predecessor.operators[node_id])
+
     def restore(self, handle: SubtaskHandle, store: SegmentStore) -> None:
         self.gate.restore(handle.gate)
+        first = handle.operators.get(self.vertex.operators[0], OperatorHandle())
+        if first.watermark is not None:
+            self.gate.resume_time(first.watermark)
         self.clock.watermark = self.gate.watermark
         # Every operator's clock shows what the operator before it emitted last.
         arrived = dict.fromkeys(self.operators, self.gate.watermark)
@@ -158,11 +166,14 @@ class Subtask:
             operator.context.restored = (
                 handle.restored_checkpoint_id is not None or node_id in handle.operators
             )
+            operator.undo(handle.abandoned.get(node_id, ()))
             wholes = [pickling.loads(one) for one in (state.whole, *state.more) if one is not None]
             if len(wholes) > 1:
                 operator.restore_several(wholes)
             else:
                 operator.restore(wholes[0] if wholes else None)
+            if state.watermark is not None:
+                operator.resume_time(state.watermark)
             emitted = operator.emitted_watermark(arrived[node_id])
             arrived.update(
                 {edge.target: emitted for edge in self._chained if edge.source == node_id}
@@ -356,6 +367,8 @@ class Subtask:
 
     def abort_epoch(self) -> None:
         """Tell everyone downstream that this epoch is void."""
+        for operator in self.operators.values():
+            operator.abort_epoch()
         for writer in self._writers:
             writer.abort_epoch()
 
@@ -412,6 +425,7 @@ class Subtask:
             feedback=feedback,
             unsaved=self._unsaved,
             tables={} if checkpoint_id is None else self._described_tables(),
+            watermarks={} if checkpoint_id is None else self._watermarks(),
             timing=NO_TIMING
             if checkpoint_id is None
             else self._timing(started, checkpoint_timestamp),
@@ -434,6 +448,12 @@ class Subtask:
                 for operator in self.operators.values()
             ),
         )
+
+    def _watermarks(self) -> dict[int, int]:
+        return {
+            node_id: operator.emitted_watermark(operator.context.clock.watermark)
+            for node_id, operator in self.operators.items()
+        }
 
     def _described_tables(self) -> dict[int, tuple[StateDescription, ...]]:
         return {
