@@ -55,7 +55,7 @@ class History:
             "checkpoint_every": 0,
             "seed": seed,
         }
-        # The savepoint that the present job was started from.
+        # The savepoint, or the directory with checkpoints, that the present job was started from.
         self.origin: str | None = None
         self.harness = JobHarness(self.build, **self.arguments)
 
@@ -105,7 +105,9 @@ class History:
             self.origin = answer.result()
             self.arguments["parallelism"] = self.random.randint(1, 4)
             self.harness = self.harness.resume(
-                self.origin, parallelism=self.arguments["parallelism"]
+                self.origin,
+                parallelism=self.arguments["parallelism"],
+                records_per_epoch=self.arguments["records_per_epoch"],
             )
 
     def _cancel(self) -> None:
@@ -121,8 +123,8 @@ class History:
         """From its own newest checkpoint, else from where it came from, else from the beginning."""
         own = self.harness.checkpoint_directory()
         if any(own.glob("chk-*/_metadata")):
-            self.harness = self.harness.resume(str(own))
-        elif self.origin is not None:
+            self.origin = str(own)
+        if self.origin is not None:
             self.harness = self.harness.resume(self.origin)
         else:
             self.harness = JobHarness(self.build, **self.arguments)
@@ -181,5 +183,7 @@ def test_a_long_life(steps: int, seed: int) -> None:
     for _ in range(steps):
         history.act(history.random.choice(ACTIONS))
     assert not history.harness.status.is_terminal_state(), "the job has ended before its time"
+    # What is left may go fast.
     history.arguments["records_per_epoch"] = (200,)
+    history.act("rescale")
     history.finish()

@@ -23,7 +23,7 @@ from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
 
-directory, records, resume, master = sys.argv[1:]
+directory, records, rate, resume, master = sys.argv[1:]
 configuration = Configuration.from_dict({
     "execution.checkpointing.interval": "250 ms",
     "execution.checkpointing.dir": directory + "/checkpoints",
@@ -37,7 +37,7 @@ if resume == "resume":
     configuration.set_string("execution.state-recovery.path", directory + "/checkpoints")
 env = StreamExecutionEnvironment.get_execution_environment(configuration)
 env.set_parallelism(2)
-source = DataGeneratorSource(lambda i: i, int(records), RateLimiterStrategy.per_second(400))
+source = DataGeneratorSource(lambda i: i, int(records), RateLimiterStrategy.per_second(int(rate)))
 numbers = env.from_source(source, None, "numbers")
 counted = numbers.map(lambda n: (n % 5, 1)).key_by(lambda r: r[0]).sum(1)
 sink = (
@@ -53,7 +53,9 @@ env.execute("counting")
 REPOSITORY = Path(__file__).parents[2]
 
 
-def start(tmp_path: Path, records: int, *, resume: bool, master: str) -> subprocess.Popen[bytes]:
+def start(
+    tmp_path: Path, records: int, rate: int, *, resume: bool, master: str
+) -> subprocess.Popen[bytes]:
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     return subprocess.Popen(
@@ -62,6 +64,7 @@ def start(tmp_path: Path, records: int, *, resume: bool, master: str) -> subproc
             str(script),
             str(tmp_path),
             str(records),
+            str(rate),
             "resume" if resume else "start",
             master,
         ],
@@ -83,7 +86,7 @@ def expected(records: int) -> Counter[tuple[int, int]]:
 
 
 def test_a_driver_that_is_killed_at_some_moment_is_resumed_by_another_one(tmp_path: Path) -> None:
-    driver = start(tmp_path, 2000, resume=False, master="local[2]")
+    driver = start(tmp_path, 2000, 150, resume=False, master="local[2]")
     try:
         wait_for_output(driver, tmp_path)
         time.sleep(random.Random(11).uniform(0.0, 1.5))
@@ -91,7 +94,7 @@ def test_a_driver_that_is_killed_at_some_moment_is_resumed_by_another_one(tmp_pa
         driver.kill()
         driver.wait()
     assert 0 < written(tmp_path / "out").total() < 2000
-    driver = start(tmp_path, 2000, resume=True, master="local[2]")
+    driver = start(tmp_path, 2000, 5000, resume=True, master="local[2]")
     try:
         assert driver.wait(timeout=200) == 0, (tmp_path / "stderr").read_text()
     finally:
@@ -101,7 +104,7 @@ def test_a_driver_that_is_killed_at_some_moment_is_resumed_by_another_one(tmp_pa
 
 @pytest.mark.slow
 def test_an_executor_that_is_killed_is_replaced_and_the_job_goes_on(tmp_path: Path) -> None:
-    driver = start(tmp_path, 4000, resume=False, master="local-cluster[2,1,768]")
+    driver = start(tmp_path, 4000, 300, resume=False, master="local-cluster[2,1,768]")
     try:
         wait_for_output(driver, tmp_path)
         draw = random.Random(3)

@@ -175,6 +175,39 @@ def test_slot_hosts_and_python_workers_that_are_killed_change_nothing(
     assert written(tmp_path / "out") == numbered(range(3000), timers=False)
 
 
+def test_dataframes_start_over_with_the_job(checkpointed: Any, tmp_path: Path) -> None:
+    """Spark's source is read from its beginning, and the sink gets again what it had: at least once."""
+    env = checkpointed()
+    spark = env.get_spark_session()
+    trap, source, target = tmp_path / "trap", tmp_path / "in", tmp_path / "out"
+    spark.range(20).coalesce(1).write.parquet(str(source))
+    stream = spark.readStream.schema("id long").parquet(str(source))
+
+    def fail_once(row: Any) -> Any:
+        if row.id == 30 and not trap.exists():
+            trap.touch()
+            raise ValueError("once")
+        return (row.id,)
+
+    def write(frame: Any, epoch: int) -> None:
+        frame.write.mode("append").parquet(str(target))
+
+    def arrived() -> Counter[int]:
+        if not target.exists():
+            return Counter()
+        return Counter(r["id"] for r in spark.read.schema("id long").parquet(str(target)).collect())
+
+    ids = env.from_dataframe(stream).map(fail_once, Types.ROW_NAMED(["id"], [Types.LONG()]))
+    ids.to_dataframe(write)
+    client = env.execute_async("frames")
+    wait_until(lambda: arrived() == Counter(range(20)))
+    spark.range(20, 40).coalesce(1).write.mode("append").parquet(str(source))
+    wait_until(lambda: set(arrived()) == set(range(40)))
+    client.cancel().result()
+    assert trap.exists()
+    assert arrived() == Counter(range(40)) + Counter(range(20))
+
+
 def test_stop_with_a_savepoint_and_go_on_with_another_parallelism(
     checkpointed: Any, tmp_path: Path
 ) -> None:
@@ -183,7 +216,8 @@ def test_stop_with_a_savepoint_and_go_on_with_another_parallelism(
         settings = {"execution_state__recovery_path": savepoint} if savepoint else {}
         env = checkpointed(parallelism, **settings)
         before = written(tmp_path / "out").total()
-        count_to_files(env, paced(env, 1500, 300), tmp_path / "out")
+        per_second = 100 if parallelism > 1 else 5000
+        count_to_files(env, paced(env, 1500, per_second), tmp_path / "out")
         client = env.execute_async("rescaled")
         if parallelism > 1:
             wait_until(lambda before=before: written(tmp_path / "out").total() > before)
