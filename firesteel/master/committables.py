@@ -70,6 +70,15 @@ class Committables:
             for committable in one.committables
         )
 
+    def behind_checkpoints_of(self, vertex: int, subtask: int, node: int) -> tuple[Any, ...]:
+        """What no completed checkpoint holds."""
+        return tuple(
+            committable
+            for one in self._waiting
+            if one.place == (vertex, subtask) and one.node == node
+            for committable in one.committables
+        )
+
     def by_node(self) -> dict[int, list[Any]]:
         """Everything, for a batch job: it commits in the driver."""
         prepared: dict[int, list[Any]] = {}

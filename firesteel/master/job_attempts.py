@@ -15,6 +15,7 @@ from firesteel.common.job_status import JobStatus
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.graph.key_types import key_types_of
 from firesteel.graph.operator_specs import SourceSpec
+from firesteel.master.abandoned import Abandoned, with_abandoned
 from firesteel.master.checkpoint_executor import CheckpointExecutor
 from firesteel.master.collected_output import CollectedOutput
 from firesteel.master.job_master import JobMaster
@@ -50,6 +51,7 @@ class JobAttempts:
         self._clock = clock
         self._sources: dict[int, SourceCoordinator] = {}
         self._begun = 0
+        self._abandoned: Abandoned = {}
         writer = _snapshot_writer(recovery, program)
         self.executor = CheckpointExecutor(writer, changed, thread, clock)
         self.collected = CollectedOutput(wait=program.checkpointed)
@@ -60,6 +62,7 @@ class JobAttempts:
         program = replace(self._program, attempt=self._begun)
         self._begun += 1
         start, decisions = self._recovery.starting_point(self._clock())
+        start = replace(start, handles=with_abandoned(start.handles, self._abandoned))
         self._sources = {
             node.id: SourceCoordinator(
                 node.id,
@@ -92,6 +95,7 @@ class JobAttempts:
             what = f"{name} failed and starts again in {decision.delay:.1f} s ({decision.reason})"
             _log.warning("%s: %s", what, failure)
             self._decide(self._recovery.coordinator.job_failed(now))
+            self._abandoned = self.master.checkpoints.abandoned()
             self._close_sources()
         return decision
 

@@ -29,6 +29,7 @@ from firesteel.checkpoint.settings import CheckpointSettings
 from firesteel.checkpoint.tasks import TaskAck, TaskId, operators_of
 from firesteel.errors import FiresteelError
 from firesteel.graph.job_graph import JobGraph
+from firesteel.master.abandoned import Abandoned, abandoned_states
 from firesteel.master.checkpoint_acks import subtask_state
 from firesteel.master.collected_output import CollectedOutput
 from firesteel.master.committables import Committables
@@ -158,6 +159,7 @@ class JobCheckpoints:
                 handle.operators.get(node_id),
                 ack.sources.get(node_id),
                 self.committables.waiting_of(ack.vertex, ack.subtask, node_id),
+                ack.watermarks.get(node_id),
                 # Who resumes a job that was drained wants its sources to read on.
                 finished=ack.finished and not drained,
             )
@@ -203,6 +205,12 @@ class JobCheckpoints:
     def take_for_edge(self) -> list[EdgeDecision]:
         taken, self.for_edge = self.for_edge, []
         return taken
+
+    def abandoned(self) -> Abandoned:
+        """The attempt has failed: what its sinks did behind the newest checkpoint."""
+        latest = self.coordinator.store.latest
+        completed = 0 if latest is None else latest.checkpoint_id
+        return abandoned_states(self.graph, self.ledger, self.committables, completed)
 
     def overview(self) -> dict[str, Any]:
         return self.coordinator.stats.overview()

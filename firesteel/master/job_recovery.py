@@ -160,7 +160,7 @@ def _starting_point(
                 if subtask.committables:
                     prepared = tuple(payload.load() for payload in subtask.committables)
                     committables.setdefault((vertex.id, index), {})[node_id] = prepared
-    handles = restored_handles(graph, plan, metadata.checkpoint_id)
+    handles = restored_handles(graph, plan, metadata)
     return StartingPoint(
         metadata.checkpoint_id, metadata.epoch, handles, committables, enumerators, splits
     )

@@ -6,6 +6,7 @@ They are pickled: they travel only inside one Spark application, between our own
 from __future__ import annotations
 
 import pickle
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,6 +57,21 @@ class OperatorHandle:
     # What subtasks that are gone had kept whole, after the parallelism has changed.
     more: tuple[bytes, ...] = ()
     restored: RestoredState | None = None
+    # The last watermark it sent on before the checkpoint that the job was restored from.
+    watermark: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AbandonedState:
+    """What a sink with transactions had when its attempt of the job failed.
+
+    ``whole`` is its last state, ``committables`` what it had handed over. Only what the checkpoints
+    up to ``completed`` hold counts; the rest is to be undone.
+    """
+
+    whole: bytes | None
+    committables: tuple[Any, ...]
+    completed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +83,16 @@ class SubtaskHandle:
     # The checkpoint that the job was restored from, and whether the subtask had ended by then.
     restored_checkpoint_id: int | None = None
     finished: bool = False
+    # Left behind by earlier attempts of the job, by node.
+    abandoned: Mapping[int, tuple[AbandonedState, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What the tail of a loop has for its head: so many records, in these segments."""
+
+    records: int
+    segments: tuple[Segment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +116,10 @@ class SlotControl:
     # Source nodes that will get no further splits.
     complete_sources: frozenset[int] = frozenset()
     committables: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    # For heads of loops, by node: what their tails had at the end of the epoch before.
+    feedback: dict[int, tuple[OperatorHandle, ...]] = field(default_factory=dict)
+    # The heads whose loops are over.
+    ended_loops: frozenset[int] = frozenset()
     # The last epoch of a job: close the functions and forget the slot.
     close: bool = False
     # The checkpoint that this epoch ends with, if it does, and when it was triggered.
@@ -154,10 +184,14 @@ class SubtaskAck:
     next_timer: int | None = None
     # A node without an entry has not changed its operator state.
     operator_state: dict[int, OperatorStates] = field(default_factory=dict)
+    # Of the tails of loops: all that is under way.
+    feedback: dict[int, Feedback] = field(default_factory=dict)
     # The nodes whose functions hold what only a checkpoint makes them save.
     unsaved: frozenset[int] = frozenset()
-    # With a checkpoint: the keyed state of each node in words, and how the snapshot went.
+    # With a checkpoint: the keyed state of each node in words, the watermark that it sent on last,
+    # and how the snapshot went.
     tables: dict[int, tuple[StateDescription, ...]] = field(default_factory=dict)
+    watermarks: dict[int, int] = field(default_factory=dict)
     timing: TaskTiming = field(default=NO_TIMING, compare=False)
 
 

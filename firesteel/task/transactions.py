@@ -48,6 +48,12 @@ class TransactionState:
         """In the order in which they were begun."""
         return [*in_order(self.pending), *self.unassigned]
 
+    def behind(self, completed: int) -> list[Transaction]:
+        """Those that no checkpoint up to ``completed`` holds."""
+        later = {number: some for number, some in self.pending.items() if number > completed}
+        still_open = () if self.current is None else (self.current,)
+        return [*in_order(later), *self.unassigned, *still_open]
+
     def has(self, transaction: Transaction) -> bool:
         if transaction.id in self.handed_over:
             return True

@@ -21,6 +21,7 @@ from firesteel.checkpoint.metadata import SnapshotType
 from firesteel.checkpoint.requests import SnapshotRequest, StopMode
 from firesteel.checkpoint.savepoint import savepoint_directory
 from firesteel.checkpoint.segment_store import StorageSegmentStore
+from firesteel.checkpoint.settings import file_system_options
 from firesteel.checkpoint.storage import Storage
 from firesteel.common.configuration import Configuration
 from firesteel.common.execution_config import ExecutionConfig
@@ -166,6 +167,7 @@ class JobHarness:
             auto_watermark_interval=ExecutionConfig(
                 self._configuration
             ).get_auto_watermark_interval(),
+            file_systems=file_system_options(self._configuration),
         )
         # Slots of a real job open their stores themselves; these must meet the same faults.
         faulty = None if storage is None else StorageSegmentStore(shared, threshold)
@@ -227,7 +229,7 @@ class JobHarness:
         """Let time pass until an epoch is due; False if none will be."""
         every = self._arguments["checkpoint_every"]
         if every and (self.epoch + 1) % every == 0 and not self.status.is_terminal_state():
-            self._request(SnapshotType.CHECKPOINT)
+            self.request_checkpoint()
         for _ in range(_MOST_EPOCHS):
             delay = self.master.delay(self._now)
             self._let_storage_work()
@@ -275,18 +277,30 @@ class JobHarness:
 
     def checkpoint(self) -> str:
         """Take a checkpoint with the next epoch; its directory. Raises what it failed of."""
-        return self._answered(self._request(SnapshotType.CHECKPOINT))
+        return self._answered(self.request_checkpoint())
+
+    def request_checkpoint(self) -> Future[str]:
+        """Ask for a checkpoint without waiting for it."""
+        return self._request(SnapshotType.CHECKPOINT)
 
     def savepoint(self, directory: str | None = None) -> str:
         """Take a savepoint; the job goes on."""
-        return self._answered(self._request(SnapshotType.SAVEPOINT, directory))
+        return self._answered(self.request_savepoint(directory))
 
     def stop(self, directory: str | None = None, *, drain: bool = False) -> str:
         """Stop the job with a savepoint."""
         mode = StopMode.DRAIN if drain else StopMode.SUSPEND
-        location = self._answered(self._request(SnapshotType.SAVEPOINT, directory, mode))
+        location = self._answered(self.request_savepoint(directory, mode))
         self.run()
         return location
+
+    def request_savepoint(
+        self, directory: str | None = None, stop: StopMode | None = None
+    ) -> Future[str]:
+        """Ask for a savepoint without waiting for it."""
+        return self._request(
+            SnapshotType.SAVEPOINT, directory or f"{self._directory.name}/savepoints", stop
+        )
 
     def cancel(self) -> None:
         """Ask for the end; the next epoch closes the slots."""
@@ -327,12 +341,8 @@ class JobHarness:
     ) -> Future[str]:
         def request(request_id: str) -> SnapshotRequest:
             target = None
-            if kind is SnapshotType.SAVEPOINT:
-                target = savepoint_directory(
-                    directory or f"{self._directory.name}/savepoints",
-                    self._program.job_id,
-                    request_id,
-                )
+            if directory is not None:
+                target = savepoint_directory(directory, self._program.job_id, request_id)
             return SnapshotRequest(request_id, kind, target, stop)
 
         return self._attempts.executor.request(request)
@@ -378,6 +388,10 @@ class JobHarness:
     def places(self) -> list[Place]:
         """Every (level, slot) of the job: where faults can be injected."""
         return self._slots.places()
+
+    def checkpoint_directory(self) -> Path:
+        """Where the checkpoints of this job are, and of no other."""
+        return Path(self._configuration.get(CHECKPOINT_DIR) or "", self._program.job_id)
 
     def files(self) -> list[Path]:
         """The state segments that are kept in files."""

@@ -86,3 +86,15 @@ def test_files_that_are_named_exist(page: Path) -> None:
         r"`((?:firesteel|tests|examples|benchmarks|docs)/[\w./-]+\.\w+)`", page.read_text()
     )
     assert not [name for name in named if not (REPOSITORY / name).exists()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_tests_that_are_named_exist(page: Path) -> None:
+    """`tests/recovery/test_sinks.py::test_...`: a page that calls a test its proof."""
+    named = re.findall(r"`(tests/[\w./-]+\.py)::(\w+)`", page.read_text())
+    missing = [
+        f"{file}::{test}"
+        for file, test in named
+        if f"def {test}(" not in (REPOSITORY / file).read_text()
+    ]
+    assert not missing

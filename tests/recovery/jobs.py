@@ -219,7 +219,11 @@ def golden() -> list[Any]:
 
 
 def assert_exactly_once(
-    job: Job, harness: JobHarness, *, collected: list[Any] | None = None
+    job: Job,
+    harness: JobHarness,
+    *,
+    collected: list[Any] | None = None,
+    processes_killed: bool = False,
 ) -> None:
     """Every sink has what the clean run has, in order by key, and so has the state."""
     expected = golden()
@@ -231,6 +235,10 @@ def assert_exactly_once(
         assert not extra, f"{sink} has too many of {extra}"
     for sink in ("list", "collected", "transactions"):
         assert _numbers(outputs[sink]) == _numbers(expected), f"{sink} is out of order"
+    if not processes_killed:
+        # What came of no checkpoint was aborted. Only who was killed may leave something behind.
+        left = DirectoryStore(job.directory / "transactions").in_phase("prepared")
+        assert not left, f"transactions are left behind: {left}"
     counts = {key: len(range(key, RECORDS, KEYS)) for key in range(KEYS)}
     assert harness.keyed_state() == {"count": {"count": counts}}, harness.keyed_state()
 

@@ -153,6 +153,12 @@ class StreamTime:
         part = self._parts[split] = _Part(generator, PartialWatermark(), self._now_millis())
         return part
 
+    def expect(self, splits: Iterable[str]) -> None:
+        """Wait for these splits: nothing is known yet about their time."""
+        for split in splits:
+            if split not in self._parts:
+                self._begin(split)
+
     def keep_only(self, splits: Iterable[str]) -> None:
         """Forget the splits that have ended: they hold nobody up any more."""
         alive = {*splits, None}

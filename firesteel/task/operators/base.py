@@ -15,6 +15,7 @@ from firesteel.state.hashmap.keyed_state import HashMapKeyedState
 from firesteel.task.checkpointing_contexts import InitializationContext, SnapshotContext
 from firesteel.task.errors import user_function_error
 from firesteel.task.fusion import Emit, FusedNode, Step, StepKind
+from firesteel.task.messages import AbandonedState
 from firesteel.task.runtime_context import SubtaskInfo, TaskRuntimeContext
 from firesteel.task.state.key_context import KeyContext
 from firesteel.task.state.keyed_state_store import TaskKeyedStateStore
@@ -139,6 +140,18 @@ class Operator:
     def emitted_watermark(self, watermark: int) -> int:
         """The last watermark that went on, when ``watermark`` was the last that came."""
         return watermark
+
+    def replace(self, predecessor: Operator) -> None:
+        """Take the place of an operator whose last attempt was in vain; it has been closed."""
+
+    def abort_epoch(self) -> None:
+        """The job fails with this epoch, and is told so already: nothing may be raised."""
+
+    def undo(self, abandoned: Sequence[AbandonedState]) -> None:
+        """Attempts of the job that failed have left this behind; comes before ``restore``."""
+
+    def resume_time(self, watermark: int) -> None:
+        """The job was restored, and this is the watermark that went on last."""
 
     def tick(self) -> None:
         """Some time has passed; called often, between two batches."""

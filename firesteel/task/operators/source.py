@@ -50,8 +50,16 @@ class SourceOperator(Operator):
             splits, self._finished, times = whole
             if splits:
                 self._reader.add_splits(splits)
+        if self._time is None:
+            return
+        self._time.restore(times)
+        if whole is not None and times is None and _tells_splits(self._reader):
+            # The job was restored. A split that is read first must not leave the others behind.
+            self._time.expect(split.split_id for split in splits)
+
+    def resume_time(self, watermark: int) -> None:
         if self._time is not None:
-            self._time.restore(times)
+            self._time.watermark = watermark
 
     def snapshot(self) -> tuple[tuple[SourceSplit, ...], bool, Any]:
         assert self._reader is not None
@@ -138,3 +146,7 @@ class SourceOperator(Operator):
         if self._reader is not None:
             self._reader.close()
             self._reader = None
+
+
+def _tells_splits(reader: SourceReader) -> bool:
+    return type(reader).current_split is not SourceReader.current_split

@@ -48,6 +48,9 @@ class TimestampsAndWatermarksOperator(Operator):
     def restore(self, whole: Any) -> None:
         self._time.restore(whole)
 
+    def resume_time(self, watermark: int) -> None:
+        self._time.watermark = watermark
+
 
 def create_stream_time(strategy: WatermarkStrategy, operator: Operator) -> StreamTime:
     context = operator.context

@@ -15,11 +15,14 @@ from typing import Any
 
 import cloudpickle
 
+from firesteel import pickling
 from firesteel.datastream.functions import TwoPhaseCommitSinkFunction
+from firesteel.errors import UserFunctionError
 from firesteel.graph.operator_specs import TwoPhaseCommitSinkSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.metrics import MetricRegistry
-from firesteel.task.operators.base import FunctionOperator, OperatorContext
+from firesteel.task.messages import AbandonedState
+from firesteel.task.operators.base import FunctionOperator, Operator, OperatorContext
 from firesteel.task.operators.sink_function import InvocationContext
 from firesteel.task.runtime_context import SubtaskInfo, TaskRuntimeContext
 from firesteel.task.transactions import (
@@ -43,6 +46,7 @@ class TwoPhaseCommitSinkOperator(FunctionOperator):
         self._opened = False
         self._restored: TransactionState | None = None
         self._others: list[TransactionState] = []
+        self._abandoned: list[Transaction] = []
         self.user_context: Any = None
 
     # Life
@@ -68,6 +72,19 @@ class TwoPhaseCommitSinkOperator(FunctionOperator):
         self._others = [TransactionState.decode(whole) for whole in others]
         self.restore(first)
 
+    def replace(self, predecessor: Operator) -> None:
+        """What the predecessor pre-committed last may be aborted, once the state is known."""
+        assert isinstance(predecessor, TwoPhaseCommitSinkOperator)
+        self._transactions.last = predecessor._transactions.last
+
+    def undo(self, abandoned: Sequence[AbandonedState]) -> None:
+        self._abandoned = []
+        for one in abandoned:
+            if one.whole is not None:
+                state = TransactionState.decode(pickling.loads(one.whole))
+                self._abandoned += state.behind(one.completed)
+            self._abandoned += one.committables
+
     def close(self) -> None:
         """Only what is open is dropped: what is pre-committed may belong to a checkpoint."""
         try:
@@ -76,6 +93,17 @@ class TwoPhaseCommitSinkOperator(FunctionOperator):
             super().close()
 
     # Writing
+
+    def abort_epoch(self) -> None:
+        """The driver may not know what was pre-committed in this epoch: it gets no ack."""
+        last = self._transactions.last
+        if last is None or last[0] != self._version + 1:
+            return
+        self._transactions.last = None
+        try:
+            self._call(self.function.abort, last[1].handle)
+        except UserFunctionError as error:
+            _log.warning("A transaction is left behind: %s", error)
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
         transactions, invocation = self._transactions, self._invocation
@@ -201,6 +229,7 @@ class TwoPhaseCommitSinkOperator(FunctionOperator):
         others, self._others = self._others, []
         for other in others:
             self._recover_execution(other)
+        self._abort_abandoned([*others] if state is None else [state, *others])
         self._begin()
 
     def _abort_attempt(self, state: TransactionState | None) -> set[str]:
@@ -240,6 +269,15 @@ class TwoPhaseCommitSinkOperator(FunctionOperator):
         else:
             self.user_context = state.user_context
             self._call(self.function.finish_recovering_context, handled)
+
+    def _abort_abandoned(self, restored: Sequence[TransactionState]) -> None:
+        """What attempts that failed began behind the checkpoint will be written again."""
+        known = {transaction.id for state in restored for transaction in state.behind(-1)}
+        abandoned, self._abandoned = self._abandoned, []
+        for transaction in abandoned:
+            if transaction.id not in known:
+                known.add(transaction.id)
+                self._call(self.function.recover_and_abort, transaction.handle)
 
     def _recover_and_commit(self, transaction: Transaction) -> None:
         self._warn_if_old(transaction)

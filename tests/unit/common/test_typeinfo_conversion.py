@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from firesteel.common import Instant, Row, RowKind, Types
 from firesteel.errors import InvalidProgramError, TypeMismatchError
+from tests.parameter_ids import without_address
 
 T = Types
 PAIR = T.TUPLE([T.INT(), T.STRING()])
@@ -98,7 +99,7 @@ CONVERSIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("type_info", "value", "expected"), CONVERSIONS, ids=str)
+@pytest.mark.parametrize(("type_info", "value", "expected"), CONVERSIONS, ids=without_address)
 def test_a_value_becomes_what_pyflink_shows(type_info, value, expected):
     [converted] = type_info.convert_batch([value])
     assert converted == expected

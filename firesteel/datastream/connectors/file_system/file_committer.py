@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +12,8 @@ from firesteel.datastream.connectors.file_system.part_file import PartFileMissin
 from firesteel.errors import WriteFailedError
 
 __all__ = ["FileCommitter"]
+
+_log = logging.getLogger("firesteel")
 
 
 class FileCommitter(Committer):
@@ -32,9 +35,15 @@ def _finish(committable: dict[str, Any]) -> None:
     try:
         actual = os.path.getsize(in_progress)
     except FileNotFoundError:
-        if os.path.exists(final):
-            return  # committed before
-        raise PartFileMissingError(in_progress, size, "it is gone") from None
+        if not os.path.exists(final):
+            # A restored job commits again, and what it had finished may have been consumed.
+            _log.warning(
+                "FileSink: %s is not there. It was finished before and somebody has taken it away, "
+                "or somebody has deleted %s.",
+                final,
+                in_progress,
+            )
+        return
     if actual != size:
         raise PartFileMissingError(in_progress, size, f"it has {actual}")
     try:

@@ -1,0 +1,246 @@
+"""How a job ends, and how it goes on: stopped, drained, canceled, killed, or simply finished."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firesteel.checkpoint.errors import CheckpointNotFoundError
+from firesteel.checkpoint.failure_reason import CheckpointFailedError
+from firesteel.common import Configuration, Types
+from firesteel.common.job_status import JobStatus
+from firesteel.datastream.functions import KeyedProcessFunction
+from firesteel.datastream.state import ValueStateDescriptor
+from firesteel.testing import JobHarness, ListSink, Pause, ScriptedSource
+from tests.recovery.jobs import RECORDS, RESTARTS, Job, Trap, assert_exactly_once, golden
+
+RETAINING = Configuration(RESTARTS).set_string(
+    "execution.checkpointing.externalized-checkpoint-retention", "RETAIN_ON_CANCELLATION"
+)
+
+
+def start(job: Any, **more: Any) -> JobHarness:
+    arguments = {"records_per_epoch": 3, "checkpoint_every": 4, "configuration": RETAINING}
+    return JobHarness(job, parallelism=2, **{**arguments, **more})
+
+
+def run_epochs(harness: JobHarness, count: int) -> None:
+    for _ in range(count):
+        assert harness.run_epoch()
+
+
+def checkpoints(harness: JobHarness) -> list[Path]:
+    return sorted(Path(harness._directory.name, "checkpoints").glob("*/chk-*"))
+
+
+@pytest.mark.parametrize("checkpointed", [True, False], ids=["checkpoints", "none"])
+@pytest.mark.parametrize("epochs", [1, 6, 14, 40])
+def test_stop_and_resume(tmp_path: Path, epochs: int, checkpointed: bool) -> None:
+    """With the records that were collected before, and those after; also without checkpoints."""
+    job = Job(tmp_path)
+    harness = start(job, checkpoint_every=4 if checkpointed else None)
+    run_epochs(harness, epochs)
+    savepoint = harness.stop()
+    assert harness.status is JobStatus.FINISHED
+    # What sinks had prepared is visible, though no checkpoint came.
+    assert Counter(job.outputs()["list"]) == Counter(harness.collected)
+    resumed = harness.resume(savepoint)
+    resumed.run()
+    assert_exactly_once(job, resumed, collected=[*harness.collected, *resumed.collected])
+
+
+def test_a_savepoint_in_between_changes_nothing_and_commits_nothing(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    harness = start(job, checkpoint_every=0)
+    run_epochs(harness, 5)
+    harness.savepoint()
+    run_epochs(harness, 2)
+    assert job.outputs()["list"] == harness.collected == []
+    harness.crash()
+    harness.run()
+    assert_exactly_once(job, harness)
+
+
+def test_stopping_that_fails_lets_the_job_go_on(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    harness = start(job)
+    run_epochs(harness, 6)
+    blocked = tmp_path / "a file"
+    blocked.touch()
+    with pytest.raises(CheckpointFailedError, match="savepoint 2 failed"):
+        harness.stop(str(blocked))
+    harness.run()
+    assert harness.status is JobStatus.FINISHED
+    assert_exactly_once(job, harness)
+
+
+def endless(sink: ListSink) -> Any:
+    """Two timers wait for the end of event time; the source never ends."""
+
+    def program(env: Any) -> Any:
+        script = [*range(RECORDS), *[Pause(0.01)] * 1000]
+        source = env.from_source(ScriptedSource(script, bounded=False), None, "script")
+        counted = source.key_by(lambda n: n % 2).process(AtTheEnd()).uid("count")
+        counted.sink_to(sink).uid("sink")
+        return counted
+
+    return program
+
+
+class AtTheEnd(KeyedProcessFunction):
+    def open(self, runtime_context: Any) -> None:
+        self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.INT()))
+
+    def process_element(self, value: int, ctx: Any) -> Any:
+        self.total.update((self.total.value() or 0) + value)
+        ctx.timer_service().register_event_time_timer(10**9)
+        yield "record", value
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Any:
+        yield "total", self.total.value()
+
+
+@pytest.mark.parametrize("checkpoint_every", [None, 3])
+def test_draining_lets_everything_come_out(checkpoint_every: int | None) -> None:
+    sink = ListSink()
+    harness = start(endless(sink), checkpoint_every=checkpoint_every)
+    run_epochs(harness, 4)
+    savepoint = harness.stop(drain=True)
+    seen = [value for kind, value in harness.collected if kind == "record"]
+    totals = [sum(value for value in seen if value % 2 == key) for key in (0, 1)]
+    assert sorted(value for kind, value in harness.collected if kind == "total") == sorted(totals)
+    assert Counter(sink.values()) == Counter(harness.collected)
+    # It was not made for that, but who resumes it goes on behind what was read.
+    resumed = harness.resume(savepoint)
+    run_epochs(resumed, 40)
+    more = [value for kind, value in resumed.collected if kind == "record"]
+    if checkpoint_every is None:
+        assert sorted(seen + more) == list(range(RECORDS))
+    assert not set(seen) & set(more)
+
+
+def test_draining_that_fails_starts_the_job_over(tmp_path: Path) -> None:
+    """Event time has ended in the tasks: only the last checkpoint can bring it back."""
+    sink = ListSink()
+    harness = start(endless(sink))
+    run_epochs(harness, 6)
+    blocked = tmp_path / "a file"
+    blocked.touch()
+    with pytest.raises(CheckpointFailedError):
+        harness.stop(str(blocked), drain=True)
+    run_epochs(harness, 60)
+    values = [value for kind, value in sink.values()]
+    assert values == list(range(len(values)))
+    assert len(values) > 20
+
+
+@pytest.mark.parametrize("epochs", [5, 9, 13, 30])
+def test_cancel_and_resume_from_the_retained_checkpoint(tmp_path: Path, epochs: int) -> None:
+    job = Job(tmp_path)
+    harness = start(job)
+    run_epochs(harness, epochs)
+    harness.cancel()
+    harness.run()
+    assert harness.status is JobStatus.CANCELED
+    assert len(checkpoints(harness)) == 1
+    # What no checkpoint has confirmed is not visible.
+    assert Counter(job.outputs()["list"]) == Counter(harness.collected)
+    resumed = harness.resume()
+    resumed.run()
+    assert_exactly_once(job, resumed, collected=[*harness.collected, *resumed.collected])
+
+
+def test_a_canceled_job_without_retention_leaves_no_checkpoint(tmp_path: Path) -> None:
+    harness = start(Job(tmp_path), configuration=RESTARTS)
+    run_epochs(harness, 9)
+    assert len(checkpoints(harness)) == 1
+    harness.cancel()
+    harness.run()
+    assert checkpoints(harness) == []
+    with pytest.raises(CheckpointNotFoundError, match="harness"):
+        harness.resume()
+
+
+def test_a_finished_job_leaves_no_checkpoint_and_no_file(tmp_path: Path) -> None:
+    harness = start(Job(tmp_path), inline_threshold=0)
+    harness.run()
+    left = Path(harness._directory.name, "checkpoints").rglob("*")
+    assert [path for path in left if path.is_file()] == []
+
+
+def test_a_killed_driver_and_what_it_leaves(tmp_path: Path) -> None:
+    """Every tenth epoch the driver is killed; a new one takes the newest checkpoint of the job."""
+    job = Job(tmp_path)
+    harness = start(job, inline_threshold=0)
+    for _ in range(20):
+        for _ in range(10):
+            if not harness.run_epoch():
+                break
+        if harness.status.is_terminal_state():
+            break
+        harness.kill()
+        harness = harness.resume()
+    harness.run()
+    assert_exactly_once(job, harness, collected=job.outputs()["list"], processes_killed=True)
+
+
+def test_a_source_that_had_ended_does_not_start_again(tmp_path: Path) -> None:
+    """One source ends early. The job is killed, and neither records nor time come twice."""
+    sink = ListSink()
+
+    def program(env: Any) -> Any:
+        short = env.from_collection([(0, "short"), (1, "short")])
+        script = [(number, "long") for number in range(30)]
+        long = env.from_source(ScriptedSource(script), None, "long").set_parallelism(1)
+        both = short.union(long)
+        both.key_by(lambda record: record[1]).process(Ends()).sink_to(sink)
+
+    harness = start(program, checkpoint_every=2, records_per_epoch=2)
+    run_epochs(harness, 6)
+    harness.kill()
+    harness = harness.resume(parallelism=3)
+    run_epochs(harness, 3)
+    harness.crash()
+    harness.run()
+    expected = Counter({("short", 2): 1, ("long", 30): 1})
+    assert Counter(sink.values()) == expected
+
+
+class Ends(KeyedProcessFunction):
+    """Counts, and tells when event time has come to its end."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.INT()))
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        self.count.update((self.count.value() or 0) + 1)
+        ctx.timer_service().register_event_time_timer(10**9)
+        return []
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Any:
+        yield ctx.get_current_key(), self.count.value()
+
+
+def test_the_last_checkpoint_is_taken_even_if_none_may_be_once_tasks_have_finished(
+    tmp_path: Path,
+) -> None:
+    key = "execution.checkpointing.checkpoints-after-tasks-finish"
+    job = Job(tmp_path)
+    harness = start(job, configuration=Configuration(RESTARTS).set_string(key, "false"))
+    harness.run()
+    assert_exactly_once(job, harness)
+
+
+@pytest.mark.parametrize("place", ["before commit", "after commit"])
+def test_a_failure_in_the_last_commit_of_all(tmp_path: Path, place: str) -> None:
+    """All sources have ended, the last checkpoint is complete, and then the commit fails."""
+    job = Job(tmp_path, Trap(tmp_path, times=2), lambda where, _: where == place)
+    harness = start(job, checkpoint_every=0)
+    harness.run()
+    assert job.trap is not None
+    assert job.trap.met == 2
+    assert_exactly_once(job, harness)
+    assert len(harness.collected) == len(golden())

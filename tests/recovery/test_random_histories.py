@@ -1,0 +1,189 @@
+"""Random jobs with random histories: checkpoints, crashes, savepoints, another parallelism.
+
+Whatever has happened to a job, in the end each sink has what plain Python gives, once.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from firesteel.checkpoint.requests import StopMode
+from firesteel.common import Configuration
+from firesteel.testing import Fault, JobHarness, ListSink
+from tests.properties.random_plans import STATEFUL, Plan, Step, plans
+from tests.recovery.jobs import RESTARTS
+
+SETTINGS = Configuration(RESTARTS).add_all(
+    Configuration.from_dict(
+        {
+            "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+            "restart-strategy.fixed-delay.attempts": "1000",
+        }
+    )
+)
+
+ACTIONS = (
+    *("epoch", "epoch", "epoch", "checkpoint", "checkpoint", "faults"),
+    *("crash", "savepoint", "rescale", "cancel", "kill", "slow checkpoint"),
+)
+
+
+class History:
+    """A job, submitted again and again, and its sinks, which stay."""
+
+    def __init__(self, plan: Plan, seed: int, budgets: tuple[int, ...], threshold: int) -> None:
+        self.plan = plan
+        self.random = Random(seed)
+        self.directory = tempfile.TemporaryDirectory()
+        self.sinks = [
+            ListSink(Path(self.directory.name, str(number)))
+            for number in range(len(plan.evaluate()))
+        ]
+        self.arguments: dict[str, Any] = {
+            "parallelism": plan.parallelism,
+            "records_per_epoch": budgets,
+            "inline_threshold": threshold,
+            "configuration": SETTINGS,
+            "checkpoint_every": 0,
+            "seed": seed,
+        }
+        # The savepoint, or the directory with checkpoints, that the present job was started from.
+        self.origin: str | None = None
+        self.harness = JobHarness(self.build, **self.arguments)
+
+    def build(self, env: Any) -> None:
+        for stream, sink in zip(self.plan.build(env), self.sinks, strict=True):
+            stream.sink_to(sink)
+
+    def act(self, action: str) -> None:
+        """Do it, if the job is not over; then look at what there is."""
+        if not self.harness.status.is_terminal_state():
+            getattr(self, "_" + action.replace(" ", "_"))()
+        self.validate()
+
+    def _epoch(self) -> None:
+        self.harness.run_epoch()
+
+    def _faults(self) -> None:
+        places = self.harness.places()
+        chosen = self.random.sample(places, self.random.randint(1, len(places)))
+        self.harness.run_epoch({place: self.random.choice([*Fault]) for place in chosen})
+
+    def _checkpoint(self) -> None:
+        self.harness.request_checkpoint()
+        self.harness.run_epoch()
+
+    def _slow_checkpoint(self) -> None:
+        """It is complete only some epochs later, or never."""
+        self.harness.storage_is_stuck = True
+        self._checkpoint()
+        for _ in range(self.random.randint(0, 2)):
+            self.harness.run_epoch()
+        self.harness.storage_is_stuck = False
+
+    def _crash(self) -> None:
+        self.harness.crash()
+
+    def _savepoint(self) -> None:
+        answer = self.harness.request_savepoint()
+        while not answer.done() and self.harness.run_epoch():
+            pass
+        assert answer.done()
+
+    def _rescale(self) -> None:
+        answer = self.harness.request_savepoint(stop=StopMode.SUSPEND)
+        self.harness.run()
+        if answer.exception() is None:
+            self.origin = answer.result()
+            self.arguments["parallelism"] = self.random.randint(1, 4)
+            self.harness = self.harness.resume(
+                self.origin,
+                parallelism=self.arguments["parallelism"],
+                records_per_epoch=self.arguments["records_per_epoch"],
+            )
+
+    def _cancel(self) -> None:
+        self.harness.cancel()
+        self.harness.run()
+        self._submit_again()
+
+    def _kill(self) -> None:
+        self.harness.kill()
+        self._submit_again()
+
+    def _submit_again(self) -> None:
+        """From its own newest checkpoint, else from where it came from, else from the beginning."""
+        own = self.harness.checkpoint_directory()
+        if any(own.glob("chk-*/_metadata")):
+            self.origin = str(own)
+        if self.origin is not None:
+            self.harness = self.harness.resume(self.origin)
+        else:
+            self.harness = JobHarness(self.build, **self.arguments)
+
+    def validate(self) -> None:
+        for sink, expected in zip(self.sinks, self.plan.evaluate(), strict=True):
+            too_many = Counter(sink.values()) - expected
+            assert not too_many, f"too many of {too_many}"
+
+    def finish(self) -> None:
+        self.harness.run()
+        found = [Counter(sink.values()) for sink in self.sinks]
+        assert found == self.plan.evaluate()
+
+
+@given(
+    plans(STATEFUL),
+    st.lists(st.sampled_from(ACTIONS), max_size=12),
+    st.integers(0, 999),
+    st.lists(st.integers(1, 9), min_size=1, max_size=3).map(tuple),
+    st.sampled_from([0, 64 * 1024]),
+)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_whatever_happens_to_a_job_its_output_is_that_of_a_clean_run(
+    plan: Plan, actions: list[str], seed: int, budgets: tuple[int, ...], threshold: int
+) -> None:
+    history = History(plan, seed, budgets, threshold)
+    for action in actions:
+        history.act(action)
+    history.finish()
+
+
+RICH = Plan(
+    sources=(tuple(range(900)), tuple(range(1000, 0, -1))),
+    steps=(
+        Step("union", 0, 1),  # 2
+        Step("rebalance", 2),  # 3
+        Step("flat_map", 3, parallelism=2),  # 4
+        Step("number", 4),  # 5
+        Step("filter", 5, parallelism=3),  # 6
+        Step("total", 4),  # 7
+        Step("number", 6),  # 8
+    ),
+    parallelism=2,
+    chaining=True,
+)
+
+
+@pytest.mark.parametrize(
+    ("steps", "seed"),
+    [(12, 0), *(pytest.param(100, seed, marks=pytest.mark.slow) for seed in (1, 2, 3))],
+)
+def test_a_long_life(steps: int, seed: int) -> None:
+    """The soak: so many steps, each drawn by the seed, and the job must outlive them all."""
+    history = History(RICH, seed, (3, 5, 2), threshold=200 if seed % 2 else 64 * 1024)
+    for _ in range(steps):
+        history.act(history.random.choice(ACTIONS))
+    assert not history.harness.status.is_terminal_state(), "the job has ended before its time"
+    # What is left may go fast.
+    history.arguments["records_per_epoch"] = (200,)
+    history.act("rescale")
+    history.finish()
