@@ -12,6 +12,8 @@ settings.load_profile("firesteel")
 _SPARK_TESTS = Path(__file__).parent / "spark"
 
 
+# pytest-xdist reads the groups in the same hook.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _SPARK_TESTS in item.path.parents:
