@@ -12,13 +12,7 @@ settings.load_profile("firesteel")
 _SPARK_TESTS = Path(__file__).parent / "spark"
 
 
-# pytest-xdist reads the groups in the same hook.
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _SPARK_TESTS in item.path.parents:
             item.add_marker(pytest.mark.spark)
-        if item.get_closest_marker("spark") is not None:
-            # One process runs all of these, one after the other: they share a session, and Spark
-            # takes all cores by itself.
-            item.add_marker(pytest.mark.xdist_group("spark"))
