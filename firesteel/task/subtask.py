@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from firesteel import pickling
-from firesteel.checkpoint.metadata import StateDescription
-from firesteel.checkpoint.state_descriptions import describe_tables
 from firesteel.checkpoint.tasks import NO_TIMING, TaskTiming
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.errors import (
@@ -25,6 +23,7 @@ from firesteel.state.declarations import IncompatibleStateError
 from firesteel.state.hashmap.keyed_state import HashMapKeyedState
 from firesteel.state.redistribution import OperatorStates
 from firesteel.task.chain import LocalEdge, connect_operators, is_source
+from firesteel.task.checkpoint_report import described_tables, sent_watermarks, timing_of
 from firesteel.task.feedback import read_feedback
 from firesteel.task.input_gate import InputGate
 from firesteel.task.messages import (
@@ -424,8 +423,10 @@ class Subtask:
             operator_state=operator_state,
             feedback=feedback,
             unsaved=self._unsaved,
-            tables={} if checkpoint_id is None else self._described_tables(),
-            watermarks={} if checkpoint_id is None else self._watermarks(),
+            tables={}
+            if checkpoint_id is None
+            else described_tables(self.operators, self._key_types),
+            watermarks={} if checkpoint_id is None else sent_watermarks(self.operators),
             timing=NO_TIMING
             if checkpoint_id is None
             else self._timing(started, checkpoint_timestamp),
@@ -434,33 +435,8 @@ class Subtask:
         )
 
     def _timing(self, started: float, checkpoint_timestamp: int) -> TaskTiming:
-        """Of the snapshot that was begun then and is done now."""
-        now = time.perf_counter()
-        barriers = self.gate.barriers
-        first_barrier = started if barriers.first_at is None else barriers.first_at
         since_trigger = (self.clock.now_millis() - checkpoint_timestamp) / 1000
-        return TaskTiming(
-            start_delay=max(0.0, since_trigger - (now - first_barrier)),
-            alignment=barriers.alignment_seconds,
-            sync=now - started,
-            asynchronous=sum(
-                operator.context.keyed_state.take_background_seconds()
-                for operator in self.operators.values()
-            ),
-        )
-
-    def _watermarks(self) -> dict[int, int]:
-        return {
-            node_id: operator.emitted_watermark(operator.context.clock.watermark)
-            for node_id, operator in self.operators.items()
-        }
-
-    def _described_tables(self) -> dict[int, tuple[StateDescription, ...]]:
-        return {
-            node_id: describe_tables(tables, self._key_types.get(node_id))
-            for node_id, operator in self.operators.items()
-            if (tables := operator.context.keyed_state.descriptions())
-        }
+        return timing_of(self.operators, self.gate.barriers, started, since_trigger)
 
     def _note_unsaved(self, checkpoint_id: int | None) -> None:
         if checkpoint_id is not None:
