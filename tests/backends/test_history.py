@@ -111,7 +111,12 @@ class Model:
 
 
 @given(_OPERATIONS, st.sampled_from([0, 100, 1000, 1 << 16]), st.booleans(), st.booleans())
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None,
+    # RocksDB opens a database for each example.
+    max_examples=50,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 def test_any_history_equals_plain_dictionaries(
     create: Create,
     operations: list[tuple[Any, ...]],

@@ -169,6 +169,7 @@ def test_a_failing_function_is_named_with_the_record():
     assert caught.value.record == "('a', 2)"
 
 
+@pytest.mark.slow
 def test_a_key_with_many_records_is_not_searched_through():
     """Ten times the records take about ten times as long, not a hundred times."""
 

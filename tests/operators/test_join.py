@@ -247,6 +247,7 @@ def test_a_failing_predicate_is_named_with_the_record():
     assert caught.value.record == "('a', 0)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["inner", "full"])
 def test_adding_to_a_key_with_many_rows_costs_the_same(how):
     """One side has thousands of rows of one key; neither adding nor deleting looks at all of them."""

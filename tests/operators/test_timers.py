@@ -274,7 +274,12 @@ def test_pending_timers_move_with_their_keys(parallelism: int) -> None:
     )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None,
+    # RocksDB opens a database for each example.
+    max_examples=40,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(
     st.lists(
         st.one_of(
