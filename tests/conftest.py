@@ -16,7 +16,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _SPARK_TESTS in item.path.parents:
             item.add_marker(pytest.mark.spark)
-        if item.get_closest_marker("spark") is not None:
-            # One process runs all of these, one after the other: they share a session, and Spark
-            # takes all cores by itself.
-            item.add_marker(pytest.mark.xdist_group("spark"))

@@ -6,6 +6,7 @@ from benchmarks.sections import (
     epoch,
     hop,
     idle,
+    join,
     recovery,
     snapshot,
     timeout,
@@ -24,6 +25,7 @@ SECTIONS = {
         recovery.SECTION,
         backend.SECTION,
         window.SECTION,
+        join.SECTION,
         timer.SECTION,
         idle.SECTION,
     )

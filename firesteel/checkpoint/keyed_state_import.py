@@ -21,7 +21,7 @@ from firesteel.checkpoint.keyed_state_files import write_keyed_files
 from firesteel.checkpoint.metadata import KeyedStateFile
 from firesteel.checkpoint.storage import open_storage
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.errors import FiresteelError, TypeMismatchError
+from firesteel.errors import FiresteelError, InvalidProgramError, TypeMismatchError
 from firesteel.state.entries import StateEntry
 from firesteel.state.key_groups import KeyRouter
 from firesteel.state.plain_values import from_plain
@@ -94,7 +94,13 @@ class KeyedStateImport:
             )
 
     def _keys(self, batch: pa.RecordBatch) -> list[Any]:
-        keys = [from_plain(key, self.key_type) for key in batch.column(KEY).to_pylist()]
+        column = batch.column(KEY)
+        if self.key_type is None and pa.types.is_nested(column.type):
+            raise InvalidProgramError(
+                f"The keys of the state '{self.state}' are of type {column.type}, which may be tuples or "
+                "rows: say which with key_type, as in the job's key_by."
+            )
+        keys = [from_plain(key, self.key_type) for key in column.to_pylist()]
         if self.key_type is None:
             return keys
         try:
@@ -115,8 +121,8 @@ class KeyedStateImport:
     def _entries(self, rows: Iterable[tuple[int, Any, Any]]) -> Iterator[StateEntry]:
         seen: set[Any] = set()
         for _, key, value in rows:
-            # As in Flink, a state without a value is no state.
-            if value is None:
+            # As in Flink, a state without a value is no state; nor is an empty list or map.
+            if value is None or (value in ([], {}) and self.table.kind is not TableKind.VALUE):
                 continue
             if key in seen:
                 raise DuplicateKeyError(
@@ -124,12 +130,18 @@ class KeyedStateImport:
                     "one value, list or map"
                 )
             seen.add(key)
-            yield StateEntry(self.state, key, None, self._value(value))
+            yield StateEntry(self.state, key, None, self._value(key, value))
 
-    def _value(self, value: Any) -> Any:
+    def _value(self, key: Any, value: Any) -> Any:
         table = self.table
         if table.kind is TableKind.VALUE:
             return self._element(value)
+        if not isinstance(value, list | dict):
+            shape = "an array" if table.kind is TableKind.LIST else "a map"
+            raise InvalidProgramError(
+                f"The state '{self.state}' is a {table.kind.value} state, so its values must be {shape}, "
+                f"but that of the key {key!r} is {value!r}."
+            )
         if table.kind is TableKind.LIST:
             return [self._element(element) for element in value]
         pairs = value.items() if isinstance(value, dict) else value

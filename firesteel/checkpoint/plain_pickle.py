@@ -9,6 +9,11 @@ from __future__ import annotations
 import io
 import pickle
 from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from firesteel.common.time import Instant
+from firesteel.common.types import RowKind
 
 __all__ = ["foreign_class"]
 
@@ -19,10 +24,7 @@ _PLAIN = frozenset(
         ("collections", "OrderedDict"),
         ("collections", "deque"),
         ("decimal", "Decimal"),
-        ("uuid", "UUID"),
         ("zoneinfo", "ZoneInfo._unpickle"),
-        ("firesteel.common.time", "Instant"),
-        ("firesteel.common.types", "RowKind"),
         ("firesteel.common.types", "_create_row"),
     }
 )
@@ -32,15 +34,67 @@ class _ForeignClass(Exception):
     """Ends the reading of a pickle."""
 
 
+class _Fixed(type):
+    def __setattr__(cls, name: str, value: Any) -> None:
+        raise TypeError(f"a pickle may not change {cls.__name__}")
+
+
+class _FixedUUID(UUID, metaclass=_Fixed):
+    __slots__ = ()
+
+
+class _FixedInstant(Instant, metaclass=_Fixed):
+    __slots__ = ()
+
+
+class _FixedZone:
+    """Time zones are made by ``getattr(ZoneInfo, "_unpickle")(name, ...)``; no other attribute may be asked for."""
+
+    __slots__ = ()
+
+    def attribute(self, owner: object, name: str) -> Any:
+        if not isinstance(owner, _FixedZone) or name != "_unpickle":
+            raise _ForeignClass("builtins.getattr")
+        return ZoneInfo._unpickle  # type: ignore[attr-defined]
+
+
+class _FixedKind:
+    """Kinds of rows are one object each, which a pickle could change."""
+
+    __slots__ = ()
+
+    def check(self, value: int) -> int:
+        return RowKind(value).value
+
+
+# Pickles make objects of the first two with ``__new__``, which takes a class and nothing else.
+_STAND_INS: dict[tuple[str, str], Any] = {
+    ("uuid", "UUID"): _FixedUUID,
+    ("firesteel.common.time", "Instant"): _FixedInstant,
+    ("zoneinfo", "ZoneInfo"): _FixedZone(),
+    # Methods that are bound have no attributes to set.
+    ("builtins", "getattr"): _FixedZone().attribute,
+    ("firesteel.common.types", "RowKind"): _FixedKind().check,
+}
+
+
 class _PlainUnpickler(pickle.Unpickler):
+    """Pickles can also set attributes of what they name, so none gets hold of the thing itself."""
+
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) in _PLAIN:
-            return super().find_class(module, name)
-        raise _ForeignClass(f"{module}.{name}")
+        fixed = _STAND_INS.get((module, name))
+        if fixed is not None:
+            return fixed
+        if (module, name) not in _PLAIN:
+            raise _ForeignClass(f"{module}.{name}")
+        # Nor has this, which can only be called.
+        return super().find_class(module, name).__call__
 
 
 def foreign_class(payload: bytes | memoryview) -> str | None:
     """The first class or function of somebody else's that a pickle names; None: it is plain data.
+
+    What cannot be read to its end is not plain data either.
 
     >>> foreign_class(pickle.dumps([1, ("two", 3.0), {4: None}]))
     >>> import fractions
@@ -51,4 +105,6 @@ def foreign_class(payload: bytes | memoryview) -> str | None:
         _PlainUnpickler(io.BytesIO(payload)).load()
     except _ForeignClass as met:
         return str(met)
+    except Exception as error:  # noqa: BLE001 - it may be anybody's, and anything may be wrong with it
+        return f"an unknown kind ({error})"
     return None

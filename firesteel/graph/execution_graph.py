@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from firesteel.graph.channels import target_subtasks
 from firesteel.graph.levels import Levels
+from firesteel.graph.stream_graph import FEEDBACK
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,13 @@ def execution_graph(levels: Levels) -> ExecutionGraph:
             upstream.subtask,
             vertex_of[edge.source].parallelism,
             vertex_of[edge.target].parallelism,
+        )
+    ]
+    edges += [
+        ExecutionEdge(tail, head, FEEDBACK, local=False)
+        for edge in job_graph.feedback_edges
+        for tail, head in zip(
+            subtasks[vertex_of[edge.tail].id], subtasks[vertex_of[edge.head].id], strict=True
         )
     ]
     return ExecutionGraph(

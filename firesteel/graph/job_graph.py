@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from firesteel.graph.stream_graph import StreamEdge, StreamNode
+from firesteel.graph.stream_graph import FeedbackEdge, StreamEdge, StreamNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ class JobGraph:
     vertices: tuple[JobVertex, ...]
     chained_edges: tuple[StreamEdge, ...]
     edges: tuple[StreamEdge, ...]
+    feedback_edges: tuple[FeedbackEdge, ...] = ()
 
     def vertex(self, vertex_id: int) -> JobVertex:
         return next(vertex for vertex in self.vertices if vertex.id == vertex_id)

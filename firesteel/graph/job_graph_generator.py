@@ -25,6 +25,7 @@ def generate(stream_graph: StreamGraph, settings: GraphSettings) -> JobGraph:
         vertices=_vertices(stream_graph, chained),
         chained_edges=chained,
         edges=tuple(edge for edge in stream_graph.edges if edge.id not in chained_ids),
+        feedback_edges=stream_graph.feedback_edges,
     )
 
 

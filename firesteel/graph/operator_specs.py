@@ -88,6 +88,23 @@ class AsyncWaitSpec(OperatorSpec):
 
 
 @dataclass(frozen=True, slots=True)
+class IterationHeadSpec(OperatorSpec):
+    """Where a loop begins: the input goes on, and what tails sent back in the epoch before.
+
+    Once the input has ended, the loop ends when it was empty for ``max_wait`` milliseconds; 0: never.
+    ``feedback_only``: the input's records take another way, here they only tell when it ends.
+    """
+
+    max_wait: int = 0
+    feedback_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IterationTailSpec(OperatorSpec):
+    """Where a loop ends: records are kept for its head, which gets them in the next epoch."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReduceSpec(OperatorSpec):
     function: Any
 

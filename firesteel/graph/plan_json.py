@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from firesteel.graph.operator_specs import SINK_SPECS, SOURCE_SPECS
-from firesteel.graph.stream_graph import StreamGraph, StreamNode
+from firesteel.graph.stream_graph import FEEDBACK, StreamGraph, StreamNode
 
 
 def plan_json(stream_graph: StreamGraph) -> str:
@@ -35,6 +35,12 @@ def _node(node: StreamNode, stream_graph: StreamGraph) -> dict[str, Any]:
                 "side": "second",
             }
             for edge in stream_graph.in_edges(node.id)
+        ]
+        # No consumer of Flink's plans knows these, but they only draw what they find.
+        plan_node["predecessors"] += [
+            {"id": edge.tail, "ship_strategy": FEEDBACK, "side": "feedback"}
+            for edge in stream_graph.feedback_edges
+            if edge.head == node.id
         ]
     return plan_node
 

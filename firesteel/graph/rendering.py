@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from firesteel.graph.execution_graph import execution_graph
 from firesteel.graph.job_graph import JobGraph, JobVertex
 from firesteel.graph.levels import Levels
-from firesteel.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
+from firesteel.graph.stream_graph import FEEDBACK, StreamEdge, StreamGraph, StreamNode
 from firesteel.graph.transformations import ChainingStrategy
 
 
@@ -52,7 +52,8 @@ def picture_of_stream_graph(graph: StreamGraph) -> Picture:
         ),
         arrows=tuple(
             Arrow(str(edge.source), str(edge.target), _edge_label(edge)) for edge in graph.edges
-        ),
+        )
+        + tuple(Arrow(str(e.tail), str(e.head), FEEDBACK) for e in graph.feedback_edges),
     )
 
 
@@ -66,6 +67,10 @@ def picture_of_job_graph(graph: JobGraph) -> Picture:
         arrows=tuple(
             Arrow(str(vertex_of[edge.source].id), str(vertex_of[edge.target].id), _edge_label(edge))
             for edge in graph.edges
+        )
+        + tuple(
+            Arrow(str(vertex_of[e.tail].id), str(vertex_of[e.head].id), FEEDBACK)
+            for e in graph.feedback_edges
         ),
     )
 

@@ -9,6 +9,9 @@ from firesteel.graph.operator_specs import OperatorSpec
 from firesteel.graph.partitioning import Partitioning
 from firesteel.graph.transformations import ChainingStrategy
 
+FEEDBACK = "FEEDBACK"
+"""How plans and pictures call the way from the tail of a loop to its head."""
+
 
 @dataclass(frozen=True, slots=True)
 class StreamNode:
@@ -45,6 +48,17 @@ class StreamEdge:
 
 
 @dataclass(frozen=True, slots=True)
+class FeedbackEdge:
+    """From the tail of a loop to its head, subtask i to subtask i, one epoch later.
+
+    It is none of the edges of a graph: without it there are no cycles.
+    """
+
+    tail: int
+    head: int
+
+
+@dataclass(frozen=True, slots=True)
 class StreamGraph:
     """``driver_objects`` (by node id) never leave the driver."""
 
@@ -52,6 +66,7 @@ class StreamGraph:
     nodes: dict[int, StreamNode]
     edges: tuple[StreamEdge, ...]
     driver_objects: dict[int, Any]
+    feedback_edges: tuple[FeedbackEdge, ...] = ()
 
     def in_edges(self, node_id: int) -> tuple[StreamEdge, ...]:
         return tuple(edge for edge in self.edges if edge.target == node_id)

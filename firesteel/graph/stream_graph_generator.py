@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from firesteel.errors import InvalidProgramError
-from firesteel.graph import operator_ids
+from firesteel.graph import loops, operator_ids
 from firesteel.graph.graph_settings import GraphSettings
 from firesteel.graph.operator_specs import SINK_SPECS, SOURCE_SPECS, SinkSpec
 from firesteel.graph.parallelism import resolve_max_parallelism
@@ -28,6 +28,8 @@ def generate(transformations: Iterable[Transformation], settings: GraphSettings)
             "No operators defined in streaming topology. Cannot execute. Add an operator or a "
             "sink, for example print(), before you call execute()."
         )
+    loops.check_closed(program)
+    program = loops.with_settings_of_heads(program)
     ids = {transformation.id: number for number, transformation in enumerate(program, start=1)}
     by_id = {ids[transformation.id]: transformation for transformation in program}
     inputs = {
@@ -36,19 +38,26 @@ def generate(transformations: Iterable[Transformation], settings: GraphSettings)
     }
     _check_uids(program, settings)
     ids_of_operators = operator_ids.assign(by_id, inputs)
+    feedback = loops.feedback_edges(by_id, ids)
+    head_of = {edge.tail: edge.head for edge in feedback}
     nodes: dict[int, StreamNode] = {}
     for node_id, transformation in by_id.items():
+        model = loops.as_parallel_as(node_id, transformation, inputs[node_id], head_of)
         nodes[node_id] = _node(
             node_id,
             transformation,
             ids_of_operators[node_id],
             [nodes[source].slot_sharing_group for source in inputs[node_id]],
+            _parallelism(transformation, settings) if model is None else nodes[model].parallelism,
             settings,
         )
+    edges = _edges(by_id, ids, nodes)
+    loops.check_parallelism(nodes, edges, feedback)
     return StreamGraph(
         job_name=settings.job_name,
         nodes=nodes,
-        edges=_edges(by_id, ids, nodes),
+        edges=edges,
+        feedback_edges=feedback,
         driver_objects={
             node_id: transformation.driver_object
             for node_id, transformation in by_id.items()
@@ -74,6 +83,7 @@ def _reachable(transformations: Iterable[Transformation]) -> list[Transformation
             continue
         found[transformation.id] = transformation
         waiting.extend(origin.transformation for origin in _origins(transformation))
+        waiting.extend(transformation.tails)
     return [found[key] for key in sorted(found)]
 
 
@@ -93,9 +103,9 @@ def _node(
     transformation: Transformation,
     operator_id: str,
     input_groups: list[str],
+    parallelism: int,
     settings: GraphSettings,
 ) -> StreamNode:
-    parallelism = _parallelism(transformation, settings)
     name = _display_name(transformation)
     return StreamNode(
         id=node_id,

@@ -41,6 +41,8 @@ class Transformation:
     driver_object: Any = None
     # The types of the side outputs that somebody reads, by tag id.
     side_output_types: dict[str, Any] = field(default_factory=dict)
+    # Of the head of a loop: the tails whose records come back to it.
+    tails: list[Transformation] = field(default_factory=list)
     id: int = field(default_factory=lambda: next(_ids))
 
 

@@ -19,6 +19,7 @@ from firesteel.errors import FiresteelError, JobExecutionError
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.master.collected_output import CollectedOutput
 from firesteel.master.committables import Committables
+from firesteel.master.iterations import Iterations
 from firesteel.master.job_checkpoints import JobCheckpoints, only_on_request
 from firesteel.master.rate_control import RateControl
 from firesteel.master.source_coordinator import SourceCoordinator
@@ -87,6 +88,7 @@ class JobMaster:
         self._rate = rate
         self._aligner = WatermarkAligner(self._graph.nodes)
         self._ledger = StateLedger()
+        self._iterations = Iterations(self._graph, self._ledger)
         self._committables = Committables()
         if start is not None:
             for (vertex_id, subtask), handle in start.handles.items():
@@ -151,6 +153,7 @@ class JobMaster:
             return _WAIT_SECONDS
         if self._next_timer_at is not None:
             delays.append(max(0.0, self._next_timer_at - self._last_ended_at))
+        delays += [at - self._last_ended_at for at in self._iterations.due_at(self._last_ended_at)]
         # A vertex that Spark feeds may have something at any time.
         soonest = min(delays, default=0.1)
         return max(0.0, soonest - (now - self._last_ended_at)) if soonest else 0.0
@@ -170,6 +173,7 @@ class JobMaster:
         self._carried = self._committables.carry()
         splits: dict[tuple[int, int], tuple[Any, ...]] = {}
         aligned = self._aligner.limits(now)
+        ended_loops = self._iterations.plan(now)
         if not closing:
             for source in self._sources.values():
                 for subtask, assigned in source.assign().items():
@@ -184,6 +188,7 @@ class JobMaster:
                     closing=closing,
                     barrier=barrier,
                     aligned=aligned,
+                    ended_loops=ended_loops,
                 )
                 for level, slots in enumerate(self._levels.slots)
                 for slot in range(slots)
@@ -223,14 +228,17 @@ class JobMaster:
         budget: ReadBudget | None = None,
         barrier: Barrier | None = None,
         aligned: dict[int, int] | None = None,
+        ended_loops: frozenset[int] = frozenset(),
     ) -> SlotControl:
         address = SlotAddress(
             self._program.job_id, self._program.attempt, level, slot, self._epoch, self._runs
         )
         handles, new_splits, committables = {}, {}, {}
+        feedback: dict[int, tuple[OperatorHandle, ...]] = {}
         for vertex_id, subtask in self.subtasks_in(level, slot):
             handles[vertex_id] = self._ledger.handle(vertex_id, subtask)
             committables.update(self._carried.get((vertex_id, subtask), {}))
+            feedback.update(self._iterations.feedback(vertex_id, subtask))
             for node in self._operators_of(vertex_id):
                 if (node, subtask) in splits:
                     new_splits[node] = splits[node, subtask]
@@ -247,6 +255,8 @@ class JobMaster:
             ),
             aligned_watermarks=aligned or {},
             committables=committables,
+            feedback=feedback,
+            ended_loops=ended_loops,
             close=closing,
             checkpoint_id=None if barrier is None else barrier.checkpoint_id,
             checkpoint_timestamp=0 if barrier is None else barrier.timestamp,
@@ -284,6 +294,7 @@ class JobMaster:
         records_by_slot: dict[int, int] = {}
         for ack in acks:
             self._take(ack, records_by_slot)
+        self._iterations.epoch_ended(acks, self._finished, now)
         # If the driver's part of the epoch has failed, no checkpoint may end with it.
         self.checkpoints.epoch_ended(acks, now, counts=self.failure is None)
         self._follow_checkpoints()

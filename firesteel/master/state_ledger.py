@@ -17,6 +17,7 @@ class StateLedger:
         self._operator_state: dict[tuple[int, int, int], OperatorStates] = {}
         self._unsaved: dict[tuple[int, int], frozenset[int]] = {}
         self._gates: dict[tuple[int, int], Any] = {}
+        self._finished: dict[tuple[int, int], bool] = {}
         self._nodes: dict[tuple[int, int], set[int]] = {}
         self._restored: dict[tuple[int, int], SubtaskHandle] = {}
 
@@ -32,7 +33,8 @@ class StateLedger:
         self._adopt(ack.vertex, ack.subtask)
         self._gates[ack.vertex, ack.subtask] = ack.gate
         nodes = self._nodes.setdefault((ack.vertex, ack.subtask), set())
-        nodes.update(ack.segments, ack.whole, ack.operator_state, ack.unsaved)
+        nodes.update(ack.segments, ack.whole, ack.operator_state, ack.unsaved, ack.feedback)
+        self._finished[ack.vertex, ack.subtask] = ack.finished
         self._unsaved[ack.vertex, ack.subtask] = ack.unsaved
         for node, segments in ack.segments.items():
             place = (ack.vertex, ack.subtask, node)
@@ -40,6 +42,8 @@ class StateLedger:
             for segment in segments:
                 log = with_segment(log, segment)
             self._segments[place] = log
+        for node, feedback in ack.feedback.items():
+            self._segments[ack.vertex, ack.subtask, node] = list(feedback.segments)
         for node in nodes:
             self._whole.pop((ack.vertex, ack.subtask, node), None)
         for node, whole in ack.whole.items():
@@ -72,6 +76,7 @@ class StateLedger:
                 for node in nodes
             },
             gate=self._gates.get((vertex, subtask)),
+            finished=self._finished.get((vertex, subtask), False),
         )
 
     def files(self) -> frozenset[str]:

@@ -75,6 +75,8 @@ class InputGate:
         self._valve = WatermarkValve(on_watermark, on_idle)
         self._channels: dict[tuple[int, int], Channel] = {}
         self.aborted = False
+        # Something comes in beside the channels: what a loop sends back.
+        self.held_open = False
         self.records_in = 0
         self.bytes_in = 0
         self._pacer: ChunkPacer | None = None
@@ -95,7 +97,9 @@ class InputGate:
     @property
     def finished(self) -> bool:
         """Whether every channel has ended for good. A gate without channels never does."""
-        return bool(self._channels) and all(c.finished for c in self._channels.values())
+        if self.held_open or not self._channels:
+            return False
+        return all(c.finished for c in self._channels.values())
 
     def begin_epoch(self) -> None:
         self.aborted = False

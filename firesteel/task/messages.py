@@ -88,6 +88,14 @@ class SubtaskHandle:
 
 
 @dataclass(frozen=True, slots=True)
+class Feedback:
+    """What the tail of a loop has for its head: so many records, in these segments."""
+
+    records: int
+    segments: tuple[Segment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ReadBudget:
     """How much the sources of a slot may read in an epoch: each so many records, all so long."""
 
@@ -108,6 +116,10 @@ class SlotControl:
     # Source nodes that will get no further splits.
     complete_sources: frozenset[int] = frozenset()
     committables: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    # For heads of loops, by node: what their tails had at the end of the epoch before.
+    feedback: dict[int, tuple[OperatorHandle, ...]] = field(default_factory=dict)
+    # The heads whose loops are over.
+    ended_loops: frozenset[int] = frozenset()
     # The last epoch of a job: close the functions and forget the slot.
     close: bool = False
     # The checkpoint that this epoch ends with, if it does, and when it was triggered.
@@ -172,6 +184,8 @@ class SubtaskAck:
     next_timer: int | None = None
     # A node without an entry has not changed its operator state.
     operator_state: dict[int, OperatorStates] = field(default_factory=dict)
+    # Of the tails of loops: all that is under way.
+    feedback: dict[int, Feedback] = field(default_factory=dict)
     # The nodes whose functions hold what only a checkpoint makes them save.
     unsaved: frozenset[int] = frozenset()
     # With a checkpoint: the keyed state of each node in words, the watermark that it sent on last,

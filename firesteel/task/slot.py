@@ -202,7 +202,7 @@ class Slot:
         # All sources together may take so long; each gets its share, so that none starves.
         budget = replace(control.budget, seconds=control.budget.seconds / max(sources, 1))
         for subtask in self._subtasks.values():
-            for _ in subtask.read_epoch(budget, drain=control.drain):
+            for _ in subtask.read_epoch(budget, self._store, drain=control.drain):
                 if self._batcher.is_full():
                     yield self._batcher.take()
 

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from firesteel.graph.channels import source_subtasks
+from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.key_types import key_types_of
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.state.backend_factory import create_keyed_state
 from firesteel.task.chain import LocalEdge
+from firesteel.task.operators.iteration_head import IterationHeadOperator
+from firesteel.task.operators.iteration_tail import IterationTailOperator
 from firesteel.task.program import JobProgram
 from firesteel.task.record_writers import RecordWriter, create_record_writer
 from firesteel.task.rows import BufferRow
@@ -68,6 +71,7 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
         if receiver is not None:
             wiring.by_edge[edge.id] = receiver
             _add_channels(program, edge, receiver)
+    _connect_loops(wiring, graph)
     # From the last to the first: a loop may go on into a neighbor, which must stand by then.
     for subtask in reversed(wiring.subtasks.values()):
         outgoing = [edge for edge in graph.edges if edge.source in subtask.operators]
@@ -85,6 +89,17 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
             ],
         )
     return wiring
+
+
+def _connect_loops(wiring: SlotWiring, graph: JobGraph) -> None:
+    """Where both ends of a loop are in this slot, records go round within the epoch."""
+    for edge in graph.feedback_edges:
+        if edge.head in wiring.by_node and edge.tail in wiring.by_node:
+            head = wiring.by_node[edge.head].operators[edge.head]
+            tail = wiring.by_node[edge.tail].operators[edge.tail]
+            assert isinstance(head, IterationHeadOperator)
+            assert isinstance(tail, IterationTailOperator)
+            head.tails.append(tail)
 
 
 def _to_driver(send: Send, slot: int, subtask: int) -> Callable[[int, int, bytes], None]:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from firesteel import pickling
-from firesteel.checkpoint.keyed_restore import restore_keyed_state
 from firesteel.checkpoint.metadata import StateDescription
 from firesteel.checkpoint.state_descriptions import describe_tables
 from firesteel.checkpoint.tasks import NO_TIMING, TaskTiming
@@ -26,8 +25,10 @@ from firesteel.state.declarations import IncompatibleStateError
 from firesteel.state.hashmap.keyed_state import HashMapKeyedState
 from firesteel.state.redistribution import OperatorStates
 from firesteel.task.chain import LocalEdge, connect_operators, is_source
+from firesteel.task.feedback import read_feedback
 from firesteel.task.input_gate import InputGate
 from firesteel.task.messages import (
+    Feedback,
     OperatorHandle,
     ReadBudget,
     SlotControl,
@@ -39,8 +40,11 @@ from firesteel.task.messages import (
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.operators.dataframe_source import DataFrameSourceOperator
 from firesteel.task.operators.factory import create_operator
+from firesteel.task.operators.iteration_head import IterationHeadOperator
+from firesteel.task.operators.iteration_tail import IterationTailOperator
 from firesteel.task.operators.source import SourceOperator
 from firesteel.task.record_writers import RecordWriter
+from firesteel.task.restoring import restore_from_handle
 from firesteel.task.rows import BufferRow
 from firesteel.task.runtime_context import SubtaskInfo
 from firesteel.task.subtask_clock import SubtaskClock
@@ -105,13 +109,16 @@ class Subtask:
         self.busy_seconds = 0.0
         self._writers: list[RecordWriter] = []
         self._chained: list[StreamEdge] = []
+        # What comes back to the head of a loop in this epoch.
+        self._feedback: tuple[OperatorHandle, ...] = ()
+        self.gate.held_open = isinstance(self.head, IterationHeadOperator)
         self._local_ends: list[Callable[[bool], None]] = []
         self._local_barriers: list[Callable[[int], None]] = []
 
     @property
     def reads(self) -> bool:
-        """Whether a source is at the head."""
-        return isinstance(self.head, SourceOperator)
+        """Whether a source is at the head, or records come back to it."""
+        return isinstance(self.head, SourceOperator | IterationHeadOperator)
 
     # Wiring
 
@@ -182,18 +189,9 @@ class Subtask:
     def _restore_keyed_state(
         self, operator: Operator, state: OperatorHandle, store: SegmentStore
     ) -> None:
-        keyed_state, restored = operator.context.keyed_state, state.restored
-        if restored is None:
-            keyed_state.restore(state.segments, store)
-            return
-        restore_keyed_state(
-            keyed_state,
-            restored.assignment,
-            restored.max_parallelism,
-            restored.states,
-            store,
-            self._file_systems,
-        )
+        # The head of the loop reads what its tail has written.
+        if not isinstance(operator, IterationTailOperator):
+            restore_from_handle(operator.context.keyed_state, state, store, self._file_systems)
 
     def open(self) -> None:
         """From the end of the chain to its head, as in Flink: a head may emit at once."""
@@ -238,11 +236,15 @@ class Subtask:
         self._worked = False
         for writer in self._writers:
             writer.begin_epoch(epoch)
-        if isinstance(self.head, SourceOperator):
+        if isinstance(self.head, SourceOperator | IterationHeadOperator):
             self.head.records_read = 0
 
     def apply(self, control: SlotControl) -> None:
-        """New splits for a source, committables for sinks."""
+        """New splits for a source, committables for sinks, what comes back to a loop's head."""
+        head_id = self.head.context.node.id
+        self._feedback = control.feedback.get(head_id, ())
+        if head_id in control.ended_loops:
+            self.gate.held_open = False
         for node_id, operator in self.operators.items():
             if isinstance(operator, SourceOperator):
                 operator.add_splits(
@@ -258,11 +260,24 @@ class Subtask:
             for checkpoint_id in control.aborted_checkpoints:
                 operator.notify_checkpoint_aborted(checkpoint_id)
 
-    def read_epoch(self, budget: ReadBudget, *, drain: bool = False) -> Iterator[None]:
-        """Let a source read; other vertices have nothing to do here. ``drain``: it ends here."""
-        if not isinstance(self.head, SourceOperator):
-            return
-        reading = self.head.read_epoch(budget)
+    def read_epoch(
+        self, budget: ReadBudget, store: SegmentStore, *, drain: bool = False
+    ) -> Iterator[None]:
+        """Let a source read, or the head of a loop; others have nothing to do here.
+
+        ``drain``: sources end here.
+        """
+        head = self.head
+        if isinstance(head, IterationHeadOperator):
+            carried = (read_feedback(one, store, self._file_systems) for one in self._feedback)
+            yield from self._timed(head.read_epoch(carried, budget))
+        elif isinstance(head, SourceOperator):
+            yield from self._timed(head.read_epoch(budget))
+            if (head.finished or drain) and not self.finished:
+                self._watermark(MAX_WATERMARK)
+                self._finish()
+
+    def _timed(self, reading: Iterator[None]) -> Iterator[None]:
         while True:
             started = time.perf_counter()
             try:
@@ -273,9 +288,6 @@ class Subtask:
                 self.busy_seconds += time.perf_counter() - started
             self._tick()
             yield
-        if (self.head.finished or drain) and not self.finished:
-            self._watermark(MAX_WATERMARK)
-            self._finish()
 
     def accept(self, row: BufferRow) -> None:
         started = time.perf_counter()
@@ -369,6 +381,7 @@ class Subtask:
     ) -> SubtaskAck:
         segments, whole, committables = {}, {}, {}
         sources: dict[int, SourceStatus] = {}
+        feedback: dict[int, Feedback] = {}
         operator_state: dict[int, OperatorStates] = {}
         started = time.perf_counter()
         self._note_unsaved(checkpoint_id)
@@ -395,6 +408,8 @@ class Subtask:
                 whole[node_id] = pickling.dumps(state)
             if isinstance(operator, SourceOperator) and operator.status is not None:
                 sources[node_id] = operator.status
+            if isinstance(operator, IterationTailOperator):
+                feedback[node_id] = operator.report(epoch, store, finished=self.finished)
         return SubtaskAck(
             vertex=self.vertex.id,
             subtask=self.index,
@@ -407,6 +422,7 @@ class Subtask:
             watermark=self.head.emitted_watermark(self.clock.watermark),
             next_timer=self._next_timer(),
             operator_state=operator_state,
+            feedback=feedback,
             unsaved=self._unsaved,
             tables={} if checkpoint_id is None else self._described_tables(),
             watermarks={} if checkpoint_id is None else self._watermarks(),
@@ -455,8 +471,9 @@ class Subtask:
             )
 
     def _records_in(self) -> int:
-        read = self.head.records_read if isinstance(self.head, SourceOperator) else 0
-        return self.gate.records_in + read
+        if isinstance(self.head, SourceOperator | IterationHeadOperator):
+            return self.gate.records_in + self.head.records_read
+        return self.gate.records_in
 
     def _vertex_metrics(self) -> VertexMetrics:
         return VertexMetrics(

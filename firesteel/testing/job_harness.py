@@ -21,6 +21,7 @@ from firesteel.checkpoint.metadata import SnapshotType
 from firesteel.checkpoint.requests import SnapshotRequest, StopMode
 from firesteel.checkpoint.savepoint import savepoint_directory
 from firesteel.checkpoint.segment_store import StorageSegmentStore
+from firesteel.checkpoint.settings import file_system_options
 from firesteel.checkpoint.storage import Storage
 from firesteel.common.configuration import Configuration
 from firesteel.common.execution_config import ExecutionConfig
@@ -166,6 +167,7 @@ class JobHarness:
             auto_watermark_interval=ExecutionConfig(
                 self._configuration
             ).get_auto_watermark_interval(),
+            file_systems=file_system_options(self._configuration),
         )
         # Slots of a real job open their stores themselves; these must meet the same faults.
         faulty = None if storage is None else StorageSegmentStore(shared, threshold)

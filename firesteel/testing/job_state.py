@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from firesteel.checkpoint.keyed_restore import restore_keyed_state
 from firesteel.graph.key_types import key_types_of
 from firesteel.master.job_master import JobMaster
-from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.backend_factory import create_keyed_state
 from firesteel.state.changelog import SegmentStore
-from firesteel.task.messages import OperatorHandle
 from firesteel.task.program import JobProgram
+from firesteel.task.restoring import restore_from_handle
 
 KeyedStates = dict[str, dict[str, dict[Any, Any]]]
 """Operator (its uid, or its name) -> state -> key, or (key, namespace) -> value."""
@@ -33,23 +31,11 @@ def keyed_states(master: JobMaster, program: JobProgram, store: SegmentStore) ->
             program.state_backend, key_types[node.id], node.max_parallelism
         )
         try:
-            tables = _tables(backend, handle, store)
+            restore_from_handle(backend, handle, store)
+            tables = backend.snapshot()
         finally:
             backend.close()
         for state, values in tables.items():
             if values:
                 states.setdefault(name, {}).setdefault(state, {}).update(values)
     return states
-
-
-def _tables(
-    backend: KeyedStateBackend, handle: OperatorHandle, store: SegmentStore
-) -> dict[str, dict[Any, Any]]:
-    restored = handle.restored
-    if restored is None:
-        backend.restore(handle.segments, store)
-    else:
-        restore_keyed_state(
-            backend, restored.assignment, restored.max_parallelism, restored.states, store
-        )
-    return backend.snapshot()

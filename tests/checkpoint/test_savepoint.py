@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import collections
+import datetime as dt
+import decimal
 import doctest
 import fractions
 import importlib
+import pickle
 import pkgutil
 import shutil
+import uuid
+import zoneinfo
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -48,7 +54,7 @@ from firesteel.checkpoint.savepoint_description import show_snapshot
 from firesteel.checkpoint.savepoint_reader import StateNotFoundError, read_state, state_table
 from firesteel.checkpoint.segment_store import StorageSegmentStore
 from firesteel.checkpoint.storage import Storage, open_storage
-from firesteel.common import Row, Types
+from firesteel.common import Instant, Row, RowKind, Types
 from firesteel.state.changelog import Segment
 from firesteel.state.elements import encode_pair
 from firesteel.state.entries import StateEntry
@@ -427,14 +433,54 @@ class TestReading:
         (fractions.Fraction(1, 3), "fractions.Fraction"),
         (Point(1), "Point"),
         (print, "builtins.print"),
+        (zoneinfo.ZoneInfo.no_cache, "builtins.getattr"),
     ],
-    ids=["plain", "row", "class", "own class", "function"],
+    ids=["plain", "row", "class", "own class", "function", "attribute"],
 )
 def test_plain_data_is_told_from_classes(value: Any, foreign: str | None) -> None:
-    import pickle
-
     found = foreign_class(pickle.dumps(value, protocol=5))
     assert (found is None) if foreign is None else (found is not None and foreign in found)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        dt.datetime(2026, 1, 2, 3, tzinfo=dt.UTC),
+        dt.datetime(2026, 1, 2, tzinfo=zoneinfo.ZoneInfo("Europe/Berlin")),
+        [dt.timedelta(1), dt.date(2026, 1, 2), dt.time(1)],
+        decimal.Decimal("1.50"),
+        uuid.UUID(int=7),
+        Instant(1, 2),
+        Row(1).set_row_kind(RowKind.DELETE),
+        collections.OrderedDict(a=1),
+        collections.deque([1], 3),
+        (complex(1, 2), bytearray(b"x")),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_every_kind_of_plain_data_is_let_through(value: Any) -> None:
+    assert foreign_class(pickle.dumps([value], protocol=5)) is None
+
+
+@pytest.mark.parametrize("name", ["uuid\nUUID", "firesteel.common.types\n_create_row"])
+def test_a_pickle_cannot_change_the_classes_it_names(name: str) -> None:
+    """It can tell the unpickler to set attributes, also of classes and functions."""
+    named = getattr(importlib.import_module(name.split("\n", maxsplit=1)[0]), name.split("\n")[1])
+    for state in (b"}U\x06hackedK\x01s", b"N}U\x06hackedK\x01s\x86"):
+        harmful = b"\x80\x02c" + name.encode() + b"\n" + state + b"b."
+        assert foreign_class(harmful) is not None
+        assert not hasattr(named, "hacked")
+
+
+def test_a_pickle_cannot_change_the_kinds_of_rows() -> None:
+    insert = b"cfiresteel.common.types\nRowKind\nK\x00\x85R"
+    assert foreign_class(b"\x80\x02" + insert + b".") is None
+    assert foreign_class(b"\x80\x02" + insert + b"}U\x07_value_K\x01sb.") is not None
+    assert RowKind.INSERT.value == 0
+
+
+def test_what_is_no_pickle_is_no_plain_data() -> None:
+    assert foreign_class(b"\x80\x05nonsense") is not None
 
 
 def test_the_name_of_a_savepoint_is_flinks() -> None:

@@ -38,7 +38,6 @@ class Evidence(Enum):
     REFUSED = "an error, as in PyFlink"
     IMPORT = "importing it explains"
     CALL = "calling it explains"
-    GATE = "it is there, and the only way to use it explains"
     ABSENT = "not there"
     WRAPPER = "a constructor around a Java object"
     IDLE = "plain data that nothing takes yet"
@@ -52,8 +51,6 @@ class Rule:
     status: Status
     evidence: Evidence
     reason: str = ""
-    # For GATE: the member whose call explains.
-    gate: str = ""
 
 
 def _not_yet(pattern: str) -> Rule:
@@ -62,10 +59,6 @@ def _not_yet(pattern: str) -> Rule:
 
 def _never(pattern: str) -> Rule:
     return Rule(pattern, Status.NEVER, Evidence.CALL)
-
-
-def _gated(pattern: str, gate: str) -> Rule:
-    return Rule(pattern, Status.NOT_YET, Evidence.GATE, gate=gate)
 
 
 def _refused(pattern: str) -> Rule:
@@ -104,7 +97,6 @@ RULES: tuple[Rule, ...] = (
     _idle("common.serialization.*Schema*", "schemas come with the connectors, in a later version"),
     # Results kept for the next job.
     _refused(f"{_KEYED}.cache"),
-    _not_yet(f"{_STREAM}.cache"),
     # What makes no sense on a keyed stream.
     *(_refused(f"{_KEYED}.{name}") for name in _REFUSED_ON_KEYED_STREAM.split()),
     Rule(f"{_KEYED}.AccumulateType", Status.NEVER, Evidence.ABSENT, "an inner helper of PyFlink"),
@@ -136,7 +128,6 @@ class Entry:
     form: str
     status: Status
     evidence: Evidence
-    gate: str = ""
     stated_reason: str = ""
 
     @property
@@ -156,8 +147,7 @@ class Entry:
         if self.evidence is Evidence.IMPORT:
             gap = find_gap(self.our_module, self.name)
             return gap.reason if gap is not None else ""
-        target = find(f"pyflink.{self.gate}") if self.gate else self
-        error = call_blank(target)
+        error = call_blank(self)
         return getattr(error, "reason", "")
 
 
@@ -178,12 +168,10 @@ def _entry(module: str, name: str, member: str, form: str, defined_in: str) -> E
     path = ".".join(part for part in (defined_in, name, member) if part)
     rule = _rule_for(path)
     if rule is None and _wraps_a_java_object(member, form):
-        return Entry(
-            module, name, member, form, Status.NEVER, Evidence.WRAPPER, "", _WRAPPER_REASON
-        )
+        return Entry(module, name, member, form, Status.NEVER, Evidence.WRAPPER, _WRAPPER_REASON)
     if rule is None:
         return Entry(module, name, member, form, Status.WORKS, Evidence.USE)
-    return Entry(module, name, member, form, rule.status, rule.evidence, rule.gate, rule.reason)
+    return Entry(module, name, member, form, rule.status, rule.evidence, rule.reason)
 
 
 def _wraps_a_java_object(member: str, form: str) -> bool:
@@ -207,10 +195,6 @@ def _entries(api: dict[str, dict[str, dict[str, Any]]]) -> Iterator[Entry]:
                 continue  # members are counted once, where the class is defined
             for member, member_form in facts.get("members", {}).items():
                 yield _entry(module, name, member, member_form, defined_in)
-
-
-def find(path: str) -> Entry:
-    return next(entry for entry in entries() if entry.path == path)
 
 
 def owner(entry: Entry) -> Any:

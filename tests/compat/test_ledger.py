@@ -76,14 +76,6 @@ def test_calling_a_gap_explains_it(entry: Entry) -> None:
     assert entry.member in str(error) or entry.name in str(error)
 
 
-@pytest.mark.parametrize("entry", _with(Evidence.GATE), ids=_by_path)
-def test_what_cannot_be_used_yet_stands_behind_a_gate_that_explains(entry: Entry) -> None:
-    assert ledger.owner(entry)
-    gate = ledger.find(f"pyflink.{entry.gate}")
-    assert (gate.status, gate.evidence) == (entry.status, Evidence.CALL)
-    assert entry.reason()
-
-
 @pytest.mark.parametrize("entry", _with(Evidence.ABSENT), ids=_by_path)
 def test_inner_helpers_are_absent(entry: Entry) -> None:
     assert not hasattr(ledger.owner(entry), entry.member)

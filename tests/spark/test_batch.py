@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
+
+import pytest
 
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+from firesteel.errors import InvalidProgramError
+from tests.spark.conftest import MakeEnvironment
 
 
 def test_a_batch_gives_the_last_result_of_each_key(env: StreamExecutionEnvironment) -> None:
@@ -27,3 +32,33 @@ def test_a_batch_uses_several_processes(env: StreamExecutionEnvironment) -> None
     processes = numbers.map(lambda x: os.getpid()).key_by(lambda pid: pid).reduce(lambda a, _: a)
     with processes.execute_and_collect() as results:
         assert len(set(results)) == 2
+
+
+def test_a_cached_stream_is_computed_once_until_it_is_invalidated(
+    make_env: MakeEnvironment, tmp_path: Path
+) -> None:
+    env = make_env(parallelism=2)
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    calls = tmp_path / "calls"
+
+    def square(number: int) -> int:
+        with calls.open("a") as file:
+            file.write(f"{number}\n")
+        return number * number
+
+    cached = env.from_collection(range(10)).map(square).cache()
+    assert sorted(cached.execute_and_collect(limit=100)) == [n * n for n in range(10)]
+    assert min(cached.map(lambda n: -n).execute_and_collect(limit=100)) == -81
+    assert len(calls.read_text().splitlines()) == 10
+
+    cached.invalidate()
+    assert len(cached.execute_and_collect(limit=100)) == 10
+    assert len(calls.read_text().splitlines()) == 20
+
+
+def test_a_stream_of_a_streaming_job_cannot_be_cached(make_env: MakeEnvironment) -> None:
+    env = make_env(parallelism=1)
+    env.set_runtime_mode(RuntimeExecutionMode.STREAMING)
+    cached = env.from_collection([1]).cache()
+    with pytest.raises(InvalidProgramError, match="batch jobs only"):
+        cached.execute_and_collect()

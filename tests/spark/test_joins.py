@@ -15,7 +15,7 @@ from firesteel.datastream.window import (
 )
 from tests.operators.changes import fold
 
-_RECORDS = 3_000
+_RECORDS = 1_200
 _KEYS = 7
 
 

@@ -236,6 +236,7 @@ def test_rows_tuples_and_a_time_to_live(env: StreamExecutionEnvironment, tmp_pat
         ),
         ("count", {"key": [1], "value": ["x"]}, TypeMismatchError, "the state 'count'"),
         ("count", {"key": ["x"], "value": [1]}, TypeMismatchError, "a key of the state 'count'"),
+        ("last", {"key": [1], "value": [7]}, InvalidProgramError, "list state.*must be an array"),
         ("nothing", {"key": [1], "value": [1]}, StateNotFoundError, "give its descriptor"),
         (
             "_timers/user-timers/event",
@@ -257,6 +258,24 @@ def test_what_does_not_fit_is_refused_and_leaves_nothing(
     with pytest.raises(error, match=words):
         writer.with_keyed_state("count", state, pa.table(rows)).write(str(tmp_path / "s"))
     assert not (tmp_path / "s").exists()
+
+
+def test_keys_that_are_structs_need_a_type(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    writer = SavepointWriter.new_savepoint(env, 8)
+    rows = pa.table({"key": [{"f0": 1, "f1": "x"}], "value": [1]})
+    with pytest.raises(InvalidProgramError, match=r"tuples or rows: say which with key_type"):
+        writer.with_keyed_state("count", COUNT, rows).write(str(tmp_path / "s"))
+
+
+def test_nothing_is_no_state(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    writer = SavepointWriter.new_savepoint(env, 8)
+    writer.with_keyed_state("x", COUNT, pa.table({"key": [1, 2], "value": [None, 3]}))
+    lists = ListStateDescriptor("l", Types.LONG())
+    writer.with_keyed_state("x", lists, pa.table({"key": [1, 2], "value": [[], [3]]}))
+    writer.write(str(tmp_path / "s"))
+    reader = SavepointReader.read(env, str(tmp_path / "s"))
+    for state in ("count", "l"):
+        assert reader.read_keyed_state_as_arrow("x", state).column("key").to_pylist() == [2]
 
 
 def test_a_directory_with_files_is_refused(env: StreamExecutionEnvironment, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn, Self, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.data_stream.all_windowed_stream import AllWindowedStream
@@ -32,13 +32,16 @@ from firesteel.datastream.window import (
     CountTumblingWindowAssigner,
     WindowAssigner,
 )
-from firesteel.errors import InvalidProgramError, NotYetSupportedError, shorten
+from firesteel.errors import InvalidProgramError, shorten
 from firesteel.graph import partitioning
 from firesteel.graph.graph_settings import check_buffer_timeout
 from firesteel.graph.operator_specs import ProcessSpec
 from firesteel.graph.parallelism import check_max_parallelism
 from firesteel.graph.partitioning import Partitioning, ShipStrategy
 from firesteel.graph.transformations import ChainingStrategy, Origin, Transformation
+
+if TYPE_CHECKING:
+    from firesteel.datastream.data_stream.cached_data_stream import CachedDataStream
 
 __all__ = ["DataStream"]
 
@@ -231,10 +234,14 @@ class DataStream(StreamBase, OperatorSettings):
             return AllWindowedStream(self, CountTumblingWindowAssigner(size))
         return AllWindowedStream(self, CountSlidingWindowAssigner(size, slide))
 
-    # -- not yet -------------------------------------------------------------------------------
+    # -- caching -------------------------------------------------------------------------------
 
-    def cache(self) -> NoReturn:
-        raise NotYetSupportedError("DataStream.cache", "cached results come in a later version")
+    def cache(self) -> CachedDataStream:
+        """Keep this stream's records for the next jobs of the environment. For batch jobs only.
 
-    def iterate(self, max_wait_time_millis: int = 0) -> NoReturn:
-        raise NotYetSupportedError("DataStream.iterate", "feedback edges come in a later version")
+        The first job that computes the stream writes it down.
+        """
+        from firesteel.datastream.data_stream.cached_data_stream import CachedDataStream
+
+        cache = self._environment._cache(self._origins, self._type, self._common_parallelism())
+        return CachedDataStream(self._environment, cache, self._type)

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from firesteel.datastream.data_stream.co_grouped_streams import CoGroupedStreams
     from firesteel.datastream.data_stream.connected_streams import ConnectedStreams
     from firesteel.datastream.data_stream.data_stream import DataStream
+    from firesteel.datastream.data_stream.iterative_stream import IterativeStream
     from firesteel.datastream.data_stream.join_on import UnboundedJoin
     from firesteel.datastream.data_stream.joined_streams import JoinedStreams
     from firesteel.datastream.data_stream.keyed_stream import KeyedStream
@@ -278,6 +279,24 @@ class StreamBase(ABC):
             driver_object=buffer,
         )
         return collect, buffer
+
+    # -- iteration -----------------------------------------------------------------------------
+
+    def iterate(self, max_wait: int = 0) -> IterativeStream:
+        """Begin a loop, which ``close_with`` of the result closes. Not in PyFlink.
+
+        Once this stream has ended, the loop ends when nothing came back for ``max_wait``
+        milliseconds; with 0 it never does.
+
+        >>> from firesteel.datastream import StreamExecutionEnvironment
+        >>> numbers = StreamExecutionEnvironment.get_execution_environment().from_collection([1])
+        >>> loop = numbers.iterate(max_wait=100)
+        >>> smaller = loop.map(lambda number: number - 1)
+        >>> again = loop.close_with(smaller.filter(lambda number: number > 0))
+        """
+        from firesteel.datastream.data_stream.iterative_stream import IterativeStream
+
+        return IterativeStream(self, max_wait)
 
     # -- helpers -------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
@@ -32,6 +33,7 @@ from firesteel.datastream.data_stream.function_arguments import (
     check_not_aligned,
     require_function,
 )
+from firesteel.datastream.data_stream.stream_cache import CacheWriting, StreamCache
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.slot_sharing_group import SlotSharingGroup
 from firesteel.datastream.state_backend import StateBackend
@@ -53,6 +55,7 @@ from firesteel.datastream.stream_execution_environment.job_compiler import (
     warn_of_sinks_that_never_commit,
 )
 from firesteel.errors import (
+    InvalidProgramError,
     NeverSupportedError,
     shorten,
 )
@@ -80,6 +83,7 @@ class StreamExecutionEnvironment:
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._configuration = Configuration(configuration)
         self._transformations: list[Transformation] = []
+        self._caches: weakref.WeakSet[StreamCache] = weakref.WeakSet()
 
     @staticmethod
     def get_execution_environment(
@@ -390,13 +394,32 @@ class StreamExecutionEnvironment:
     def _add_operator(self, transformation: Transformation) -> None:
         self._transformations.append(transformation)
 
+    def _cache(
+        self,
+        origins: tuple[Origin, ...],
+        value_type: TypeInformation,
+        parallelism: int | None,
+    ) -> StreamCache:
+        root = self._configuration.get_optional(options.WORKING_DIR)
+        cache = StreamCache(origins, value_type, parallelism, root)
+        self._caches.add(cache)
+        return cache
+
     def _compile(self, job_name: str | None = None, *more: Transformation) -> CompiledJob:
-        return compile_job(
-            [*self._transformations, *more],
+        transformations = [*self._transformations, *more]
+        caches = [cache for cache in self._caches if cache.is_computed_by(transformations)]
+        job = compile_job(
+            [*transformations, *(cache.writing() for cache in caches)],
             self._configuration,
             self.get_parallelism(),
             job_name,
         )
+        if caches and job.settings.runtime_mode is not RuntimeExecutionMode.BATCH:
+            raise InvalidProgramError(
+                "cache() works in batch jobs only, as in Flink. Where all sources are bounded, "
+                "set_runtime_mode(RuntimeExecutionMode.BATCH) makes it one."
+            )
+        return job
 
     def _launch(self, job: CompiledJob) -> JobClient:
         """What has been compiled is taken out of the environment, whether its job ends well or not."""
@@ -405,9 +428,11 @@ class StreamExecutionEnvironment:
         self._transformations.clear()
         warn_of_sinks_that_never_commit(job)
         client = launch(job.stream_graph, job.job_graph, job.levels, job.settings)
-        for collected in job.stream_graph.driver_objects.values():
-            if isinstance(collected, CollectBuffer):
-                _end_with_the_job(collected, client)
+        for watching in job.stream_graph.driver_objects.values():
+            if isinstance(watching, CollectBuffer):
+                _end_with_the_job(watching, client)
+            elif isinstance(watching, CacheWriting):
+                watching.cache.written_by(client.get_job_execution_result(), watching.directory)
         return client
 
     def _execute_and_collect(

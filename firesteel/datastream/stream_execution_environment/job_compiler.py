@@ -14,7 +14,12 @@ from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.stream_execution_environment import python_dependencies
 from firesteel.datastream.stream_execution_environment.cached_files import cached_files
 from firesteel.errors import InvalidProgramError
-from firesteel.graph import job_graph_generator, level_assignment, stream_graph_generator
+from firesteel.graph import (
+    job_graph_generator,
+    level_assignment,
+    loops,
+    stream_graph_generator,
+)
 from firesteel.graph.graph_settings import DEFAULT_JOB_NAME, GraphSettings
 from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.job_settings import JobSettings
@@ -56,6 +61,7 @@ def compile_job(
     unbounded = unbounded_sources(stream_graph)
     runtime_mode = resolve_runtime_mode(configuration, unbounded)
     check_frames(stream_graph, runtime_mode)
+    check_iterations(stream_graph, runtime_mode)
     settings = JobSettings(
         job_name=graph_settings.job_name,
         configuration=Configuration(configuration),
@@ -149,3 +155,13 @@ def check_frames(stream_graph: StreamGraph, mode: RuntimeExecutionMode) -> None:
                 "env.set_runtime_mode(RuntimeExecutionMode.AUTOMATIC), or a DataFrame of "
                 "spark.readStream."
             )
+
+
+def check_iterations(stream_graph: StreamGraph, mode: RuntimeExecutionMode) -> None:
+    """A loop needs one epoch after the other, and a batch job has only one."""
+    iterations = loops.iterations_of(stream_graph)
+    if mode is RuntimeExecutionMode.BATCH and iterations:
+        raise InvalidProgramError(
+            f"Iterations are not supported in BATCH execution mode: '{iterations[0]}'. Set "
+            "'execution.runtime-mode' to STREAMING."
+        )

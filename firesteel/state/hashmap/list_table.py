@@ -20,6 +20,14 @@ class HashMapListTable(OverlayListTable):
     def base_list(self, key: Any) -> list[Any] | None:
         return self._base.get(key)
 
+    def remove(self, key: Any) -> None:
+        self._appended.pop(key, None)
+        if key in self._base:
+            self._replaced[key] = []
+        else:
+            # What came and went within the epoch leaves no trace.
+            self._replaced.pop(key, None)
+
     def base_keys(self) -> Iterator[Any]:
         return iter(self._base)
 

@@ -20,6 +20,8 @@ from firesteel.task.operators.filter import FilterOperator, SelectOperator
 from firesteel.task.operators.flat_map import FlatMapOperator
 from firesteel.task.operators.fold import FoldOperator
 from firesteel.task.operators.interval_join import IntervalJoinOperator
+from firesteel.task.operators.iteration_head import IterationHeadOperator
+from firesteel.task.operators.iteration_tail import IterationTailOperator
 from firesteel.task.operators.join import JoinOperator
 from firesteel.task.operators.map import MapOperator
 from firesteel.task.operators.process import ProcessOperator
@@ -43,6 +45,8 @@ _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any, OperatorContext], Oper
     specs.SelectSpec: SelectOperator,
     specs.ProcessSpec: ProcessOperator,
     specs.AsyncWaitSpec: AsyncWaitOperator,
+    specs.IterationHeadSpec: IterationHeadOperator,
+    specs.IterationTailSpec: IterationTailOperator,
     specs.ReduceSpec: ReduceOperator,
     specs.FoldSpec: FoldOperator,
     specs.AggregationSpec: AggregationOperator,

@@ -42,8 +42,8 @@ class PairCalls:
         else:
             self.call = self._join
 
-    def _join(self, _: Any, __: Any, sides: Sides) -> list[Any]:
-        return list(starmap(self.user_call, product(*sides)))
+    def _join(self, _: Any, __: Any, sides: Sides) -> Iterable[Any]:
+        return starmap(self.user_call, product(*sides))
 
     def _join_flat(self, _: Any, __: Any, sides: Sides) -> Iterable[Any]:
         return chain.from_iterable(starmap(self.user_call, product(*sides)))

@@ -6,16 +6,17 @@ overlap share slices instead of copying records, and what is over is dropped as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from firesteel.graph.operator_specs import PairedRecords, WindowJoinSpec, WindowSpec
+from firesteel.state.tables import ListTable
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.windowing.aligned_window_operator import AlignedWindowOperator
 from firesteel.task.windowing.pair_calls import PairCalls
 from firesteel.task.windowing.slice_tables import RecordTables
 
 _EMIT_RECORDS = 4096
+_NO_TABLES: list[ListTable] = []
 
 
 class SlicedWindowJoinOperator(AlignedWindowOperator):
@@ -67,51 +68,38 @@ class SlicedWindowJoinOperator(AlignedWindowOperator):
     # Results
 
     def _fire(self, end: int) -> None:
-        lefts, rights = (self._contents(side, end) for side in (0, 1))
-        keys: Iterable[Any] = lefts
-        if self.calls.groups:
-            keys = {**lefts, **rights}
-        elif len(rights) < len(lefts):
-            keys = rights
-        window = self._window(end)
+        lefts, rights = (self._tables_by_key(side, end) for side in (0, 1))
+        groups, window = self.calls.groups, self._window(end)
+        keys = {**lefts, **rights} if groups else min(lefts, rights, key=len)
+        left_of, right_of = lefts.get, rights.get
         for key in keys:
-            self._call(key, window, lefts.get(key), rights.get(key))
+            left, right = left_of(key, _NO_TABLES), right_of(key, _NO_TABLES)
+            if groups or (left and right):
+                self.call_function(key, window, (_records(left, key), _records(right, key)))
             if len(self.collected.results) >= _EMIT_RECORDS:
                 self.emit_collected()
         self.emit_collected()
 
-    def _contents(self, side: int, end: int) -> dict[Any, list[Any]]:
-        contents: dict[Any, list[Any]] = {}
-        slices = self._slices[side]
-        for start in self._layout.slices(end):
-            table = slices.get(start)
-            if table is None:
-                continue
-            if not contents:
-                contents = dict(table.items())
-                continue
-            for key, records in table.items():
-                if key in contents:
-                    contents[key] += records
+    def _tables_by_key(self, side: int, end: int) -> dict[Any, list[ListTable]]:
+        """Where the records of each key are. The records themselves may be more than fit into memory."""
+        tables_of: dict[Any, list[ListTable]] = {}
+        for table in self._tables(side, end):
+            for key in table.keys():  # noqa: SIM118 - a table is no mapping
+                known = tables_of.get(key)
+                if known is None:
+                    tables_of[key] = [table]
                 else:
-                    contents[key] = records
-        return contents
+                    known.append(table)
+        return tables_of
+
+    def _tables(self, side: int, end: int) -> list[ListTable]:
+        found = map(self._slices[side].get, self._layout.slices(end))
+        return [table for table in found if table is not None]
 
     def _fire_key(self, key: Any, end: int) -> None:
-        left, right = (
-            [
-                record
-                for start in self._layout.slices(end)
-                if (table := slices.get(start)) is not None
-                for record in table.get(key) or ()
-            ]
-            for slices in self._slices
-        )
-        self._call(key, self._window(end), left, right)
-
-    def _call(self, key: Any, window: Any, left: list[Any] | None, right: list[Any] | None) -> None:
+        left, right = (_records(self._tables(side, end), key) for side in (0, 1))
         if (left and right) or (self.calls.groups and (left or right)):
-            self.call_function(key, window, (left or [], right or []))
+            self.call_function(key, self._window(end), (left, right))
 
     # State
 
@@ -124,3 +112,12 @@ class SlicedWindowJoinOperator(AlignedWindowOperator):
             slices.restore()
             for start in slices:
                 self._schedule_slice(start)
+
+
+def _records(tables: list[ListTable], key: Any) -> list[Any]:
+    if len(tables) == 1:
+        return tables[0].get(key) or []
+    records: list[Any] = []
+    for table in tables:
+        records += table.get(key) or ()
+    return records
