@@ -39,6 +39,9 @@ class DirectoryStore:
         for phase in ("open", "prepared"):
             self._file(name, phase).unlink(missing_ok=True)
 
+    def is_committed(self, name: str) -> bool:
+        return self._file(name, "committed").exists()
+
     def _file(self, name: str, phase: str) -> Path:
         return self.directory / f"{name}.{phase}"
 

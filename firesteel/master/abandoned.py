@@ -35,7 +35,9 @@ def abandoned_states(
                     committables.behind_checkpoints_of(vertex.id, subtask, node),
                     completed,
                 )
-                states = (*handle.abandoned.get(node, ()), last)
+                before = handle.abandoned.get(node, ())
+                # An attempt that ran no epoch has nothing to add: they may be many.
+                states = before if last in before else (*before, last)
                 abandoned.setdefault((vertex.id, subtask), {})[node] = states
     return abandoned
 

@@ -31,8 +31,8 @@ class TransactionState:
     # Pre-committed: waiting for a checkpoint to complete, and for one to come.
     pending: dict[int, tuple[Transaction, ...]]
     unassigned: tuple[Transaction, ...]
-    # The ids of those that the driver will send back to be committed.
-    handed_over: frozenset[str]
+    # Those that the driver will send back to be committed.
+    handed_over: tuple[Transaction, ...]
     user_context: Any = None
 
     def encode(self) -> bytes:
@@ -55,9 +55,8 @@ class TransactionState:
         return [*in_order(later), *self.unassigned, *still_open]
 
     def has(self, transaction: Transaction) -> bool:
-        if transaction.id in self.handed_over:
-            return True
-        return any(transaction.id == other.id for other in self.pre_committed())
+        known = (*self.handed_over, *self.pre_committed())
+        return any(transaction.id == other.id for other in known)
 
 
 @dataclass(slots=True)
@@ -68,7 +67,7 @@ class OpenTransactions:
     has_records: bool = False
     pending: dict[int, tuple[Transaction, ...]] = field(default_factory=dict)
     unassigned: tuple[Transaction, ...] = ()
-    handed_over: frozenset[str] = frozenset()
+    handed_over: tuple[Transaction, ...] = ()
     # The one that the last epoch pre-committed, with the version of the state it is in.
     last: tuple[int, Transaction] | None = None
 

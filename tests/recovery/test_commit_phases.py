@@ -6,8 +6,9 @@ completion and commit, after the commit and before anybody has noted it.
 
 from __future__ import annotations
 
+import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 from firesteel.datastream.connectors.file_system import RollingPolicy, file_committer
 from firesteel.testing import Fault, JobHarness
 from tests.recovery.jobs import RESTARTS, Job, Trap, assert_exactly_once, golden
+from tests.transactions import StoreSink
 
 POLICIES = {
     "each checkpoint finishes files": RollingPolicy.on_checkpoint_rolling_policy,
@@ -156,6 +158,54 @@ def test_faults_of_single_tasks_between_checkpoints_and_crashes(
             harness.crash()
     killed = fault in (Fault.LOSE_HOST_LATE, Fault.ZOMBIE)
     assert_exactly_once(job, harness, processes_killed=killed)
+
+
+class TidySink(StoreSink):
+    """Knows by the prefix in its user context which transactions of the store are its own."""
+
+    def initialize_user_context(self) -> str:
+        return uuid.uuid4().hex
+
+    def begin_transaction(self) -> str:
+        name = super().begin_transaction()
+        self._note(name).touch()
+        return name
+
+    def finish_recovering_context(self, handled_transactions: Sequence[str]) -> None:
+        for note in self.store.directory.glob(self._note("*").name):
+            name = note.name.rpartition("-")[2]
+            if name not in handled_transactions and not self.store.is_committed(name):
+                self.store.abort(name)
+
+    def _note(self, name: str) -> Path:
+        return self.store.directory / f"note-{self.get_user_context()}-{name}"
+
+
+@pytest.mark.parametrize("epochs", range(3, 15))
+def test_a_user_context_finds_what_a_killed_driver_has_left_behind(
+    tmp_path: Path, epochs: int
+) -> None:
+    """Also with the last epochs of the job, when the driver commits for subtasks that ended."""
+    sink = TidySink(tmp_path)
+
+    def program(env: Any) -> None:
+        env.from_sequence(0, 29).add_sink(sink).uid("sink")
+
+    harness = JobHarness(
+        program,
+        parallelism=2,
+        records_per_epoch=2,
+        checkpoint_every=3,
+        configuration=RESTARTS,
+    )
+    for _ in range(epochs):
+        harness.run_epoch()
+    if not harness.status.is_terminal_state():
+        harness.kill()
+        harness = harness.resume()
+        harness.run()
+    assert Counter(sink.store.committed) == Counter(range(30))
+    assert sink.store.in_phase("prepared") == sink.store.in_phase("open") == []
 
 
 def test_a_file_that_a_consumer_has_taken_away_is_no_obstacle(tmp_path: Path) -> None:

@@ -85,11 +85,16 @@ def expected(records: int) -> Counter[tuple[int, int]]:
     return Counter((n % 5, n // 5 + 1) for n in range(records))
 
 
-def test_a_driver_that_is_killed_at_some_moment_is_resumed_by_another_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "seed", [11, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (12, 13))]
+)
+def test_a_driver_that_is_killed_at_some_moment_is_resumed_by_another_one(
+    tmp_path: Path, seed: int
+) -> None:
     driver = start(tmp_path, 2000, 150, resume=False, master="local[2]")
     try:
         wait_for_output(driver, tmp_path)
-        time.sleep(random.Random(11).uniform(0.0, 1.5))
+        time.sleep(random.Random(seed).uniform(0.0, 1.5))
     finally:
         driver.kill()
         driver.wait()

@@ -71,7 +71,7 @@ class TwoPhaseCommitSinkFunction(SinkFunction, Generic[IN, TXN, CONTEXT]):
         self.commit(transaction)
 
     def recover_and_abort(self, transaction: TXN) -> None:
-        """Abort a transaction that was open when its process was lost."""
+        """Abort a transaction that was begun behind the checkpoint to which the job goes back."""
         self.abort(transaction)
 
     # -- the user context ----------------------------------------------------------------------
@@ -86,8 +86,8 @@ class TwoPhaseCommitSinkFunction(SinkFunction, Generic[IN, TXN, CONTEXT]):
     def finish_recovering_context(self, handled_transactions: Sequence[TXN]) -> None:
         """Called after the job was restored with a user context.
 
-        ``handled_transactions`` have been committed or aborted: others that the context knows of
-        were left behind.
+        ``handled_transactions`` have been committed or aborted, or will be at once: others that the
+        context knows of, and that are not committed, were left behind.
         """
 
     def get_user_context(self) -> CONTEXT | None:

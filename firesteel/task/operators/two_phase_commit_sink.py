@@ -169,7 +169,7 @@ class TwoPhaseCommitSinkOperator(FunctionOperator):
             return ()
         rest = [*in_order(transactions.pending), *transactions.unassigned]
         transactions.pending, transactions.unassigned = {}, ()
-        transactions.handed_over = frozenset(transaction.id for transaction in rest)
+        transactions.handed_over += tuple(rest)
         return rest
 
     def commit(self, committables: Sequence[Any]) -> None:
@@ -252,12 +252,15 @@ class TwoPhaseCommitSinkOperator(FunctionOperator):
         self.user_context = state.user_context
         self._transactions.pending = dict(state.pending)
         self._transactions.unassigned = state.unassigned
+        self._transactions.handed_over = state.handed_over
         if state.current is not None and state.current.id not in aborted:
             self._call(self.function.recover_and_abort, state.current.handle)
 
     def _recover_execution(self, state: TransactionState) -> None:
         """The job was restored: what its checkpoint holds counts, and the rest never will."""
-        handled = []
+        # Those that were handed over are committed when the driver says so, very soon.
+        self._transactions.handed_over += state.handed_over
+        handled = [transaction.handle for transaction in state.handed_over]
         for transaction in state.pre_committed():
             self._recover_and_commit(transaction)
             handled.append(transaction.handle)
