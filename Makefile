@@ -23,15 +23,12 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 # The references that need packages of their own (PyFlink alone fetches about 1 GB).
 PEERS := pyflink spark bytewax
-# Tests without Spark run in so many processes. Those with Spark share a session, and it takes all cores by itself.
+# Tests run in so many processes, file by file; each that needs Spark has a session.
 TEST_PROCESSES ?= 2
 # No test may hang: this many seconds, then its stack is shown and it fails.
 TEST_TIMEOUT ?= 300
 
 say = @printf '\033[1m==> %s\033[0m\n' "$(1)"
-
-# PYTEST_ARGS may choose tests of one kind only: none of the other kind (code 5) is no failure.
-tests = @$(PY) -m pytest -m '$(1)' $(2) --timeout=$(TEST_TIMEOUT) $(PYTEST_ARGS) || [ $$? -eq 5 ]
 
 .PHONY: help
 help: ## list the targets
@@ -73,8 +70,7 @@ format: $(STAMP) ## let ruff fix and format the code
 .PHONY: test
 test: lint ## lint, types, and all tests that are not slow
 	$(call say,pytest without the slow tests)
-	$(call tests,not slow and not spark,-n $(TEST_PROCESSES))
-	$(call tests,not slow and spark)
+	@$(PY) -m pytest -m 'not slow' -n $(TEST_PROCESSES) --dist loadfile --timeout=$(TEST_TIMEOUT) $(PYTEST_ARGS)
 
 .PHONY: test-all
 test-all: lint ## the same with the slow tests

@@ -18,6 +18,9 @@ _REPOSITORY = Path(__file__).parents[2]
 _PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*.py"))
 _TIME_LIMIT_SECONDS = 600
 
+# The first test of this module waits for all programs.
+pytestmark = pytest.mark.timeout(660)
+
 
 @dataclass(frozen=True)
 class ExpectedOutput:

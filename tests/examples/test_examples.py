@@ -15,7 +15,10 @@ from tests.examples import run_programs
 from tests.examples.programs import EXAMPLES, PAGES, REPOSITORY, Program, examples, snippets
 
 _PROGRAMS = [*examples(), *snippets()]
-_TIME_LIMIT_SECONDS = 280
+_TIME_LIMIT_SECONDS = 840
+
+# The first test of this module waits for all programs.
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture(scope="module")
