@@ -84,6 +84,10 @@ class Database:
         behind = (int.from_bytes(prefix) + 1).to_bytes(len(prefix))
         self._db.delete_range(prefix, behind, write_opt=self._write_options)
 
+    def flush(self) -> None:
+        """Bring what was written into files now, so that the next checkpoint need not."""
+        self._db.flush()
+
     def checkpoint(self, number: int) -> Path:
         """The files of this moment, as hard links in a directory of their own."""
         target = self._directory / f"checkpoint-{number}"

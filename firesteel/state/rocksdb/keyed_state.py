@@ -173,6 +173,8 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
                 self._copy_rows(segment, store, only)
             else:
                 super()._read([segment], store, only)
+        # Otherwise the first snapshot would do it, and processing would stand still meanwhile.
+        self._database.flush()
 
     def _take_over(self, segment: Segment, store: SegmentStore) -> None:
         check_version(segment)
