@@ -126,7 +126,10 @@ def results(env: StreamExecutionEnvironment, case: Case, records: int) -> list[D
             windows = timed.key_by(case.key, Types.LONG()).window(
                 TumblingEventTimeWindows.of(Time.milliseconds(case.window_millis))
             )
-            return [windows.aggregate(Count(), Types.LONG(), Types.LONG())]
+            counts = windows.aggregate(
+                Count(), accumulator_type=Types.LONG(), output_type=Types.LONG()
+            )
+            return [counts]
     raise TypeError(f"{case.name} is of an unknown shape, {type(case).__name__}")
 
 
