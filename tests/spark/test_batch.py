@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -51,7 +52,18 @@ def test_a_cached_stream_is_computed_once_until_it_is_invalidated(
     assert min(cached.map(lambda n: -n).execute_and_collect(limit=100)) == -81
     assert len(calls.read_text().splitlines()) == 10
 
+    # A job that is ended early has not written everything, so it has not cached anything.
+    other = env.from_collection(range(10)).map(square).cache()
+    assert len(other.execute_and_collect(limit=1)) == 1
+    assert len(other.execute_and_collect(limit=100)) == 10
+    calls.write_text("\n" * 10)
+
+    # What was made of a cached stream keeps its records.
+    negative = cached.map(lambda n: -n)
     cached.invalidate()
+    gc.collect()
+    assert min(negative.execute_and_collect(limit=100)) == -81
+    assert len(calls.read_text().splitlines()) == 10
     assert len(cached.execute_and_collect(limit=100)) == 10
     assert len(calls.read_text().splitlines()) == 20
 

@@ -20,7 +20,11 @@ __all__ = ["CacheWriting", "StreamCache"]
 
 
 class StreamCache:
-    """``computed`` are the origins of the stream. Its files go when nobody holds the cache any more."""
+    """``computed`` are the origins of the stream.
+
+    The files belong to the source that reads them: they go when nothing holds it any more, neither
+    the cache nor a stream that was made of it nor a job.
+    """
 
     def __init__(
         self,
@@ -34,8 +38,8 @@ class StreamCache:
         self._parallelism = parallelism
         self._root = Path(root or tempfile.gettempdir())
         self._source: Transformation | None = None
-        # The job that writes the cache, and where to.
-        self._writing: tuple[CompletableFuture[Any], str] | None = None
+        # The job that writes the cache, and what will read it.
+        self._writing: tuple[CompletableFuture[Any], RecordFileSource] | None = None
 
     @property
     def origins(self) -> tuple[Origin, ...]:
@@ -54,29 +58,30 @@ class StreamCache:
     def writing(self) -> Transformation:
         """The sink for the job that computes the stream; it knows this cache."""
         directory = str(self._root / f"firesteel-cache-{uuid.uuid4().hex}")
+        source = RecordFileSource(directory)
+        weakref.finalize(source, shutil.rmtree, directory, ignore_errors=True)
         return Transformation(
             name="Cache",
             spec=SinkSpec(RecordFileSink(directory)),
             inputs=(self._computed,),
             parallelism=self._parallelism,
-            driver_object=CacheWriting(self, directory),
+            driver_object=CacheWriting(self, source),
         )
 
-    def written_by(self, result: CompletableFuture[Any], directory: str) -> None:
-        """A job that writes the stream into ``directory`` has been started."""
-        self._writing = result, directory
-        weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
+    def written_by(self, result: CompletableFuture[Any], source: RecordFileSource) -> None:
+        """A job that writes what ``source`` will read has been started."""
+        self._writing = result, source
 
     def _look(self) -> None:
         """Whether the job that writes has ended, and well."""
         if self._writing is None or not self._writing[0].done():
             return
-        result, directory = self._writing
+        result, source = self._writing
         self._writing = None
         if result.exception() is None:
             self._source = Transformation(
                 name="Cached",
-                spec=SourceSpec(RecordFileSource(directory), None),
+                spec=SourceSpec(source, None),
                 output_type=self._type,
                 parallelism=self._parallelism,
             )
@@ -88,10 +93,10 @@ class StreamCache:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CacheWriting:
-    """What the sink of a job knows: whose records it writes, and where to."""
+    """What the sink of a job knows: whose records it writes, and what will read them."""
 
     cache: StreamCache
-    directory: str
+    source: RecordFileSource
 
 
 def _all_before(transformations: list[Transformation]) -> list[Transformation]:

@@ -432,7 +432,7 @@ class StreamExecutionEnvironment:
             if isinstance(watching, CollectBuffer):
                 _end_with_the_job(watching, client)
             elif isinstance(watching, CacheWriting):
-                watching.cache.written_by(client.get_job_execution_result(), watching.directory)
+                watching.cache.written_by(client.get_job_execution_result(), watching.source)
         return client
 
     def _execute_and_collect(
