@@ -9,7 +9,8 @@ import os
 import struct
 import uuid
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from firesteel.datastream.connectors.base import (
     WriteContext,
     WriterContext,
 )
-from firesteel.errors import FiresteelError
+from firesteel.errors import FiresteelError, WriteFailedError
 
 __all__ = ["RecordFileSink", "RecordFileSource"]
 
@@ -70,17 +71,28 @@ class _Writer(SinkWriter):
 
     def _append(self, values: list[Any], timestamps: list[int] | None) -> None:
         payload = pickling.dumps((values, timestamps))
-        self._file.write(_LENGTH.pack(len(payload)))
-        self._file.write(payload)
+        with self._naming_the_file():
+            self._file.write(_LENGTH.pack(len(payload)))
+            self._file.write(payload)
 
     def flush(self, end_of_input: bool) -> None:
-        self._file.flush()
+        with self._naming_the_file():
+            self._file.flush()
 
     def prepare_commit(self, end_of_input: bool) -> list[Any]:
         if not end_of_input:
             return []
-        self._file.close()
+        with self._naming_the_file():
+            self._file.close()
         return [str(self._path)]
+
+    @contextmanager
+    def _naming_the_file(self) -> Iterator[None]:
+        """A full disk is an error that says which file could not be written."""
+        try:
+            yield
+        except OSError as error:
+            raise WriteFailedError.of(self._path, error) from error
 
     def close(self) -> None:
         self._file.close()

@@ -15,6 +15,7 @@ from firesteel.datastream.connectors.record_files import (
     RecordFileSink,
     RecordFileSource,
 )
+from firesteel.errors import WriteFailedError
 
 Batch = tuple[list[int], list[int] | None]
 
@@ -71,6 +72,17 @@ def test_files_that_were_not_committed_are_not_read(tmp_path: Path) -> None:
     reader = source.create_reader(ReaderContext(0, 2))
     reader.add_splits([split])
     assert reader.read(10) == [1]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
+    writer = RecordFileSink(str(tmp_path)).create_writer(WriterContext(0, 1, "job"))
+    (path,) = tmp_path.iterdir()
+    writer._file.close()
+    writer._file = open("/dev/full", "wb")  # noqa: SIM115 - as the writer does
+    with pytest.raises(WriteFailedError) as caught:
+        writer.write_batch(["x" * 1_000_000], None, WriteContext())
+    assert caught.value.path == str(path)
 
 
 def test_a_missing_file_says_what_a_cluster_needs(tmp_path: Path) -> None:
