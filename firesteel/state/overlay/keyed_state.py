@@ -213,9 +213,13 @@ class OverlayKeyedState(KeyedStateBackend, Generic[T]):
         if self._sealed is not None and self._snapshot is None:
             epoch, store = self._sealed
             if self._account.is_log_long(store):
-                self._snapshot = self._start_snapshot(epoch, store)
+                self._plan_snapshot(epoch, store)
 
     # Full snapshots in the background
+
+    def _plan_snapshot(self, epoch: int, store: SegmentStore) -> None:
+        """The bases are those of ``epoch``, until the next confirmation."""
+        self._snapshot = self._start_snapshot(epoch, store)
 
     def _written_snapshot(self) -> tuple[Segment, ...]:
         if self._snapshot is None or not self._snapshot.is_done():
