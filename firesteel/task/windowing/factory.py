@@ -15,7 +15,8 @@ from firesteel.task.windowing.base_window_operator import BaseWindowOperator
 from firesteel.task.windowing.evicting_window_operator import EvictingWindowOperator
 from firesteel.task.windowing.session_window_operator import SessionWindowOperator
 from firesteel.task.windowing.sliced_window_join_operator import SlicedWindowJoinOperator
-from firesteel.task.windowing.sliced_window_operator import SlicedWindowOperator
+from firesteel.task.windowing.sliding_window_operator import SlidingWindowOperator
+from firesteel.task.windowing.tumbling_window_operator import TumblingWindowOperator
 from firesteel.task.windowing.window_join_operator import (
     EvictingWindowJoinOperator,
     WindowJoinOperator,
@@ -27,7 +28,9 @@ def create_window_operator(spec: WindowSpec, context: OperatorContext) -> BaseWi
     if spec.evictor is not None:
         return EvictingWindowOperator(spec, context)
     if can_be_sliced(spec):
-        return SlicedWindowOperator(spec, context)
+        if spec.assigner.slide == spec.assigner.size:
+            return TumblingWindowOperator(spec, context)
+        return SlidingWindowOperator(spec, context)
     if are_plain_sessions(spec):
         return SessionWindowOperator(spec, context)
     return WindowOperator(spec, context)
