@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firesteel.datastream.functions import AggregateFunction
+from firesteel.common.typeinfo import Types
+from firesteel.datastream.functions import AggregateFunction, ProcessWindowFunction
+from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.task.watermarks import MAX_WATERMARK
 from tests.operators.windows import LATE, GeneralEventTimeTrigger, Tell, sliding, windows
 from tests.properties.window_subtasks import Subtasks, events_of_windows
@@ -33,6 +35,20 @@ class Sorted(AggregateFunction):
         return acc_a
 
 
+class Records(ProcessWindowFunction):
+    """All records in their order, and how often the window has fired."""
+
+    count = ValueStateDescriptor("count", Types.LONG())
+
+    def process(self, key, context, elements):
+        window, count = context.window(), context.window_state().get_state(self.count)
+        count.update((count.value() or 0) + 1)
+        yield key, window.start, context.current_watermark(), count.value(), list(elements)
+
+    def clear(self, context):
+        context.window_state().get_state(self.count).clear()
+
+
 _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "keep last": lambda w: w.reduce(lambda a, b: b),
     "keep first": lambda w: w.reduce(lambda a, b: a, Tell()),
@@ -42,6 +58,8 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "in place": lambda w: w.aggregate(Sorted(), Tell()),
     "sum": lambda w: w.sum(1),
     "max_by": lambda w: w.max_by(1),
+    "all records": lambda w: w.process(Records()),
+    "state": lambda w: w.reduce(lambda a, b: b, Records()),
 }
 
 
@@ -86,3 +104,6 @@ def test_sliding_windows_with(function, events, size, slide, lateness, mode):
                 operator.restart(argument, forgets_time=kind == "savepoint")
         assert sorted(map(repr, fast.take())) == sorted(map(repr, general.take()))
     assert fast.late() == general.late()
+    for operator in (fast, general):
+        operator.end_epoch()
+        assert operator.state_entries() == 0

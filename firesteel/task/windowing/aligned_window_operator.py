@@ -84,7 +84,7 @@ class AlignedWindowOperator(BaseWindowOperator):
         start = layout.slice_of(min(timestamps))
         if max(timestamps) < start + layout.width:
             if self._is_over(start):
-                self.late.add(values, timestamps, self.side)
+                self._drop_late(values, timestamps)
             elif self._fires_late and self._refires(start):
                 self._add_late(values, keys, [start] * len(values))
             else:
@@ -110,7 +110,7 @@ class AlignedWindowOperator(BaseWindowOperator):
         # These in the order in which they came, because it can be seen.
         if too_late:
             late_values, late_stamps = _pick(sorted(too_late), values, timestamps)
-            self.late.add(late_values, late_stamps, self.side)
+            self._drop_late(late_values, late_stamps)
         if late:
             self._add_late(*_pick(sorted(late), values, keys, starts))
 
@@ -121,6 +121,9 @@ class AlignedWindowOperator(BaseWindowOperator):
         if self.context.clock.watermark < self._passed.fired_until:
             self._register_timers(start, keys)
         self._add_to_slice(start, values, keys)
+
+    def _drop_late(self, values: list[Any], timestamps: list[int]) -> None:
+        self.late.add(values, timestamps, self.side)
 
     def _is_over(self, start: int) -> bool:
         """Whether all windows of the slice are gone."""

@@ -9,11 +9,12 @@ from firesteel.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from firesteel.graph.operator_specs import WindowJoinSpec, WindowSpec
+from firesteel.graph.operator_specs import AllRecords, WindowJoinSpec, WindowSpec
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.windowing.base_window_operator import BaseWindowOperator
 from firesteel.task.windowing.evicting_window_operator import EvictingWindowOperator
 from firesteel.task.windowing.session_window_operator import SessionWindowOperator
+from firesteel.task.windowing.sliced_records_operator import SlicedRecordsOperator
 from firesteel.task.windowing.sliced_window_join_operator import SlicedWindowJoinOperator
 from firesteel.task.windowing.sliding_window_operator import SlidingWindowOperator
 from firesteel.task.windowing.tumbling_window_operator import TumblingWindowOperator
@@ -31,6 +32,8 @@ def create_window_operator(spec: WindowSpec, context: OperatorContext) -> BaseWi
         if spec.assigner.slide == spec.assigner.size:
             return TumblingWindowOperator(spec, context)
         return SlidingWindowOperator(spec, context)
+    if can_share_records(spec):
+        return SlicedRecordsOperator(spec, context)
     if are_plain_sessions(spec):
         return SessionWindowOperator(spec, context)
     return WindowOperator(spec, context)
@@ -61,6 +64,14 @@ def are_aligned(spec: WindowSpec) -> bool:
 
 def can_be_sliced(spec: WindowSpec) -> bool:
     return are_aligned(spec) and spec.contents.is_aggregate and spec.output_mode != "complete"
+
+
+def can_share_records(spec: WindowSpec) -> bool:
+    return (
+        are_aligned(spec)
+        and spec.assigner.slide < spec.assigner.size
+        and isinstance(spec.contents, AllRecords)
+    )
 
 
 def are_plain_sessions(spec: WindowSpec) -> bool:
