@@ -49,7 +49,8 @@ class JoinSubtasks:
         for harness in self._harnesses:
             harness.end_epoch()
 
-    def restart(self, parallelism: int) -> None:
+    def restart(self, parallelism: int, *, forgets_time: bool = False) -> None:
+        """As after a failure; ``forgets_time``: as from a savepoint, where the watermark starts over."""
         snapshots = [harness.snapshot() for harness in self._harnesses]
         for harness in self._harnesses:
             for tag, values in harness._recorder.sides.items():
@@ -58,7 +59,9 @@ class JoinSubtasks:
             OperatorHarness.restored(self._program, snapshots, parallelism, index)
             for index in range(parallelism)
         ]
-        if self._watermark > MIN_WATERMARK:
+        if forgets_time:
+            self._watermark = MIN_WATERMARK
+        elif self._watermark > MIN_WATERMARK:
             # A job remembers the watermarks of its channels.
             self.advance(self._watermark)
 

@@ -6,10 +6,12 @@ watermark it may begin again: then only records that came after the restart are 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from firesteel.common.typeinfo import Types
+from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.datastream.state import ListStateDescriptor
+from firesteel.state.tables import ListTable
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.watermarks import MIN_WATERMARK
 
@@ -28,9 +30,18 @@ class Arrivals:
         self._next += count
         return range(first, self._next)
 
-    def first_that_counts(self, expiry: int) -> int:
-        """For a window that is over at this time: the number from which on records are in it."""
-        return max((first for over, first in self._restarts if expiry <= over), default=0)
+    def records(self, tables: Iterable[ListTable], key: Any, expiry: int) -> list[Any]:
+        """Those of a key in a window that is over at ``expiry``, in the order in which they came.
+
+        The tables hold pairs: (number, record).
+        """
+        numbered: list[tuple[int, Any]] = []
+        for table in tables:
+            numbered += table.get(key) or ()
+        # What came in order is found in order, which costs next to nothing.
+        numbered.sort(key=_number)
+        first = max((first for over, first in self._restarts if expiry <= over), default=0)
+        return [value for number, value in numbered if number >= first]
 
     def load(self, watermark: int) -> None:
         """``watermark`` is that of the snapshot."""
@@ -52,3 +63,12 @@ class Arrivals:
         return self._context.operator_state.get_union_list_state(
             ListStateDescriptor("window-arrivals", _PAIRS)
         )
+
+
+def numbered_type(kind: TypeInformation | None) -> TypeInformation | None:
+    """That of the pairs of a number and a record; None for any Python object."""
+    return None if kind is None or kind.is_pickled else Types.TUPLE([Types.LONG(), kind])
+
+
+def _number(pair: tuple[int, Any]) -> int:
+    return pair[0]

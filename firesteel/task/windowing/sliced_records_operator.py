@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from firesteel.common.typeinfo import Types
 from firesteel.graph.operator_specs import AllRecords, WindowSpec
 from firesteel.state.tables import ListTable
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.windowing.aligned_window_operator import AlignedWindowOperator
-from firesteel.task.windowing.arrivals import Arrivals
+from firesteel.task.windowing.arrivals import Arrivals, numbered_type
 from firesteel.task.windowing.slice_tables import RecordTables
 
 _EMIT_RECORDS = 4096
@@ -27,10 +26,8 @@ class SlicedRecordsOperator(AlignedWindowOperator):
         super().__init__(spec, context)
         contents = spec.contents
         assert isinstance(contents, AllRecords)
-        kind = contents.element_type
-        is_typed = kind is not None and not kind.is_pickled
-        pair = Types.TUPLE([Types.LONG(), kind]) if is_typed else None
-        self._slices = RecordTables(context.keyed_state, "records", pair)
+        kind = numbered_type(contents.element_type)
+        self._slices = RecordTables(context.keyed_state, "records", kind)
         self._arrivals = Arrivals(context)
 
     # Records
@@ -71,7 +68,7 @@ class SlicedRecordsOperator(AlignedWindowOperator):
         self.emit_collected()
 
     def _fire_key(self, key: Any, end: int) -> None:
-        records = self._records(self._tables(end), key, end)
+        records = self._arrivals.records(self._tables(end), key, self._expiry(end))
         if records:
             self.call_function(key, self._window(end), records)
 
@@ -87,23 +84,13 @@ class SlicedRecordsOperator(AlignedWindowOperator):
             for key in table.keys():  # noqa: SIM118 - a table is no mapping
                 tables_of.setdefault(key, []).append(table)
         for key, tables in tables_of.items():
-            records = self._records(tables, key, end)
+            records = self._arrivals.records(tables, key, self._expiry(end))
             if records:
                 yield key, records
 
     def _tables(self, end: int) -> list[ListTable]:
         found = map(self._slices.get, self._layout.slices(end))
         return [table for table in found if table is not None]
-
-    def _records(self, tables: list[ListTable], key: Any, end: int) -> list[Any]:
-        """Those of a key in a window, in the order in which they came."""
-        numbered: list[tuple[int, Any]] = []
-        for table in tables:
-            numbered += table.get(key) or ()
-        # What comes in order is found in order, which costs next to nothing.
-        numbered.sort(key=_number)
-        first = self._arrivals.first_that_counts(self._expiry(end))
-        return [value for number, value in numbered if number >= first]
 
     # State
 
@@ -119,7 +106,3 @@ class SlicedRecordsOperator(AlignedWindowOperator):
     def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
         super().snapshot_state(checkpoint_id, timestamp)
         self._arrivals.save()
-
-
-def _number(pair: tuple[int, Any]) -> int:
-    return pair[0]

@@ -1,17 +1,20 @@
 """Tumbling and sliding windows of event time over two streams: the fast way.
 
 Each slice has a table of records for either side. A batch is appended to them as it comes, windows that
-overlap share slices instead of copying records, and what is over is dropped as a whole.
+overlap share slices instead of copying records, and what is over is dropped as a whole. Where they overlap, records
+are numbered, so that each window gets them in the order in which they came.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from firesteel.common.typeinfo import TypeInformation
 from firesteel.graph.operator_specs import PairedRecords, WindowJoinSpec, WindowSpec
 from firesteel.state.tables import ListTable
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.windowing.aligned_window_operator import AlignedWindowOperator
+from firesteel.task.windowing.arrivals import Arrivals, numbered_type
 from firesteel.task.windowing.pair_calls import PairCalls
 from firesteel.task.windowing.slice_tables import RecordTables
 
@@ -26,8 +29,9 @@ class SlicedWindowJoinOperator(AlignedWindowOperator):
         super().__init__(spec, context)
         contents = spec.contents
         assert isinstance(contents, PairedRecords)
+        self._arrivals = None if self._layout.is_tumbling else Arrivals(context)
         self._slices = [
-            RecordTables(context.keyed_state, side, None if kind.is_pickled else kind)
+            RecordTables(context.keyed_state, side, self._kept_type(kind))
             for side, kind in (("left", contents.left_type), ("right", contents.right_type))
         ]
 
@@ -35,19 +39,34 @@ class SlicedWindowJoinOperator(AlignedWindowOperator):
         assert isinstance(spec, WindowJoinSpec)
         return PairCalls(spec)
 
+    def _kept_type(self, kind: TypeInformation) -> TypeInformation | None:
+        if self._arrivals is not None:
+            return numbered_type(kind)
+        return None if kind.is_pickled else kind
+
     # Records
 
     def receive(
         self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
     ) -> None:
         self.side = 0
-        super().receive(values, keys, timestamps)
+        super().receive(self._numbered(values), keys, timestamps)
 
     def receive_second(
         self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
     ) -> None:
         self.side = 1
-        super().receive(values, keys, timestamps)
+        super().receive(self._numbered(values), keys, timestamps)
+
+    def _numbered(self, values: list[Any]) -> list[Any]:
+        if self._arrivals is None:
+            return values
+        self.ensure_loaded()
+        return list(zip(self._arrivals.take(len(values)), values, strict=True))
+
+    def _drop_late(self, values: list[Any], timestamps: list[int]) -> None:
+        late = values if self._arrivals is None else [value for _, value in values]
+        super()._drop_late(late, timestamps)
 
     def _add_to_slice(self, start: int, values: list[Any], keys: list[Any]) -> None:
         slices = self._slices[self.side]
@@ -75,7 +94,8 @@ class SlicedWindowJoinOperator(AlignedWindowOperator):
         for key in keys:
             left, right = left_of(key, _NO_TABLES), right_of(key, _NO_TABLES)
             if groups or (left and right):
-                self.call_function(key, window, (_records(left, key), _records(right, key)))
+                sides = self._records(left, key, end), self._records(right, key, end)
+                self.call_function(key, window, sides)
             if len(self.collected.results) >= _EMIT_RECORDS:
                 self.emit_collected()
         self.emit_collected()
@@ -97,9 +117,14 @@ class SlicedWindowJoinOperator(AlignedWindowOperator):
         return [table for table in found if table is not None]
 
     def _fire_key(self, key: Any, end: int) -> None:
-        left, right = (_records(self._tables(side, end), key) for side in (0, 1))
+        left, right = (self._records(self._tables(side, end), key, end) for side in (0, 1))
         if (left and right) or (self.calls.groups and (left or right)):
             self.call_function(key, self._window(end), (left, right))
+
+    def _records(self, tables: list[ListTable], key: Any, end: int) -> list[Any]:
+        if self._arrivals is not None:
+            return self._arrivals.records(tables, key, self._expiry(end))
+        return [record for table in tables for record in table.get(key) or ()]
 
     # State
 
@@ -108,16 +133,14 @@ class SlicedWindowJoinOperator(AlignedWindowOperator):
             slices.drop(start)
 
     def _load_slices(self) -> None:
+        if self._arrivals is not None:
+            self._arrivals.load(self._passed.saved)
         for slices in self._slices:
             slices.restore()
             for start in slices:
                 self._schedule_slice(start)
 
-
-def _records(tables: list[ListTable], key: Any) -> list[Any]:
-    if len(tables) == 1:
-        return tables[0].get(key) or []
-    records: list[Any] = []
-    for table in tables:
-        records += table.get(key) or ()
-    return records
+    def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
+        super().snapshot_state(checkpoint_id, timestamp)
+        if self._arrivals is not None:
+            self._arrivals.save()
