@@ -16,8 +16,8 @@ from firesteel.datastream.connectors.base import (
 from firesteel.task.messages import SourceStatus
 
 # A reader of a bounded source gets further splits when it has fewer than this, so that no reader
-# sits on a long list while others are done. Splits of unbounded sources may never end, so they
-# are all handed out at once.
+# sits on a long list while others are done. Splits of unbounded sources may never end, and those
+# that are read side by side share the watermark, so they are all handed out at once.
 _SPLITS_AHEAD = 4
 
 
@@ -37,7 +37,8 @@ class SourceCoordinator:
         self._enumerator: SplitEnumerator = source.create_enumerator(
             parallelism, None if state is None else state["enumerator"]
         )
-        self._holds_back = source.get_boundedness() is Boundedness.BOUNDED
+        bounded = source.get_boundedness() is Boundedness.BOUNDED
+        self._holds_back = bounded and not source.side_by_side
         self._discovered_at: float | None = None
         self._unassigned: deque[SourceSplit] = deque()
         if state is not None:
@@ -91,7 +92,6 @@ class SourceCoordinator:
         """
         if self.finished:
             return None
-        waiting = [status for status in self._statuses if status is not None and status.ahead]
         if any(
             status is None or (status.available and not status.ahead) for status in self._statuses
         ):
@@ -105,11 +105,16 @@ class SourceCoordinator:
             # These readers only have to be told that no more splits will come.
             return 0.0
         statuses = [s for s in self._statuses if s is not None and not s.ahead]
-        splits = [split for status in statuses for split in status.splits]
+        splits = [
+            split
+            for status in statuses
+            for split in status.splits
+            if split.split_id not in status.paused
+        ]
         if splits and self._enumerator.has_pending(splits):
             return 0.0
         delays = [status.delay for status in statuses if not status.finished]
-        if waiting:
+        if any(status is not None and (status.ahead or status.paused) for status in self._statuses):
             delays.append(until_aligned)
         return min(delays, default=0.1)
 

@@ -151,6 +151,8 @@ class SourceStatus:
     idle: bool = False
     # It stopped because it was too far ahead of its alignment group.
     ahead: bool = False
+    # Only these splits did.
+    paused: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)

@@ -237,6 +237,30 @@ def test_a_source_that_is_ahead_of_its_group_stops_reading():
     assert source.read() == [3, 4, 5]
 
 
+def test_a_source_that_waits_for_its_group_does_not_become_idle():
+    strategy = _ASCENDING.with_idleness(Duration.of_seconds(5))
+    source = Source([*_timed(3), Pause(), *_timed(6)[3:]], strategy=strategy)
+    source.read()
+    source.operator.align(5)
+    for _ in range(3):
+        source.now.advance(10_000)
+        assert source.read() == []
+        assert source.operator.status.ahead
+        assert not source.operator.status.idle
+        assert source.operator.next_tick() is None
+
+
+def test_a_source_that_has_nothing_becomes_idle_though_its_epochs_are_long():
+    strategy = _ASCENDING.with_idleness(Duration.of_seconds(5))
+    source = Source([*_timed(1), *[Pause()] * 4, *_timed(1)], strategy=strategy)
+    idle = []
+    for _ in range(3):
+        source.read()
+        idle.append(source.operator.status.idle)
+        source.now.advance(4_000)
+    assert idle == [False, False, True]
+
+
 def test_watermarks_go_on_from_its_snapshot():
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(5))
     script = [Timed("a", 100), Pause(), Timed("b", 50), Pause(), Timed("c", 120)]

@@ -32,6 +32,7 @@ class SourceOperator(Operator):
         self._time = None if strategy is None else create_stream_time(strategy, self)
         # An alignment group lets the watermark go so far.
         self._aligned_watermark = MAX_WATERMARK
+        self._paused: frozenset[str] = frozenset()
         self._complete = False
         self._finished = False
         self.status: SourceStatus | None = None
@@ -45,6 +46,7 @@ class SourceOperator(Operator):
         self._finished = False
         self._complete = False
         self._aligned_watermark = MAX_WATERMARK
+        self._paused = frozenset()
         times = None
         if whole is not None:
             splits, self._finished, times = whole
@@ -53,13 +55,13 @@ class SourceOperator(Operator):
         if self._time is None:
             return
         self._time.restore(times)
-        if whole is not None and times is None and _tells_splits(self._reader):
-            # The job was restored. A split that is read first must not leave the others behind.
-            self._time.expect(split.split_id for split in splits)
+        if whole is not None and times is None:
+            # The job was restored.
+            self._expect(splits)
 
     def resume_time(self, watermark: int) -> None:
         if self._time is not None:
-            self._time.watermark = watermark
+            self._time.resume(watermark)
 
     def snapshot(self) -> tuple[tuple[SourceSplit, ...], bool, Any]:
         assert self._reader is not None
@@ -70,7 +72,23 @@ class SourceOperator(Operator):
         assert self._reader is not None
         if splits:
             self._reader.add_splits(splits)
+            self._expect(splits)
         self._complete = complete
+
+    def _expect(self, splits: Sequence[SourceSplit]) -> None:
+        """Let the watermark wait for splits: one that is read first must not leave others behind.
+
+        Of those that are read one after the other only the begun ones hold it back. The rest may
+        stand in line for long, and a source that hands them out late does not mind their time.
+        """
+        reader = self._reader
+        assert reader is not None
+        if self._time is None or not _overrides(reader, "current_split"):
+            return
+        in_line = self._source.side_by_side is False
+        self._time.expect(
+            split.split_id for split in splits if not (in_line and split.position is None)
+        )
 
     def align(self, watermark: int) -> None:
         """In this epoch, stop reading once the watermark is beyond ``watermark``."""
@@ -103,10 +121,7 @@ class SourceOperator(Operator):
             if self._is_ahead():
                 ahead = True
                 break
-            try:
-                values = reader.read(min(left, pacer.records if pacer is not None else 1))
-            except Exception as error:
-                raise user_function_error(error, self.name, reader.read, None, None) from error
+            values = self._read(reader, min(left, pacer.records if pacer is not None else 1))
             if not values:
                 available = False
                 break
@@ -132,11 +147,41 @@ class SourceOperator(Operator):
             watermark=MIN_WATERMARK if self._time is None else self._time.watermark,
             idle=self._time is not None and self._time.idle,
             ahead=ahead,
+            paused=self._paused,
         )
         self._finished = ended
 
+    def _read(self, reader: SourceReader, limit: int) -> list[Any]:
+        stream_time = self._time
+        # A split that waits in line is not silent.
+        if stream_time is not None and self._source.side_by_side is not False:
+            stream_time.listen()
+        try:
+            values = reader.read(limit)
+        except Exception as error:
+            raise user_function_error(error, self.name, reader.read, None, None) from error
+        if stream_time is not None:
+            stream_time.stop_listening()
+            if not values:
+                stream_time.found_nothing()
+        return values
+
     def _is_ahead(self) -> bool:
-        return self._time is not None and self._time.watermark > self._aligned_watermark
+        """Whether to wait for the group; where only some splits are ahead, these alone are paused."""
+        stream_time, limit = self._time, self._aligned_watermark
+        if stream_time is None or (limit == MAX_WATERMARK and not self._paused):
+            return False
+        reader = self._reader
+        assert reader is not None
+        if stream_time.watermark > limit:
+            stream_time.pause()
+            return True
+        beyond = frozenset(stream_time.splits_beyond(limit))
+        if beyond != self._paused and _overrides(reader, "pause_or_resume_splits"):
+            reader.pause_or_resume_splits(beyond - self._paused, self._paused - beyond)
+            self._paused = beyond
+        stream_time.pause_splits(self._paused)
+        return False
 
     @property
     def finished(self) -> bool:
@@ -148,5 +193,5 @@ class SourceOperator(Operator):
             self._reader = None
 
 
-def _tells_splits(reader: SourceReader) -> bool:
-    return type(reader).current_split is not SourceReader.current_split
+def _overrides(reader: SourceReader, method: str) -> bool:
+    return getattr(type(reader), method) is not getattr(SourceReader, method)

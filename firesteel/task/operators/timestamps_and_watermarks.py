@@ -19,6 +19,7 @@ class TimestampsAndWatermarksOperator(Operator):
         self._time = create_stream_time(spec.watermark_strategy, self)
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        self._time.listen()
         self._time.process(_WHOLE_STREAM, values, timestamps)
 
     def process_watermark(self, watermark: int) -> None:
@@ -33,6 +34,7 @@ class TimestampsAndWatermarksOperator(Operator):
         return watermark if watermark == MAX_WATERMARK else self._time.watermark
 
     def tick(self) -> None:
+        self._time.listen()
         self._time.tick()
 
     def next_tick(self) -> int | None:
@@ -40,16 +42,17 @@ class TimestampsAndWatermarksOperator(Operator):
 
     def end_epoch(self, *, finished: bool) -> None:
         if not finished:
-            self._time.emit_periodically()
+            self._time.end_epoch()
 
     def snapshot(self) -> Any:
         return self._time.snapshot()
 
     def restore(self, whole: Any) -> None:
         self._time.restore(whole)
+        self._time.listen()
 
     def resume_time(self, watermark: int) -> None:
-        self._time.watermark = watermark
+        self._time.resume(watermark)
 
 
 def create_stream_time(strategy: WatermarkStrategy, operator: Operator) -> StreamTime:

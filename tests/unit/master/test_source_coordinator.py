@@ -179,6 +179,16 @@ def test_an_enumerator_that_sees_pending_data_is_heard():
     assert coordinator.delay() == 0.0
 
 
+def test_splits_that_are_paused_wait_for_their_group_whatever_they_have_pending():
+    coordinator, enumerator = _coordinator(1)
+    enumerator.has_pending = lambda splits: "b" in [split.split_id for split in splits]
+    paused = SourceStatus(tuple(_splits("a", "b")), False, 3.0, False, paused=frozenset("b"))
+    coordinator.update(0, paused)
+    assert coordinator.delay(until_aligned=0.6) == 0.6
+    coordinator.update(0, _status("a", "b", delay=3.0))
+    assert coordinator.delay(until_aligned=0.6) == 0.0
+
+
 def test_readers_without_splits_must_be_told_that_none_will_come():
     coordinator, enumerator = _coordinator(1)
     coordinator.discover(0.0)
@@ -207,6 +217,15 @@ def test_a_snapshot_has_what_only_the_driver_knows():
     kept = coordinator.checkpoint()
     assert kept.json["enumerator"] == {"calls": 1}
     assert [split["split_id"] for split in kept.json["unassigned"]] == ["e", "f"]
+
+
+def test_splits_that_are_read_side_by_side_are_handed_out_at_once():
+    source = FakeSource(Boundedness.BOUNDED)
+    source.side_by_side = True
+    coordinator = SourceCoordinator(1, source, 1)
+    source.enumerator.found = _splits(*"abcdefgh")
+    coordinator.discover(0.0)
+    assert [split.split_id for split in coordinator.assign()[0]] == [*"abcdefgh"]
 
 
 def test_close_reaches_the_enumerator():
