@@ -123,7 +123,7 @@ class SourceReader(ABC):
 
         Override it together with ``current_split`` for sources that ``with_watermark_alignment``
         slows down: splits that are far ahead then wait, while the others are read. A reader that
-        cannot do that waits as a whole.
+        cannot do that waits as a whole. Splits that have ended may be among those named here.
         """
         raise NotImplementedError(f"{type(self).__name__} cannot pause single splits")
 

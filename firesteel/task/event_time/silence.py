@@ -1,59 +1,27 @@
-"""How long a part of a stream has been silent, so that idleness can be told from being busy.
-
-Two times count, and no other. One is the time in which somebody listened: the source's reader was
-being asked, or an operator waited for input within an epoch. Functions that work, rows that wait to
-be sent on and splits that are paused stop that clock. The other is proven silence: the input was
-asked and had nothing, and later on again, without a record in between.
-"""
+"""How long a part of a stream has been silent: idleness must not be taken for a job that is busy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-
-
-class ListeningClock:
-    """Milliseconds in which a record could have come."""
-
-    __slots__ = ("_millis", "_now_millis", "_since")
-
-    def __init__(self, now_millis: Callable[[], int]) -> None:
-        self._now_millis = now_millis
-        self._millis = 0
-        self._since: int | None = None
-
-    def __call__(self) -> int:
-        """What the clock shows."""
-        if self._since is None:
-            return self._millis
-        return self._millis + max(0, self._now_millis() - self._since)
-
-    def resume(self) -> None:
-        if self._since is None:
-            self._since = self._now_millis()
-
-    def pause(self) -> bool:
-        """Whether it ran until now."""
-        if self._since is None:
-            return False
-        self._millis = self()
-        self._since = None
-        return True
 
 
 @dataclass(slots=True)
 class Silence:
-    """``heard_at``: what the listening clock showed at the last record.
+    """Two times count, the longer one of them, and no other time does.
 
-    ``since`` and ``until``: when the input had nothing for the first time since then, and the last.
+    The first is how long a source's reader was being asked since the last record came. ``heard_at``
+    is how long it had been asked in all until then. While functions work, rows wait to be sent on,
+    or a split is paused, nobody asks.
+
+    The second is proven: the input had nothing at ``since``, and still nothing at ``until``.
     """
 
     heard_at: int
     since: int | None = None
     until: int = 0
 
-    def end(self, listened: int) -> None:
-        self.heard_at = listened
+    def end(self, asked_millis: int) -> None:
+        self.heard_at = asked_millis
         self.since = None
 
     def prove(self, now: int) -> None:
@@ -62,6 +30,6 @@ class Silence:
             self.since = now
         self.until = now
 
-    def millis(self, listened: int) -> int:
+    def millis(self, asked_millis: int) -> int:
         proven = 0 if self.since is None else self.until - self.since
-        return max(listened - self.heard_at, proven)
+        return max(asked_millis - self.heard_at, proven)

@@ -1,8 +1,8 @@
 """The event time of a stream that one subtask produces: stamps records and emits watermarks.
 
 A source has a generator for each of its splits, any other operator has one. What goes on is the
-least watermark of those that are not idle. Who feeds it says when somebody listens to the input, and
-when the input had nothing: see ``silence``.
+least watermark of those that are not idle. Who feeds it says how long the input was asked, and when
+it had nothing: see ``silence``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.task.event_time.future_guard import Front, FutureGuard
 from firesteel.task.event_time.generators import Generator, PartialWatermark, create_generator
-from firesteel.task.event_time.silence import ListeningClock, Silence
+from firesteel.task.event_time.silence import Silence
 from firesteel.task.event_time.timestamps import AscendingClock, create_assigner
 from firesteel.task.watermarks import MIN_WATERMARK
 
@@ -66,7 +66,8 @@ class StreamTime:
         self._idle_timeout = None if timeout is None or not interval else timeout.to_millis()
         self._parts: dict[str | None, _Part] = {}
         self._next_emit = now_millis() + interval
-        self._listening = ListeningClock(now_millis)
+        # How long the input has been asked, in milliseconds.
+        self._asked = 0
         # Of a stream that has no split at all.
         self._silence = Silence(0)
         # Whether a record came in this epoch.
@@ -78,9 +79,7 @@ class StreamTime:
         """Stamp the records of one split and send them on, with the watermarks between them."""
         stamps = self._assign(values, timestamps)
         part = self._parts.get(split) or self._begin(split)
-        # What the functions behind this do is not the input's silence.
-        listened = self._listening.pause()
-        part.silence.end(self._listening())
+        part.silence.end(self._asked)
         self._fed = True
         if part.output.idle or self.idle:
             # Those downstream must wait for this stream again before its records come.
@@ -94,8 +93,6 @@ class StreamTime:
                 self._process_doubtful(part, values, stamps, now)
             else:
                 self._process_believed(part, values, stamps, newest)
-        if listened:
-            self._listening.resume()
 
     def _process_believed(
         self, part: _Part, values: list[Any], stamps: list[int], newest: int
@@ -139,16 +136,15 @@ class StreamTime:
         if not self._interval:
             return
         self._next_emit = self._now_millis() + self._interval
-        listened = self._listening()
         for part in self._parts.values():
             # Those that nobody reads stay what they were.
-            if part.output.idle if part.paused else self._is_long(part.silence, listened):
+            if part.output.idle if part.paused else self._is_long(part.silence):
                 part.output.mark_idle()
             else:
                 part.generator.on_periodic_emit(part.output)
         if self._parts:
             self._combine()
-        elif self._is_long(self._silence, listened):
+        elif self._is_long(self._silence):
             self._set_idle(True)
 
     def next_tick(self) -> int | None:
@@ -167,12 +163,9 @@ class StreamTime:
 
     # Idleness
 
-    def listen(self) -> None:
-        """A record that is there would come from now on."""
-        self._listening.resume()
-
-    def stop_listening(self) -> None:
-        self._listening.pause()
+    def asked(self, millis: int) -> None:
+        """A reader was asked for so long; splits that it did not name might have spoken."""
+        self._asked += millis
 
     def found_nothing(self) -> None:
         """The input was asked just now, and has nothing."""
@@ -186,10 +179,9 @@ class StreamTime:
             self.found_nothing()
         self._fed = False
         self.emit_periodically()
-        self._listening.pause()
 
-    def _is_long(self, silence: Silence, listened: int) -> bool:
-        return self._idle_timeout is not None and silence.millis(listened) >= self._idle_timeout
+    def _is_long(self, silence: Silence) -> bool:
+        return self._idle_timeout is not None and silence.millis(self._asked) >= self._idle_timeout
 
     def _silences(self) -> list[Silence]:
         """Of everything that may become idle."""
@@ -202,7 +194,7 @@ class StreamTime:
 
     def _begin(self, split: str | None) -> _Part:
         generator = create_generator(self._strategy, self._operator, self._ingestion)
-        silence = Silence(self._listening())
+        silence = Silence(self._asked)
         part = self._parts[split] = _Part(generator, PartialWatermark(), silence)
         return part
 
@@ -223,21 +215,21 @@ class StreamTime:
         if self._parts:
             self._combine()
         else:
-            self._silence = Silence(self._listening())
+            self._silence = Silence(self._asked)
 
-    def splits_beyond(self, watermark: int) -> set[str]:
+    def splits_beyond(self, watermark: int) -> frozenset[str]:
         """Those whose own watermark is further than that."""
-        return {
+        return frozenset(
             split
             for split, part in self._parts.items()
             if split is not None and part.output.watermark > watermark
-        }
+        )
 
     def pause_splits(self, splits: Collection[str]) -> None:
         """Nobody reads these splits now, but all others. They do not become idle by that."""
         for split, part in self._parts.items():
             if part.paused and not part.output.idle:
-                part.silence.end(self._listening())
+                part.silence.end(self._asked)
             part.paused = split in splits
 
     def pause(self) -> None:
@@ -265,22 +257,21 @@ class StreamTime:
     # State
 
     def snapshot(self) -> Any:
-        listened = self._listening()
         parts = {
             split: (
                 part.output.watermark,
                 part.output.idle,
-                _kept(part.silence, listened),
+                self._kept(part.silence),
                 part.generator.snapshot(),
             )
             for split, part in self._parts.items()
         }
-        return self.watermark, self.idle, _kept(self._silence, listened), parts
+        return self.watermark, self.idle, self._kept(self._silence), parts
 
     def restore(self, state: Any) -> None:
         self._parts.clear()
         self._next_emit = self._now_millis() + self._interval
-        self._listening = ListeningClock(self._now_millis)
+        self._asked = 0
         self._fed = False
         if state is None:
             self.resume(MIN_WATERMARK)
@@ -299,7 +290,6 @@ class StreamTime:
         self.watermark = watermark
         self._ingestion.newest = max(self._ingestion.newest, watermark + 1)
 
-
-def _kept(silence: Silence, listened: int) -> Silence:
-    """For a process whose listening clock starts anew."""
-    return replace(silence, heard_at=silence.heard_at - listened)
+    def _kept(self, silence: Silence) -> Silence:
+        """For a process that begins to ask."""
+        return replace(silence, heard_at=silence.heard_at - self._asked)

@@ -32,6 +32,7 @@ class SourceOperator(Operator):
         self._time = None if strategy is None else create_stream_time(strategy, self)
         # An alignment group lets the watermark go so far.
         self._aligned_watermark = MAX_WATERMARK
+        self._ahead = False
         self._paused: frozenset[str] = frozenset()
         self._complete = False
         self._finished = False
@@ -46,7 +47,7 @@ class SourceOperator(Operator):
         self._finished = False
         self._complete = False
         self._aligned_watermark = MAX_WATERMARK
-        self._paused = frozenset()
+        self._ahead, self._paused = False, frozenset()
         times = None
         if whole is not None:
             splits, self._finished, times = whole
@@ -112,14 +113,13 @@ class SourceOperator(Operator):
         assert reader is not None
         left = 0 if self._finished else budget.records
         started = time.perf_counter()
-        available, ahead = True, False
+        available = True
         pacer = self._pacer
         while left > 0:
             chunk_started = time.perf_counter()
             if chunk_started - started >= budget.seconds:
                 break
             if self._is_ahead():
-                ahead = True
                 break
             values = self._read(reader, min(left, pacer.records if pacer is not None else 1))
             if not values:
@@ -146,42 +146,45 @@ class SourceOperator(Operator):
             finished=ended,
             watermark=MIN_WATERMARK if self._time is None else self._time.watermark,
             idle=self._time is not None and self._time.idle,
-            ahead=ahead,
+            ahead=self._ahead,
             paused=self._paused,
         )
         self._finished = ended
 
     def _read(self, reader: SourceReader, limit: int) -> list[Any]:
-        stream_time = self._time
-        # A split that waits in line is not silent.
-        if stream_time is not None and self._source.side_by_side is not False:
-            stream_time.listen()
+        now_millis = self.context.clock.now_millis
+        began = now_millis()
         try:
             values = reader.read(limit)
         except Exception as error:
             raise user_function_error(error, self.name, reader.read, None, None) from error
-        if stream_time is not None:
-            stream_time.stop_listening()
+        if self._time is not None:
+            # A split that stands in line is not asked.
+            if self._source.side_by_side is not False:
+                self._time.asked(max(0, now_millis() - began))
             if not values:
-                stream_time.found_nothing()
+                self._time.found_nothing()
         return values
 
     def _is_ahead(self) -> bool:
         """Whether to wait for the group; where only some splits are ahead, these alone are paused."""
         stream_time, limit = self._time, self._aligned_watermark
-        if stream_time is None or (limit == MAX_WATERMARK and not self._paused):
+        if stream_time is None or (limit == MAX_WATERMARK and not self._ahead and not self._paused):
             return False
+        self._ahead = stream_time.watermark > limit
+        if self._ahead:
+            stream_time.pause()
+        else:
+            self._pause_splits(stream_time.splits_beyond(limit))
+            stream_time.pause_splits(self._paused)
+        return self._ahead
+
+    def _pause_splits(self, splits: frozenset[str]) -> None:
         reader = self._reader
         assert reader is not None
-        if stream_time.watermark > limit:
-            stream_time.pause()
-            return True
-        beyond = frozenset(stream_time.splits_beyond(limit))
-        if beyond != self._paused and _overrides(reader, "pause_or_resume_splits"):
-            reader.pause_or_resume_splits(beyond - self._paused, self._paused - beyond)
-            self._paused = beyond
-        stream_time.pause_splits(self._paused)
-        return False
+        if splits != self._paused and _overrides(reader, "pause_or_resume_splits"):
+            reader.pause_or_resume_splits(splits - self._paused, self._paused - splits)
+            self._paused = splits
 
     @property
     def finished(self) -> bool:

@@ -19,7 +19,6 @@ class TimestampsAndWatermarksOperator(Operator):
         self._time = create_stream_time(spec.watermark_strategy, self)
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
-        self._time.listen()
         self._time.process(_WHOLE_STREAM, values, timestamps)
 
     def process_watermark(self, watermark: int) -> None:
@@ -34,8 +33,10 @@ class TimestampsAndWatermarksOperator(Operator):
         return watermark if watermark == MAX_WATERMARK else self._time.watermark
 
     def tick(self) -> None:
-        self._time.listen()
         self._time.tick()
+
+    def found_nothing(self) -> None:
+        self._time.found_nothing()
 
     def next_tick(self) -> int | None:
         return self._time.next_tick()
@@ -49,7 +50,6 @@ class TimestampsAndWatermarksOperator(Operator):
 
     def restore(self, whole: Any) -> None:
         self._time.restore(whole)
-        self._time.listen()
 
     def resume_time(self, watermark: int) -> None:
         self._time.resume(watermark)
