@@ -76,6 +76,13 @@ class SplitEnumerator(ABC):
         """While not complete: seconds until ``discover_splits`` is worth calling again."""
         return 1.0
 
+    def checkpoint_complete(self, splits: Sequence[SourceSplit]) -> None:  # noqa: B027 - optional
+        """A checkpoint is complete that has these splits, at their positions, still to be read.
+
+        Splits that were discovered before it and are not among them have been read to their end.
+        Must not wait.
+        """
+
     def close(self) -> None:  # noqa: B027 - optional
         """Release what ``discover_splits`` opened."""
 
@@ -88,6 +95,10 @@ class ReaderContext:
 
 class SourceReader(ABC):
     """Lives in a slot: reads the splits assigned to it, from their positions on."""
+
+    #: Whether all splits are read side by side. Each of them then holds back the watermark from the
+    #: moment it is assigned; of splits that are read one after the other, only those that are begun.
+    side_by_side: bool = False
 
     @abstractmethod
     def add_splits(self, splits: Sequence[SourceSplit]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -70,6 +71,8 @@ class SourceOperator(Operator):
         assert self._reader is not None
         if splits:
             self._reader.add_splits(splits)
+            if self._time is not None and self._reader.side_by_side:
+                self._time.expect(split.split_id for split in splits)
         self._complete = complete
 
     def align(self, watermark: int) -> None:
@@ -96,6 +99,8 @@ class SourceOperator(Operator):
         started = time.perf_counter()
         available, ahead = True, False
         pacer = self._pacer
+        # The one epoch of a batch job must not end before its splits do.
+        endless = budget.seconds == math.inf
         while left > 0:
             chunk_started = time.perf_counter()
             if chunk_started - started >= budget.seconds:
@@ -108,6 +113,9 @@ class SourceOperator(Operator):
             except Exception as error:
                 raise user_function_error(error, self.name, reader.read, None, None) from error
             if not values:
+                if endless and reader.snapshot_splits():
+                    time.sleep(reader.next_read_delay())
+                    continue
                 available = False
                 break
             left -= len(values)

@@ -204,7 +204,7 @@ def test_a_snapshot_has_what_only_the_driver_knows():
     enumerator.found = _splits(*"abcdef")
     coordinator.discover(0.0)
     coordinator.assign()
-    kept = coordinator.checkpoint()
+    kept = coordinator.checkpoint(1)
     assert kept.json["enumerator"] == {"calls": 1}
     assert [split["split_id"] for split in kept.json["unassigned"]] == ["e", "f"]
 
