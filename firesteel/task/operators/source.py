@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -99,8 +98,6 @@ class SourceOperator(Operator):
         started = time.perf_counter()
         available, ahead = True, False
         pacer = self._pacer
-        # The one epoch of a batch job must not end before its splits do.
-        endless = budget.seconds == math.inf
         while left > 0:
             chunk_started = time.perf_counter()
             if chunk_started - started >= budget.seconds:
@@ -113,7 +110,7 @@ class SourceOperator(Operator):
             except Exception as error:
                 raise user_function_error(error, self.name, reader.read, None, None) from error
             if not values:
-                if endless and reader.snapshot_splits():
+                if budget.to_the_end and reader.snapshot_splits():
                     time.sleep(reader.next_read_delay())
                     continue
                 available = False
