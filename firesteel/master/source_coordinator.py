@@ -16,8 +16,8 @@ from firesteel.datastream.connectors.base import (
 from firesteel.task.messages import SourceStatus
 
 # A reader of a bounded source gets further splits when it has fewer than this, so that no reader
-# sits on a long list while others are done. Splits of unbounded sources may never end, so they
-# are all handed out at once.
+# sits on a long list while others are done. Splits of unbounded sources may never end, and those
+# that are read side by side share the watermark, so they are all handed out at once.
 _SPLITS_AHEAD = 4
 
 
@@ -37,7 +37,8 @@ class SourceCoordinator:
         self._enumerator: SplitEnumerator = source.create_enumerator(
             parallelism, None if state is None else state["enumerator"]
         )
-        self._holds_back = source.get_boundedness() is Boundedness.BOUNDED
+        bounded = source.get_boundedness() is Boundedness.BOUNDED
+        self._holds_back = bounded and not source.side_by_side
         self._discovered_at: float | None = None
         self._unassigned: deque[SourceSplit] = deque()
         if state is not None:

@@ -139,10 +139,11 @@ def test_who_does_not_want_offsets_committed_says_so(kafka: KafkaBroker, topic: 
 @pytest.mark.parametrize("mode", RuntimeExecutionMode.__members__)
 def test_partitions_that_are_ahead_make_nothing_late(kafka: KafkaBroker, mode: str) -> None:
     """A watermark for each partition, from the moment it is assigned; times are Kafka's."""
-    topic = kafka.topic(2)
-    ahead, behind = range(50_250, 80_000, 500), range(250, 30_000, 500)
-    kafka.write(topic, map(str, ahead), 0, timestamps=ahead)
-    kafka.write(topic, map(str, behind), 1, timestamps=behind)
+    topic = kafka.topic(6)
+    for partition in range(6):
+        # The later its number, the older its records.
+        stamps = range(50_250 - 10_000 * partition, 60_000 - 10_000 * partition, 500)
+        kafka.write(topic, map(str, stamps), partition, timestamps=stamps)
     source = builder(kafka, topic).set_bounded(LATEST).build()
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(0))
 

@@ -96,10 +96,6 @@ class ReaderContext:
 class SourceReader(ABC):
     """Lives in a slot: reads the splits assigned to it, from their positions on."""
 
-    #: Whether all splits are read side by side. Each of them then holds back the watermark from the
-    #: moment it is assigned; of splits that are read one after the other, only those that are begun.
-    side_by_side: bool = False
-
     @abstractmethod
     def add_splits(self, splits: Sequence[SourceSplit]) -> None:
         """Take over splits, new ones or restored ones."""
@@ -140,6 +136,11 @@ class Source(ABC):
     #: Whether reading again from a position gives the same records. A source that says False
     #: (a socket) loses or repeats records after a failure.
     replayable: bool = True
+
+    #: Whether a reader reads all of its splits side by side, not one after the other. Then all
+    #: splits are assigned at once, and each of them holds back the watermark from that moment; else
+    #: only those do that are begun.
+    side_by_side: bool = False
 
     @abstractmethod
     def get_boundedness(self) -> Boundedness: ...

@@ -70,7 +70,7 @@ class SourceOperator(Operator):
         assert self._reader is not None
         if splits:
             self._reader.add_splits(splits)
-            if self._time is not None and self._reader.side_by_side:
+            if self._time is not None and self._source.side_by_side:
                 self._time.expect(split.split_id for split in splits)
         self._complete = complete
 

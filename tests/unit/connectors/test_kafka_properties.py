@@ -146,6 +146,7 @@ def test_names_and_values_of_java_become_those_of_librdkafka():
         "isolation.level": "read_uncommitted",
         "enable.auto.commit": "false",
         "check.crcs": "true",
+        "fetch.queue.backoff.ms": "10",
     }
     check_properties(translated)
     assert "queued.min.messages" not in admin_properties(translated)

@@ -209,6 +209,15 @@ def test_a_snapshot_has_what_only_the_driver_knows():
     assert [split["split_id"] for split in kept.json["unassigned"]] == ["e", "f"]
 
 
+def test_splits_that_are_read_side_by_side_are_handed_out_at_once():
+    source = FakeSource(Boundedness.BOUNDED)
+    source.side_by_side = True
+    coordinator = SourceCoordinator(1, source, 1)
+    source.enumerator.found = _splits(*"abcdefgh")
+    coordinator.discover(0.0)
+    assert [split.split_id for split in coordinator.assign()[0]] == [*"abcdefgh"]
+
+
 def test_close_reaches_the_enumerator():
     coordinator, enumerator = _coordinator(1)
     coordinator.close()

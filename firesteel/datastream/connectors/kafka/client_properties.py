@@ -98,11 +98,14 @@ _SECRETS = {
 
 KNOWN_NAMES = sorted({*_SAME.split(), *_RENAMED, *_MEANINGLESS, *_REFUSED, *_OWN, *_SECRETS})
 
-# librdkafka's defaults differ from the Java client's here.
-_JAVA_DEFAULTS = {
+_DEFAULTS = {
+    # librdkafka has other defaults than the Java client here.
     "check.crcs": "true",
     "enable.auto.commit": "false",
     "isolation.level": "read_uncommitted",
+    # A client that has fetched enough looks again after this time. Readers here are fast: with
+    # librdkafka's second they wait most of the time.
+    "fetch.queue.backoff.ms": "10",
 }
 
 # The names that matter to a client that only asks questions.
@@ -116,7 +119,7 @@ _CREDENTIAL = re.compile(r"""\b(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|
 
 def translate(properties: Mapping[str, str]) -> dict[str, str]:
     """``properties`` of the Java client as those of librdkafka."""
-    translated = dict(_JAVA_DEFAULTS)
+    translated = dict(_DEFAULTS)
     for name, value in properties.items():
         if name in _OWN or name in _SECRETS:
             continue

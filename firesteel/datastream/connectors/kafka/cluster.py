@@ -15,8 +15,10 @@ from confluent_kafka import (
     KafkaException,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it is public, says its manual
+    AdminClient,
+    OffsetSpec,
+)
 
 from firesteel.datastream.connectors.kafka.client_log import client_log
 from firesteel.datastream.connectors.kafka.errors import (

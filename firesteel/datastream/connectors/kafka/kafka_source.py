@@ -62,6 +62,8 @@ class KafkaSource(Source):
     KafkaSource(topics clicks at localhost:9092)
     """
 
+    side_by_side = True
+
     def __init__(
         self,
         subscription: Subscription,

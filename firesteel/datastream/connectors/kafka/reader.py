@@ -75,8 +75,6 @@ class KafkaPartitionReader(SourceReader):
     the client before it.
     """
 
-    side_by_side = True
-
     def __init__(
         self,
         properties: Mapping[str, str],
