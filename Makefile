@@ -79,7 +79,7 @@ format: $(STAMP) ## let ruff fix and format the code
 .PHONY: test
 test: lint $(SERVERS) ## lint, types, and all tests that are not slow
 	$(call say,pytest without the slow tests)
-	@$(PY) -m pytest -m 'not slow' -n $(TEST_PROCESSES) --dist loadfile --timeout=$(TEST_TIMEOUT) $(PYTEST_ARGS)
+	@$(PY) -m pytest -m 'not slow' -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --timeout=$(TEST_TIMEOUT) $(PYTEST_ARGS)
 
 .PHONY: test-all
 test-all: lint $(SERVERS) ## the same with the slow tests

@@ -10,7 +10,7 @@ from benchmarks.cases import BY_NAME, CASES, Case
 from benchmarks.machine import is_busy, machine_facts
 from benchmarks.measure import Figures
 from benchmarks.peers.catalog import BARE_QUERY, FIRESTEEL, PEERS, Peer
-from benchmarks.runner import PeerResult, Progress, run_peer
+from benchmarks.runner import PeerResult, Progress, run_peers
 from benchmarks.sections.catalog import SECTIONS
 
 QUICK_SCALE = 0.5
@@ -40,7 +40,7 @@ def parse() -> argparse.Namespace:
 
 
 def peer_arguments(peer: Peer, options: argparse.Namespace) -> list[str]:
-    arguments = ["--cases", *options.cases]
+    arguments = ["--in-turns", "--cases", *options.cases]
     arguments += ["--repeats", str(1 if peer.slow else options.repeats)]
     arguments += ["--parallelism", str(options.parallelism)]
     if options.quick:
@@ -54,18 +54,21 @@ def peer_arguments(peer: Peer, options: argparse.Namespace) -> list[str]:
 
 def measure(options: argparse.Namespace) -> tuple[list[PeerResult], PeerResult | None]:
     progress = Progress()
+    asked = [peer for peer in PEERS if peer.name in options.peers]
+    groups = [[peer for peer in asked if not peer.slow]]
+    groups += [[peer] for peer in asked if peer.slow]
+    cases = [case.name for case in CASES if case.name in options.cases]
     results = []
-    for peer in PEERS:
-        if peer.name in options.peers:
-            results.append(run_peer(peer, peer_arguments(peer, options), progress, tell))
-            progress.clear()
-            tell_problem(results[-1])
+    for group in groups:
+        arguments = {peer: peer_arguments(peer, options) for peer in group}
+        results += run_peers(arguments, cases, progress, tell)
     bare = None
-    if "epoch" in options.sections and FIRESTEEL.name in options.peers:
-        bare = run_peer(BARE_QUERY, ["--parallelism", str(options.parallelism)], progress, tell)
-        progress.clear()
-        tell_problem(bare)
-    return results, bare
+    if "epoch" in options.sections and FIRESTEEL in asked:
+        own_arguments = {BARE_QUERY: ["--parallelism", str(options.parallelism)]}
+        [bare] = run_peers(own_arguments, (), progress, tell)
+    for result in [*results, bare] if bare is not None else results:
+        tell_problem(result)
+    return sorted(results, key=lambda result: asked.index(result.peer)), bare
 
 
 def tell(peer: Peer, figures: Figures) -> None:

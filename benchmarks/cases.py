@@ -208,7 +208,7 @@ CASES: tuple[Case, ...] = (
     Sum(
         name="sum_tuples",
         title="sum on tuples",
-        records=12_000_000,
+        records=24_000_000,
         make=pair,
         key=first_field,
     ),
@@ -223,7 +223,7 @@ CASES: tuple[Case, ...] = (
     FanOut(
         name="fan_out",
         title="fan-out to 3 sinks",
-        records=20_000_000,
+        records=40_000_000,
         make=add_one,
         branches=(double, triple, negate),
     ),

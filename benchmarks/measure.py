@@ -7,7 +7,6 @@ workers, connections) cancels out in the difference, and what stays is the stead
 import argparse
 import json
 import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -60,16 +59,17 @@ def steady_rates(
     """Several ways to run a case, against each other.
 
     Ways and sizes take turns, so that a slow minute of the machine hits all of them, and the best of
-    each counts. No further turn begins that would end after so many seconds.
+    each counts. No further turn begins that would make the runs take more than so many seconds.
     """
     small, large = records // 4, records
     best = {(way, size): float("inf") for way in runs for size in (small, large)}
-    begin = time.perf_counter()
+    spent = 0.0
     for turn in range(1, repeats + 1):
         for (way, size), seconds_before in best.items():
-            best[way, size] = min(seconds_before, runs[way](case, size))
-        elapsed = time.perf_counter() - begin
-        if elapsed + elapsed / turn > seconds:
+            seconds_now = runs[way](case, size)
+            best[way, size] = min(seconds_before, seconds_now)
+            spent += seconds_now
+        if spent + spent / turn > seconds:
             break
     return {
         way: Measurement(case.name, small, best[way, small], large, best[way, large], turn)
@@ -87,6 +87,13 @@ class Arguments:
     repeats: int
     parallelism: int
     options: frozenset[str]
+    in_turns: bool = False
+
+    def wait_for_turn(self, part: str) -> None:
+        """Several peers are measured run by run, so that a slow minute of the machine hits all of them."""
+        if self.in_turns:
+            report(waiting=part)
+            sys.stdin.readline()
 
     def records_of(self, case: Case, records: int) -> int:
         """The size of the large run, where a peer takes `records` of a full-size case."""
@@ -105,6 +112,9 @@ def parse_arguments(description: str, argv: list[str] | None = None) -> Argument
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--parallelism", type=int, default=2)
     parser.add_argument("--options", nargs="*", default=[], help="what else this peer understands")
+    parser.add_argument(
+        "--in-turns", action="store_true", help="wait for a line of input before each run"
+    )
     options = parser.parse_args(argv)
     return Arguments(
         cases=tuple(case for case in CASES if case.name in options.cases),
@@ -113,6 +123,7 @@ def parse_arguments(description: str, argv: list[str] | None = None) -> Argument
         repeats=options.repeats,
         parallelism=options.parallelism,
         options=frozenset(options.options),
+        in_turns=options.in_turns,
     )
 
 
@@ -152,16 +163,22 @@ def run_cases(
     A slow peer says how many `records` of a case it can do in a few seconds; cases it leaves out, it cannot express.
     """
     sizes = {case.name: case.records for case in CASES} if records is None else records
+
+    def run_in_turn(case: Case, records: int) -> float:
+        arguments.wait_for_turn(case.name)
+        return run(case, records)
+
     for case in arguments.cases:
         if case.name not in sizes:
             report(case=case.name, skipped="not a case for this peer")
             continue
         try:
+            arguments.wait_for_turn(case.name)
             check(case, run_checked(case, CHECKED_RECORDS))
             report_case(
                 steady_rate(
                     case,
-                    run,
+                    run_in_turn,
                     records=arguments.records_of(case, sizes[case.name]),
                     repeats=arguments.repeats,
                 )

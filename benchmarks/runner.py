@@ -1,4 +1,4 @@
-"""Runs a peer in a process of its own and gathers the lines of JSON it prints."""
+"""Runs peers in processes of their own and gathers the lines of JSON they print."""
 
 import json
 import os
@@ -9,8 +9,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import IO
 
@@ -76,32 +76,86 @@ class Progress:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
-def run_peer(peer: Peer, arguments: list[str], progress: Progress, tell: Tell) -> PeerResult:
-    result = PeerResult(peer)
-    python = peer.python(sys.executable)
-    if python is None:
-        result.problem = "not installed; `make bench-peers` installs it"
-        return result
-    options = ["--options", *peer.options] if peer.options else []
-    command = [python, "-m", peer.module, *arguments, *options]
-    with tempfile.TemporaryFile() as log, started(command, log) as process:
-        progress.show(f"{peer.title}: starting")
+class RunningPeer:
+    """A peer's process. It waits before each run of a case until it is told to go on."""
+
+    def __init__(self, peer: Peer, command: list[str], progress: Progress, tell: Tell) -> None:
+        self.result = PeerResult(peer)
+        self.waiting_for: str | None = None
+        self.progress = progress
+        self.tell = tell
+        self.resources = ExitStack()
+        self.log = self.resources.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - with the process
+        self.process = self.resources.enter_context(started(command, self.log))
+        self.reports = reported(self.process)
+
+    def go_on(self) -> None:
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.write("\n")
+            self.process.stdin.flush()
+        self.read_on(f"{len(self.result.cases)} cases measured")
+
+    def read_on(self, status: str) -> None:
+        """Takes what the peer reports until it waits again, or has ended."""
+        self.waiting_for = None
+        self.progress.show(f"{self.result.peer.title}: {status}")
         try:
-            for figures in reported(process):
-                result.take(figures)
-                progress.clear()
-                tell(peer, figures)
-                progress.show(f"{peer.title}: {len(result.cases)} cases measured")
+            for figures in self.reports:
+                if "waiting" in figures:
+                    self.waiting_for = figures["waiting"]
+                    return
+                self.result.take(figures)
+                self.progress.clear()
+                self.tell(self.result.peer, figures)
         except TimeoutError as error:
-            result.problem = str(error)
-            return result
-        if process.wait() != 0:
-            result.problem = f"ended with exit code {process.returncode}: {last_words(log)}"
-    failures = result.failures()
-    if failures and result.problem is None:
-        reason = next(iter(failures.values())).splitlines()[0]
-        result.problem = f"failed in {', '.join(failures)}: {reason}"
-    return result
+            self.result.problem = str(error)
+        else:
+            self.find_problem()
+        self.resources.close()
+
+    def find_problem(self) -> None:
+        if self.process.wait() != 0:
+            words = last_words(self.log)
+            self.result.problem = f"ended with exit code {self.process.returncode}: {words}"
+            return
+        failures = self.result.failures()
+        if failures:
+            reason = next(iter(failures.values())).splitlines()[0]
+            self.result.problem = f"failed in {', '.join(failures)}: {reason}"
+
+
+def run_peers(
+    arguments: Mapping[Peer, list[str]], cases: Sequence[str], progress: Progress, tell: Tell
+) -> list[PeerResult]:
+    """Runs these peers side by side: each case run by run in turns, what else they do one after the other."""
+    results = []
+    with ExitStack() as resources:
+        running = []
+        for peer, own_arguments in arguments.items():
+            python = peer.python(sys.executable)
+            if python is None:
+                why = "not installed; `make bench-peers` installs it"
+                results.append(PeerResult(peer, problem=why))
+                continue
+            options = ["--options", *peer.options] if peer.options else []
+            command = [python, "-m", peer.module, *own_arguments, *options]
+            started_peer = RunningPeer(peer, command, progress, tell)
+            resources.push(started_peer.resources)
+            started_peer.read_on("starting")
+            running.append(started_peer)
+            results.append(started_peer.result)
+        for case in cases:
+            while at_it := [one for one in running if one.waiting_for == case]:
+                for one in at_it:
+                    one.go_on()
+        for one in reversed(
+            running
+        ):  # Firesteel, which comes first, has more to measure than cases
+            while one.waiting_for is not None:
+                one.go_on()
+    progress.clear()
+    return results
 
 
 @contextmanager
@@ -111,6 +165,7 @@ def started(command: list[str], log: IO[bytes]) -> Iterator[subprocess.Popen[str
         command,
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=log,
         text=True,

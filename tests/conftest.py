@@ -23,6 +23,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _SPARK_TESTS in item.path.parents:
             item.add_marker(pytest.mark.spark)
+    # Long files first: processes that share the tests then end together.
+    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ def main() -> None:
     report_versions("pyspark", "pyarrow", firesteel=__version__)
     peer = Firesteel(arguments.parallelism)
     run_cases(arguments, peer.run, peer.run_checked)
+    arguments.wait_for_turn("sections")
     for name, section in SECTIONS.items():
         if name not in arguments.options:
             continue

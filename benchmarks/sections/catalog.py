@@ -1,6 +1,7 @@
 """All sections, in the order in which they are measured and shown."""
 
 from benchmarks.sections import (
+    async_io,
     backend,
     checkpoint,
     epoch,
@@ -28,5 +29,6 @@ SECTIONS = {
         join.SECTION,
         timer.SECTION,
         idle.SECTION,
+        async_io.SECTION,
     )
 }

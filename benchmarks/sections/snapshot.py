@@ -24,6 +24,8 @@ _INLINE_THRESHOLD = 64 * 1024
 # An epoch that changes nothing, now and then, takes over what was written in the background.
 _POLL_SECONDS = 0.05
 _LONGEST_SECONDS = 60.0
+# About the shortest epoch there is; RocksDB flushes meanwhile.
+_EPOCH_SECONDS = 0.25
 
 _BACKENDS: tuple[Literal["hashmap", "rocksdb"], ...] = ("hashmap", "rocksdb")
 
@@ -43,11 +45,15 @@ class SubtaskState:
     def _create(self) -> KeyedStateBackend:
         return create_keyed_state(self._settings, None, 128)
 
-    def fill(self, keys: int) -> float:
-        """Become a state that was restored from a log; how long restoring it took."""
+    def fill(self, keys: int) -> tuple[Segment, ...]:
+        """One epoch makes all the keys, and its changes are written at its end: no part of a snapshot."""
         self.put(range(keys))
-        self._epoch += 1
-        log = self.backend.seal(self._epoch, self._store)
+        log = self.end_epoch()
+        self.longest_sync = 0.0
+        return log
+
+    def restore(self, log: tuple[Segment, ...]) -> float:
+        """Starts over with what the log holds; how long that took."""
         self.backend.close()
         self.backend = self._create()
         begin = time.perf_counter()
@@ -69,7 +75,7 @@ class SubtaskState:
         return segments
 
     def full_segment(self) -> Segment:
-        """The one that is being written in the background."""
+        """The one that is being written in the background, or begins with the end of this epoch."""
         deadline = time.monotonic() + _LONGEST_SECONDS
         while time.monotonic() < deadline:
             full = [segment for segment in self.end_epoch() if segment.full]
@@ -94,10 +100,14 @@ def measure_backend(kind: Literal["hashmap", "rocksdb"], keys: int, directory: P
     chosen = random.Random(1)
     changed = [chosen.sample(range(keys), int(keys * _CHANGED)) for _ in range(2)]
     try:
-        restore_seconds = state.fill(keys)
-        # The log is all there is, so the end of this epoch also begins a full snapshot.
+        # The log is all there is in both states, so a full snapshot begins at the end of an epoch. With
+        # new keys RocksDB has many in its write buffer; restored ones are in files.
+        log = state.fill(keys)
         state.put(changed[0])
-        state.end_epoch()
+        time.sleep(_EPOCH_SECONDS)
+        state.full_segment()
+        restore_seconds = state.restore(log)
+        state.put(changed[0])
         full = state.full_segment()
         background = state.backend.take_background_seconds()
         state.put(changed[1])

@@ -64,6 +64,7 @@ def write_keyed_files(
     *,
     max_parallelism: int,
     key_type: TypeInformation | None = None,
+    compress: bool = False,
     file_entries: int = _FILE_ENTRIES,
 ) -> tuple[KeyedStateFile, ...]:
     """Write entries, which may come in any order, to as many files as it takes."""
@@ -74,7 +75,7 @@ def write_keyed_files(
 
     def flush() -> None:
         name = f"{prefix}-{len(files)}"
-        files.append(_write(groups, descriptions, directory, name, key_type, seen))
+        files.append(_write(groups, descriptions, directory, name, key_type, seen, compress))
         groups.clear()
 
     for entry in entries:
@@ -95,10 +96,11 @@ def _write(
     name: str,
     key_type: TypeInformation | None,
     seen: _Seen,
+    compress: bool,
 ) -> KeyedStateFile:
     counted, keys = _count(groups, descriptions, seen)
     changes = _blocks(groups, descriptions)
-    payload = b"".join(encode_changes(changes, descriptions, key_type))
+    payload = b"".join(encode_changes(changes, descriptions, key_type, compress=compress))
     facts = directory.write(name, payload)
     return KeyedStateFile(
         path=directory.location_of(name),

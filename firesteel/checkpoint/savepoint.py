@@ -48,6 +48,8 @@ def write_savepoint(
     target: Storage,
     open_backend: OpenBackend,
     key_type_of: Callable[[str], TypeInformation | None] = lambda _: None,
+    *,
+    compress: bool = False,
 ) -> CheckpointMetadata:
     """Write all that ``metadata`` refers to into ``target``, and the metadata last.
 
@@ -56,7 +58,9 @@ def write_savepoint(
     """
     try:
         operators = tuple(
-            _write_operator(operator, target, open_backend, key_type_of(operator.operator_id))
+            _write_operator(
+                operator, target, open_backend, key_type_of(operator.operator_id), compress
+            )
             for operator in metadata.operators
         )
         written = replace(metadata, type=SnapshotType.SAVEPOINT, operators=operators)
@@ -72,6 +76,7 @@ def _write_operator(
     target: Storage,
     open_backend: OpenBackend,
     key_type: TypeInformation | None,
+    compress: bool,
 ) -> OperatorMetadata:
     described = {state.name: state for state in operator.states}
     subtasks = []
@@ -82,7 +87,7 @@ def _write_operator(
         if subtask.segments:
             prefix = f"state-{operator.operator_id}-{index}"
             subtask, states = _write_keyed_state(
-                subtask, operator, target, prefix, open_backend, key_type
+                subtask, operator, target, prefix, open_backend, key_type, compress
             )
             described.update((state.name, state) for state in states)
         subtasks.append(subtask)
@@ -97,6 +102,7 @@ def _write_keyed_state(
     prefix: str,
     open_backend: OpenBackend,
     key_type: TypeInformation | None,
+    compress: bool,
 ) -> tuple[SubtaskState, tuple[StateDescription, ...]]:
     backend = open_backend(operator.operator_id, subtask.segments)
     try:
@@ -108,6 +114,7 @@ def _write_keyed_state(
             prefix,
             max_parallelism=operator.max_parallelism,
             key_type=key_type,
+            compress=compress,
         )
     finally:
         backend.close()

@@ -34,11 +34,14 @@ class SnapshotWriter:
         open_backend: OpenBackend,
         options: FileSystemOptions | None = None,
         key_type_of: Callable[[str], TypeInformation | None] = lambda _: None,
+        *,
+        compress: bool = False,
     ) -> None:
         self._storage = storage
         self._open_backend = open_backend
         self._options = options
         self._key_type_of = key_type_of
+        self._compress = compress
 
     def write(self, order: WriteSnapshot) -> WrittenSnapshot:
         """What it raises goes to the coordinator's ``write_failed``; then nothing was left."""
@@ -46,7 +49,9 @@ class SnapshotWriter:
         request = order.request
         if request is not None and request.target is not None:
             target = open_storage(request.target, self._options)
-            written = write_savepoint(metadata, target, self._open_backend, self._key_type_of)
+            written = write_savepoint(
+                metadata, target, self._open_backend, self._key_type_of, compress=self._compress
+            )
             return WrittenSnapshot(metadata.checkpoint_id, target.location, written)
         location = self._storage.write(metadata, order.new_files)
         return WrittenSnapshot(metadata.checkpoint_id, location, metadata)

@@ -115,9 +115,8 @@ SNAPSHOT_COMPRESSION: Option[bool] = Option(
     _CP + "snapshot-compression",
     BOOLEAN,
     False,
-    "Whether snapshots are compressed.",
+    "Whether keyed state is compressed in savepoints and in the hash map's full snapshots.",
     deprecated_keys=("execution.snapshot-compression",),
-    is_used=False,
 )
 INTERVAL_DURING_BACKLOG: Option[timedelta | None] = Option(
     _CP + "interval-during-backlog",

@@ -137,4 +137,10 @@ def _snapshot_writer(recovery: JobRecovery, program: JobProgram) -> SnapshotWrit
         backend.restore(segments, store)
         return backend
 
-    return SnapshotWriter(recovery.storage, open_backend, program.file_systems, key_type_of)
+    return SnapshotWriter(
+        recovery.storage,
+        open_backend,
+        program.file_systems,
+        key_type_of,
+        compress=program.state_backend.compress,
+    )

@@ -15,7 +15,7 @@ def create_keyed_state(
     settings: StateBackendSettings, key_type: TypeInformation | None, max_parallelism: int
 ) -> KeyedStateBackend:
     if settings.kind == "hashmap":
-        return HashMapKeyedState(key_type)
+        return HashMapKeyedState(key_type, compress=settings.compress)
     check_installed(settings)
     from firesteel.state.rocksdb.keyed_state import RocksDBKeyedState
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from firesteel.common.configuration import Configuration
-from firesteel.config import options
+from firesteel.config import checkpoint_options, options
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +14,7 @@ class StateBackendSettings:
     """``memory_bytes`` is for the caches and write buffers of all RocksDB instances of a process.
 
     ``local_directories``: where RocksDB keeps its files; the temporary directory if there are none.
+    ``compress`` is for full snapshots; RocksDB's files are compressed in any case.
     """
 
     kind: Literal["hashmap", "rocksdb"] = "hashmap"
@@ -22,6 +23,7 @@ class StateBackendSettings:
     predefined_options: str = "DEFAULT"
     incremental: bool = True
     transfer_threads: int = 4
+    compress: bool = False
 
 
 HASHMAP = StateBackendSettings()
@@ -37,4 +39,5 @@ def settings_of(configuration: Configuration) -> StateBackendSettings:
         predefined_options=configuration.get(options.ROCKSDB_PREDEFINED_OPTIONS),
         incremental=configuration.get(options.INCREMENTAL_CHECKPOINTS),
         transfer_threads=configuration.get(options.ROCKSDB_TRANSFER_THREADS),
+        compress=configuration.get(checkpoint_options.SNAPSHOT_COMPRESSION),
     )

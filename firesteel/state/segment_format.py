@@ -11,6 +11,8 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+import pyarrow as pa
+
 from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.errors import TypeMismatchError
 from firesteel.state.changelog import CorruptSegmentError
@@ -23,41 +25,48 @@ _MAGIC = b"FSTEEL1\n"
 _LENGTH = struct.Struct("<II")
 _LONG = Types.LONG()
 
+_CODEC = "zstd"
+# Of a smaller body compression saves nothing that counts.
+_SMALLEST_COMPRESSED = 512
+
 
 def encode_changes(
     changes: Iterable[Changes],
     descriptions: Mapping[str, TableDescription],
     key_type: TypeInformation | None,
+    *,
+    compress: bool = False,
 ) -> Iterator[bytes]:
     """A segment's content, chunk by chunk."""
     yield _MAGIC
     for block in changes:
-        yield encode_block(block, descriptions[block.table], key_type)
+        yield _encode_block(block, descriptions[block.table], key_type, compress)
 
 
-def encode_block(
-    changes: Changes, table: TableDescription, key_type: TypeInformation | None
+def _encode_block(
+    changes: Changes, table: TableDescription, key_type: TypeInformation | None, compress: bool
 ) -> bytes:
     columns = list(_columns(changes, table, key_type))
     encoded = [(name, *encode_column(values, kind)) for name, values, kind in columns]
-    header = json.dumps(
-        {
-            "table": changes.table,
-            "change": changes.kind.value,
-            "description": describe_table(table),
-            "key_type": None if key_type is None else describe_type(key_type),
-            "columns": [(name, encoding, len(payload)) for name, encoding, payload in encoded],
-        },
-        separators=(",", ":"),
-    ).encode()
     body = b"".join(payload for _, _, payload in encoded)
+    facts = {
+        "table": changes.table,
+        "change": changes.kind.value,
+        "description": describe_table(table),
+        "key_type": None if key_type is None else describe_type(key_type),
+        "columns": [(name, encoding, len(payload)) for name, encoding, payload in encoded],
+    }
+    if compress and len(body) >= _SMALLEST_COMPRESSED:
+        facts["compression"] = _CODEC
+        body = pa.compress(body, _CODEC, asbytes=True)
+    header = json.dumps(facts, separators=(",", ":")).encode()
     return _LENGTH.pack(len(header), len(body)) + header + body
 
 
 def decode_changes(payload: bytes) -> Iterator[tuple[Changes, TableDescription]]:
     """The way back from ``encode_changes``."""
     for header, body, _ in _blocks(payload):
-        yield _decode_block(header, body)
+        yield _decode_block(header, _decompressed(header, body))
 
 
 def only_tables(payload: bytes, wanted: Callable[[str], bool]) -> Iterator[bytes]:
@@ -82,6 +91,14 @@ def _blocks(payload: bytes) -> Iterator[tuple[dict[str, Any], memoryview, memory
         header = json.loads(bytes(view[header_start:body_start]))
         yield header, view[body_start:end], view[start:end]
         start = end
+
+
+def _decompressed(header: dict[str, Any], body: memoryview) -> memoryview:
+    codec = header.get("compression")
+    if codec is None:
+        return body
+    size = sum(length for _, _, length in header["columns"])
+    return memoryview(pa.decompress(body, size, codec))
 
 
 def converted(changes: Changes, table: TableDescription) -> Changes:
@@ -175,7 +192,8 @@ def _decode_block(header: dict[str, Any], body: memoryview) -> tuple[Changes, Ta
 
 def pickled_columns(payload: bytes) -> Iterator[tuple[str, str, memoryview]]:
     """Table, column and bytes of every column that is a pickle; none of them is opened."""
-    for header, body, _ in _blocks(payload):
+    for header, packed, _ in _blocks(payload):
+        body = _decompressed(header, packed)
         start = 0
         for name, encoding, length in header["columns"]:
             if encoding == PICKLE:

@@ -59,6 +59,8 @@ class SubtaskState:
 
     def wait_for_snapshot(self) -> None:
         """Until what is written in the background, if anything is, can be handed over."""
+        if getattr(self.backend, "_planned", None) is not None:
+            self.end_epoch()  # which begins it
         snapshot = self.backend._snapshot  # type: ignore[attr-defined]
         if snapshot is not None:
             assert snapshot.wait(60)

@@ -33,6 +33,23 @@ def _change(backend: KeyedStateBackend, mark: int) -> None:
     backend.map_table("m").remove(10)
 
 
+def test_compressed_full_segments_are_smaller_and_hold_the_same(tmp_path: Path) -> None:
+    contents, sizes = [], []
+    for compress in (False, True):
+        directory = tmp_path / str(compress)
+        directory.mkdir()
+        state = SubtaskState(lambda c=compress: HashMapKeyedState(compress=c), directory)
+        _change(state.backend, 1)
+        state.end_epoch()
+        state.wait_for_snapshot()
+        (full,) = [segment for segment in state.end_epoch() if segment.full]
+        sizes.append(full.size)
+        state.crash()
+        contents.append(state.backend.snapshot())
+    assert contents[0] == contents[1] != {}
+    assert sizes[1] < sizes[0] / 2
+
+
 def test_a_snapshot_shows_the_state_of_its_epoch_whatever_happens_while_it_is_written(
     create: Create, tmp_path: Path
 ) -> None:

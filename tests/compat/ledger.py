@@ -88,7 +88,6 @@ _REFUSED_ON_KEYED_STREAM = """
 # The first rule that matches counts.
 RULES: tuple[Rule, ...] = (
     _jvm("*.get_java_*"),
-    _idle("common.execution_config.*snapshot_compression", "snapshots come in a later version"),
     # Settings that no part of the runtime reads.
     _idle("common.execution_config.*latency_tracking_interval", "latency is not tracked in this version"),
     _idle("common.execution_config.*task_cancellation_*", "cancelling has one fixed way in this version"),

@@ -265,7 +265,7 @@ def test_a_sliding_aggregate_keeps_one_accumulator_for_a_key_and_slice():
     program = windows(sliding(60, 1), lambda w: w.aggregate(Count()))
     with OperatorHarness.of(program) as harness:
         feed(harness, *[("a", n, 30) for n in range(1_000)])
-        assert _state(harness) == {"slice/30": {"a": 1_000}}
+        assert _state(harness) == {"_slice/30": {"a": 1_000}}
         harness.process_watermark(1_000)
         assert harness.output == [1_000] * 60
 

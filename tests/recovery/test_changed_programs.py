@@ -213,6 +213,46 @@ def test_a_moved_savepoint_is_restored_on_the_other_backend(
     assert len(before.collected) + len(after.collected) == RECORDS
 
 
+class Texts(KeyedProcessFunction):
+    """Keeps a long text for each key."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.text = runtime_context.get_state(ValueStateDescriptor("text", Types.STRING()))
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        self.text.update(f"{value} is the last of key {ctx.get_current_key()}. " * 50)
+        yield value
+
+
+def _keep_texts(env: StreamExecutionEnvironment) -> Any:
+    numbers = env.from_collection(list(range(RECORDS)), Types.LONG()).uid("numbers")
+    return numbers.key_by(lambda n: n % KEYS, LONG).process(Texts()).uid("texts")
+
+
+def _bytes_below(path: str) -> int:
+    return sum(file.stat().st_size for file in Path(path).iterdir())
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_a_compressed_savepoint_is_smaller_and_restored_by_a_job_without_compression(
+    backend: str,
+) -> None:
+    plain = _started(_keep_texts, state_backend_type=backend)
+    job = _started(
+        _keep_texts,
+        state_backend_type=backend,
+        execution_checkpointing_snapshot__compression="true",
+    )
+    path = job.stop()
+    assert _bytes_below(path) < _bytes_below(plain.savepoint()) / 2
+    assert len(job.keyed_state()["texts"]["text"]) == KEYS
+    after = job.resume(path, configuration=Configuration())
+    assert after.keyed_state() == job.keyed_state()
+    after.run()
+    plain.run()
+    assert after.keyed_state() == plain.keyed_state()
+
+
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 def test_a_canceled_job_resumes_from_its_retained_checkpoint(backend: str) -> None:
     retained = {

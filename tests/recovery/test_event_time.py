@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from firesteel.common import Configuration, Duration, WatermarkStrategy
+from firesteel.common import Configuration, Duration, Types, WatermarkStrategy
 from firesteel.common.time import Time
 from firesteel.common.watermark_strategy import TimestampAssigner
-from firesteel.datastream import OutputTag
+from firesteel.datastream import OutputTag, ProcessWindowFunction
+from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.datastream.window import TumblingEventTimeWindows
-from firesteel.testing import JobHarness
+from firesteel.testing import JobHarness, ScriptedSource, Timed
 from tests.recovery.jobs import RESTARTS
 
 LATE = OutputTag("late")
@@ -83,3 +84,60 @@ def test_a_crash_makes_nothing_late_and_nothing_early(
     assert clean[0]
     assert clean[1], "some records are late"
     assert run(crashes, driver=driver, every=every) == clean
+
+
+class Firing(ProcessWindowFunction[Any, Any, Any, Any]):
+    """How often a window has fired, and how many windows of the key: in states with names like the runtime's own."""
+
+    _times = ValueStateDescriptor("100", Types.LONG())
+    _windows = ValueStateDescriptor("slice/100", Types.LONG())
+
+    def process(self, key: Any, context: Any, elements: Any) -> Any:
+        times = context.window_state().get_state(self._times)
+        times.update((times.value() or 0) + 1)
+        windows = context.global_state().get_state(self._windows)
+        if times.value() == 1:
+            windows.update((windows.value() or 0) + 1)
+        yield context.window().start, times.value(), windows.value(), list(elements)
+
+    def clear(self, context: Any) -> None:
+        context.window_state().get_state(self._times).clear()
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_states_of_windows_survive_a_crash_beside_the_windows_themselves(backend: str) -> None:
+    script = [Timed(("k", 1), time) for time in (1, 250, 2, 260, 150, 3, 1_000)]
+
+    def program(env: Any) -> Any:
+        strategy = WatermarkStrategy.for_monotonous_timestamps()
+        stream = env.from_source(ScriptedSource(script), strategy, "script")
+        windows = stream.key_by(lambda r: r[0]).window(
+            TumblingEventTimeWindows.of(Time.milliseconds(100))
+        )
+        return windows.allowed_lateness(500).reduce(lambda a, b: (a[0], a[1] + b[1]), Firing())
+
+    def collected(crashes: tuple[int, ...]) -> list[Any]:
+        configuration = Configuration(RESTARTS)
+        configuration.set_string("state.backend.type", backend)
+        harness = JobHarness(
+            program, records_per_epoch=1, checkpoint_every=1, configuration=configuration
+        )
+        number = 0
+        while harness.run_epoch():
+            number += 1
+            assert number < 50
+            if number in crashes:
+                harness.crash()
+        return list(harness.collected)
+
+    expected = collected(())
+    assert [firing[:3] for firing in expected] == [
+        (0, 1, 1),
+        (0, 2, 1),
+        (100, 1, 2),
+        (0, 3, 2),
+        (200, 1, 3),
+        (1000, 1, 4),
+    ]
+    for crash in range(1, 9):
+        assert collected((crash,)) == expected

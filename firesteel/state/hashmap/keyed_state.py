@@ -26,8 +26,8 @@ HashMapTable = HashMapValueTable | HashMapListTable | HashMapMapTable
 class HashMapKeyedState(OverlayKeyedState[HashMapTable]):
     in_memory = True
 
-    def __init__(self, key_type: TypeInformation | None = None) -> None:
-        super().__init__(key_type)
+    def __init__(self, key_type: TypeInformation | None = None, *, compress: bool = False) -> None:
+        super().__init__(key_type, compress=compress)
         self._expired: dict[str, Callable[[Any], bool]] = {}
 
     def _create_table(self, name: str, description: TableDescription) -> HashMapTable:
@@ -73,7 +73,8 @@ class HashMapKeyedState(OverlayKeyedState[HashMapTable]):
         frozen = [table.freeze() for table in self._tables.values()]
 
         def write(go_on: Callable[[], None]) -> Segment:
-            payload = encode_changes(self._alive(chunks(go_on)), descriptions, self._key_type)
+            alive = self._alive(chunks(go_on))
+            payload = encode_changes(alive, descriptions, self._key_type, compress=self._compress)
             return store.write(payload, epoch=epoch, full=True)
 
         def chunks(go_on: Callable[[], None]) -> Iterator[Changes]:

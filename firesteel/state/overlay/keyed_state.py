@@ -27,8 +27,10 @@ T = TypeVar("T", bound=OverlayTable)
 class OverlayKeyedState(KeyedStateBackend, Generic[T]):
     """Subclasses keep the bases, and write full segments in their own way."""
 
-    def __init__(self, key_type: TypeInformation | None) -> None:
+    def __init__(self, key_type: TypeInformation | None, *, compress: bool = False) -> None:
         self._key_type = key_type
+        # Full segments; what changed in an epoch is small, and written while processing waits.
+        self._compress = compress
         self._declarations = TableDeclarations()
         self._tables: dict[str, T] = {}
         # Tables that the running epoch has dropped, and that segments have.
@@ -199,7 +201,9 @@ class OverlayKeyedState(KeyedStateBackend, Generic[T]):
     def write_everything(self, epoch: int, store: SegmentStore) -> Segment:
         everything = changes_of(self.entries(), self.descriptions(), CHUNK_ENTRIES)
         typed = (converted(c, self._tables[c.table].description) for c in everything)
-        payload = encode_changes(self._alive(typed), self.descriptions(), self._key_type)
+        payload = encode_changes(
+            self._alive(typed), self.descriptions(), self._key_type, compress=self._compress
+        )
         return store.write(payload, epoch=epoch, full=True)
 
     def _alive(self, changes: Iterable[Changes]) -> Iterable[Changes]:
@@ -213,9 +217,13 @@ class OverlayKeyedState(KeyedStateBackend, Generic[T]):
         if self._sealed is not None and self._snapshot is None:
             epoch, store = self._sealed
             if self._account.is_log_long(store):
-                self._snapshot = self._start_snapshot(epoch, store)
+                self._plan_snapshot(epoch, store)
 
     # Full snapshots in the background
+
+    def _plan_snapshot(self, epoch: int, store: SegmentStore) -> None:
+        """The bases are those of ``epoch``, until the next confirmation."""
+        self._snapshot = self._start_snapshot(epoch, store)
 
     def _written_snapshot(self) -> tuple[Segment, ...]:
         if self._snapshot is None or not self._snapshot.is_done():

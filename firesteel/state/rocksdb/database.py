@@ -88,6 +88,10 @@ class Database:
         """Bring what was written into files now, so that the next checkpoint need not."""
         self._db.flush()
 
+    def start_flush(self) -> None:
+        """The same in the background."""
+        self._db.flush(wait=False)
+
     def checkpoint(self, number: int) -> Path:
         """The files of this moment, as hard links in a directory of their own."""
         target = self._directory / f"checkpoint-{number}"

@@ -50,6 +50,8 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
         self._checkpoints = 0
         # Data files that a segment has already, by their names.
         self._kept_files: dict[str, SegmentFile] = {}
+        # The epoch that the bases are of, if the end of the running one is to begin a snapshot of them.
+        self._planned: tuple[int, SegmentStore] | None = None
 
     def _create_table(self, name: str, description: TableDescription) -> RocksDBTable:
         number = self._numbers.get(name)
@@ -90,6 +92,7 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
     def _clear(self) -> None:
         self._database.clear()
         self._kept_files.clear()
+        self._planned = None
         for table in self._tables.values():
             table.forget_changes()
 
@@ -98,6 +101,14 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
     def _cover(self, epoch: int, store: SegmentStore) -> Segment:
         """The bases are those of the epoch before."""
         return self._write_files(self._checkpoint(), epoch - 1, store, lambda: None)
+
+    def _plan_snapshot(self, epoch: int, store: SegmentStore) -> None:
+        """Nothing is written to the database while an epoch runs, so there is time for a flush.
+
+        A checkpoint would have to wait for it, and processing with it.
+        """
+        self._planned = epoch, store
+        self._database.start_flush()
 
     def _start_snapshot(self, epoch: int, store: SegmentStore) -> FullSnapshot:
         directory = self._checkpoint()
@@ -134,6 +145,9 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
 
     def seal(self, epoch: int, store: SegmentStore) -> tuple[Segment, ...]:
         segments = super().seal(epoch, store)
+        if self._planned is not None:
+            self._snapshot = self._start_snapshot(*self._planned)
+            self._planned = None
         for segment in segments:
             if segment.full:
                 self._keep_files_of(segment)

@@ -21,7 +21,8 @@ class SliceTables(Generic[T]):
 
     def __init__(self, backend: KeyedStateBackend, prefix: str, element_type: Any) -> None:
         self._backend = backend
-        self._prefix = f"{prefix}/"
+        # No state of the user begins like this.
+        self._prefix = f"_{prefix}/"
         self._element_type = element_type
         self._tables: dict[int, T] = {}
 
