@@ -134,10 +134,10 @@ def twenty(kafka):
 @pytest.mark.parametrize(
     ("starting", "first"),
     [
-        (EARLIEST, 5),
-        (LATEST, 20),
-        (KafkaOffsetsInitializer.timestamp(12_500), 12),
-        (KafkaOffsetsInitializer.timestamp(99_000), 20),
+        ("earliest", 5),
+        ("latest", 20),
+        ("since 12.5 s", 12),
+        ("since 99 s", 20),
         ("committed", 9),
         ("never committed", 5),
         ("at 17", 17),
@@ -145,7 +145,6 @@ def twenty(kafka):
         ("at 900, else latest", 20),
         ("another partition", 5),
     ],
-    ids=str,
 )
 def test_where_reading_starts(kafka, twenty, starting, first):
     group = uuid.uuid4().hex
@@ -153,7 +152,11 @@ def test_where_reading_starts(kafka, twenty, starting, first):
     reset = KafkaOffsetResetStrategy
     if starting == "committed":
         kafka.commit(group, twenty, [9])
-    named = {
+    initializers = {
+        "earliest": EARLIEST,
+        "latest": LATEST,
+        "since 12.5 s": KafkaOffsetsInitializer.timestamp(12_500),
+        "since 99 s": KafkaOffsetsInitializer.timestamp(99_000),
         "committed": KafkaOffsetsInitializer.committed_offsets(),
         "never committed": KafkaOffsetsInitializer.committed_offsets(reset.EARLIEST),
         "at 17": offsets({place: 17}),
@@ -164,7 +167,7 @@ def test_where_reading_starts(kafka, twenty, starting, first):
     source = (
         bounded(kafka, twenty)
         .set_group_id(group)
-        .set_starting_offsets(named.get(starting, starting))
+        .set_starting_offsets(initializers[starting])
         .build()
     )
     reader, _ = start(source)
@@ -175,21 +178,26 @@ def test_where_reading_starts(kafka, twenty, starting, first):
 @pytest.mark.parametrize(
     ("stopping", "last"),
     [
-        (LATEST, 20),
-        (EARLIEST, 5),
-        (KafkaOffsetsInitializer.timestamp(12_500), 12),
+        ("latest", 20),
+        ("earliest", 5),
+        ("since 12.5 s", 12),
         ("at 18", 18),
         ("at 18, unbounded", 18),
     ],
-    ids=str,
 )
 def test_where_reading_stops(driver, kafka, twenty, stopping, last):
     at_18 = KafkaOffsetsInitializer.offsets({P(twenty, 0): 18})
+    initializers = {
+        "latest": LATEST,
+        "earliest": EARLIEST,
+        "since 12.5 s": KafkaOffsetsInitializer.timestamp(12_500),
+        "at 18": at_18,
+    }
     source = builder(kafka, twenty)
     if stopping == "at 18, unbounded":
         source = source.set_unbounded(at_18)
     else:
-        source = source.set_bounded(at_18 if stopping == "at 18" else stopping)
+        source = source.set_bounded(initializers[stopping])
     assert driver.read_all(source.build(), limit=6) == [numbers(5, last)]
 
 
