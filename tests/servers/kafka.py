@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Iterable
@@ -13,6 +14,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from firesteel.spark.java import find_java
+from tests.servers import leash
 from tests.servers.install import KAFKA, spark_jars
 
 _START_SECONDS = 90
@@ -75,10 +77,12 @@ class KafkaBroker:
         jars = [str(next(spark_jars().glob(f"{name}*.jar"))) for name in _SHARED.split()]
         options = ["-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
         options += [f"-Dlog4j2.configurationFile={logging}", "-cp", ":".join([f"{KAFKA}/*", *jars])]
+        command = [str(find_java()), *options, "kafka.Kafka", str(settings)]
         self._output = directory / "output.txt"
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(
-                [str(find_java()), *options, "kafka.Kafka", str(settings)],
+                [sys.executable, leash.__file__, *command],
+                stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
@@ -97,7 +101,8 @@ class KafkaBroker:
                 return
 
     def close(self) -> None:
-        self._process.kill()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
         self._process.wait(timeout=30)
 
     def topic(self, partitions: int = 1, name: str | None = None) -> str:

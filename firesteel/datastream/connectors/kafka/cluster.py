@@ -70,10 +70,10 @@ class KafkaCluster:
         config: dict[str, Any] = {**properties, "error_cb": self._note}
         self._admin = AdminClient(config, logger=client_log())
 
-    def topics(self) -> dict[str, list[int]]:
+    def topics(self, timeout: float | None = None) -> dict[str, list[int]]:
         """The partitions of all topics that this user may see, but for Kafka's own."""
         try:
-            metadata = self._admin.list_topics(timeout=self._timeout)
+            metadata = self._admin.list_topics(timeout=timeout or self._timeout)
         except KafkaException as error:
             raise self._explained(error, "asked for its topics") from error
         return {

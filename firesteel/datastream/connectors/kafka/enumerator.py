@@ -17,6 +17,9 @@ __all__ = ["KafkaPartitionEnumerator"]
 
 _LOG = logging.getLogger(__name__)
 
+# Looking for new partitions holds up the job, and can be made up for: so long at most.
+_DISCOVERY_SECONDS = 3.0
+
 
 class KafkaPartitionEnumerator(SplitEnumerator):
     """One split for each partition, with offsets that are settled when it is found.
@@ -57,7 +60,7 @@ class KafkaPartitionEnumerator(SplitEnumerator):
         splits, self._found = self._found, []
         if not splits:
             try:
-                splits = self._find(KafkaOffsetsInitializer.earliest())
+                splits = self._find(KafkaOffsetsInitializer.earliest(), _DISCOVERY_SECONDS)
             except KafkaUnreachableError as error:
                 _LOG.warning("No look for new partitions: %s", error)
         self._stops |= {_partition_of(split): split.properties["stop"] for split in splits}
@@ -90,8 +93,10 @@ class KafkaPartitionEnumerator(SplitEnumerator):
     def close(self) -> None:
         self._cluster.close()
 
-    def _find(self, starting: KafkaOffsetsInitializer) -> list[SourceSplit]:
-        selected = self._subscription.select(self._cluster.topics())
+    def _find(
+        self, starting: KafkaOffsetsInitializer, timeout: float | None = None
+    ) -> list[SourceSplit]:
+        selected = self._subscription.select(self._cluster.topics(timeout))
         new = [partition for partition in selected if partition not in self._stops]
         if not new:
             return []
