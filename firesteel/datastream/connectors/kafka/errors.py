@@ -57,14 +57,14 @@ class UnknownTopicError(FiresteelError, LookupError):
 
 
 class NoCommittedOffsetError(FiresteelError, LookupError):
-    """The consumer group has no offset for some partitions, and nothing says where to start then."""
+    """Some partitions have no offset to start from, and nothing says what to do then."""
 
     def __init__(self, group: str, partitions: Iterable[KafkaTopicPartition]) -> None:
         partitions = list(partitions)
+        why = f"the group {group!r} has committed none" if group else "no group is set"
         super().__init__(
-            f"The consumer group {group!r} has committed no offset for {listed(partitions)}. Commit one, or "
-            "say where to start without: KafkaOffsetsInitializer.committed_offsets("
-            "KafkaOffsetResetStrategy.EARLIEST), or LATEST."
+            f"There is no offset for {listed(partitions)}: none is named, and {why}. Name one, or give "
+            "KafkaOffsetsInitializer a KafkaOffsetResetStrategy other than NONE."
         )
         self.group = group
         self.partitions = [str(partition) for partition in partitions]
