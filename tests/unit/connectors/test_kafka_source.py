@@ -325,6 +325,35 @@ def test_messages_without_value_and_those_that_a_schema_skips_are_left_out(kafka
     assert (records, stamps) == ([0, 2], [1, 4])
 
 
+class Nothing(DeserializationSchema):
+    """Takes its time, and skips everything."""
+
+    def deserialize(self, message):
+        time.sleep(0.01)
+
+
+def test_a_schema_that_skips_much_does_not_hold_up_an_epoch(kafka, twenty):
+    reader, _ = start(bounded(kafka, twenty).set_value_only_deserializer(Nothing()).build())
+    while reader.next_read_delay() != 0.0:
+        assert reader.read(1) == []
+    assert reader.snapshot_splits()
+    while reader.snapshot_splits():
+        assert reader.read(1) == []
+
+
+def test_an_end_that_is_still_to_come_is_waited_for(kafka):
+    topic = kafka.topic()
+    later = KafkaOffsetsInitializer.offsets({P(topic, 0): 2})
+    source = builder(kafka, topic).set_bounded(later)
+    reader, _ = start(source.set_property("default.api.timeout.ms", "300").build())
+    deadline = time.monotonic() + 1.0
+    while time.monotonic() < deadline:
+        assert reader.read(10) == []
+    kafka.write(topic, ["a", "b", "c"])
+    assert read_until(reader, 2) == ["a", "b"]
+    assert reader.snapshot_splits() == []
+
+
 def test_a_record_that_a_schema_does_not_understand_is_named(kafka):
     topic = kafka.topic()
     kafka.write(topic, ["0", "2", "four"])
