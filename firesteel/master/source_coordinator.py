@@ -45,6 +45,8 @@ class SourceCoordinator:
             self._unassigned.extend(map(_split, state["unassigned"]))
         self._statuses: list[SourceStatus | None] = [None] * parallelism
         self._assigned: list[int] = list(assigned) or [0] * parallelism
+        # What was still to be read at checkpoints that are not complete yet.
+        self._unread: dict[int, list[SourceSplit]] = {}
 
     def discover(self, now: float) -> None:
         """Look for new splits, as often as the enumerator wants to."""
@@ -118,8 +120,10 @@ class SourceCoordinator:
             delays.append(until_aligned)
         return min(delays, default=0.1)
 
-    def checkpoint(self) -> Payload:
+    def checkpoint(self, checkpoint_id: int) -> Payload:
         """What a checkpoint keeps of the driver's side: JSON, if all splits are."""
+        read = [split for status in self._statuses if status is not None for split in status.splits]
+        self._unread[checkpoint_id] = [*read, *self._unassigned]
         splits = [payload_of_split(split) for split in self._unassigned]
         is_json = not any(payload.needs_code for payload in splits)
         return Payload.of(
@@ -128,6 +132,16 @@ class SourceCoordinator:
                 "unassigned": [s.json for s in splits] if is_json else [*self._unassigned],
             }
         )
+
+    def checkpoint_complete(self, checkpoint_id: int) -> None:
+        unread = self._unread.get(checkpoint_id)
+        # Those before it do not matter any more, and savepoints complete without a word.
+        self._unread = {key: kept for key, kept in self._unread.items() if key > checkpoint_id}
+        if unread is not None:
+            self._enumerator.checkpoint_complete(unread)
+
+    def checkpoint_aborted(self, checkpoint_id: int) -> None:
+        self._unread.pop(checkpoint_id, None)
 
     def close(self) -> None:
         self._enumerator.close()

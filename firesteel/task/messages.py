@@ -101,6 +101,8 @@ class ReadBudget:
 
     records: int
     seconds: float
+    # There is no other epoch: wait for what the splits still have.
+    to_the_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,12 @@ def test_a_pause_ends_the_epoch():
     assert source.operator.finished
 
 
+def test_the_one_epoch_of_a_batch_job_waits_for_its_splits():
+    source = Source([1, Pause(0.001), 2, Pause(0.001), 3])
+    assert source.read(ReadBudget(1_000_000, 1_000.0, to_the_end=True)) == [1, 2, 3]
+    assert source.operator.finished
+
+
 def test_chunks_grow_while_they_are_fast(clock):
     source = Source(range(1_000))
     source.read()

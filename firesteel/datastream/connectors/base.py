@@ -76,6 +76,13 @@ class SplitEnumerator(ABC):
         """While not complete: seconds until ``discover_splits`` is worth calling again."""
         return 1.0
 
+    def checkpoint_complete(self, splits: Sequence[SourceSplit]) -> None:  # noqa: B027 - optional
+        """A checkpoint is complete that has these splits, at their positions, still to be read.
+
+        Splits that were discovered before it and are not among them have been read to their end.
+        Must not wait.
+        """
+
     def close(self) -> None:  # noqa: B027 - optional
         """Release what ``discover_splits`` opened."""
 

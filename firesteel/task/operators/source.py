@@ -123,6 +123,9 @@ class SourceOperator(Operator):
                 break
             values = self._read(reader, min(left, pacer.records if pacer is not None else 1))
             if not values:
+                if budget.to_the_end and reader.snapshot_splits():
+                    time.sleep(reader.next_read_delay())
+                    continue
                 available = False
                 break
             left -= len(values)

@@ -214,7 +214,7 @@ def test_a_snapshot_has_what_only_the_driver_knows():
     enumerator.found = _splits(*"abcdef")
     coordinator.discover(0.0)
     coordinator.assign()
-    kept = coordinator.checkpoint()
+    kept = coordinator.checkpoint(1)
     assert kept.json["enumerator"] == {"calls": 1}
     assert [split["split_id"] for split in kept.json["unassigned"]] == ["e", "f"]
 
@@ -247,3 +247,36 @@ def test_every_split_is_assigned_once(parallelism):
         for subtask in range(parallelism):
             coordinator.update(subtask, _status())
     assert sorted(assigned) == sorted(names)
+
+
+def test_the_enumerator_hears_what_a_completed_checkpoint_left_unread():
+    """In the state of its epoch, whatever was read since; and nothing of those that failed."""
+    coordinator, enumerator = _coordinator(1)
+    heard: list[list[str]] = []
+    enumerator.checkpoint_complete = lambda splits: heard.append([s.split_id for s in splits])
+    enumerator.found = _splits(*"abcdef")
+    coordinator.discover(0.0)
+    coordinator.assign()
+    coordinator.update(0, _status(*"bcd"))
+    coordinator.checkpoint(1)
+    coordinator.update(0, _status(*"cd"))
+    coordinator.checkpoint(2)
+    coordinator.update(0, _status("d"))
+    coordinator.checkpoint(3)
+    coordinator.checkpoint_aborted(2)
+    coordinator.checkpoint_complete(2)
+    coordinator.checkpoint_complete(3)
+    assert heard == [[*"def"]]
+
+
+def test_checkpoints_that_complete_while_others_are_under_way_are_told_apart():
+    coordinator, enumerator = _coordinator(1)
+    heard: list[list[str]] = []
+    enumerator.checkpoint_complete = lambda splits: heard.append([s.split_id for s in splits])
+    coordinator.update(0, _status("a", "b"))
+    coordinator.checkpoint(1)
+    coordinator.update(0, _status("b"))
+    coordinator.checkpoint(2)
+    coordinator.checkpoint_complete(1)
+    coordinator.checkpoint_complete(2)
+    assert heard == [["a", "b"], ["b"]]
