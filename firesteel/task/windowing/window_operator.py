@@ -231,9 +231,16 @@ class WindowOperator(BaseWindowOperator):
         if not isinstance(result, TriggerResult):
             raise TypeError(f"a trigger must answer with a TriggerResult, not with {result!r}")
         if result.is_fire():
+            results = self._results
+            if results.waits:
+                return
             self.fire(key, window, state_window)
+            if results.accumulates and self._cleanup_time(window) != MAX_WATERMARK:
+                # Its contents go when its time is over.
+                return
         if result.is_purge():
             self.contents.clear(key, state_window)
+            self._results.purged(key, window)
 
     def fire(self, key: Any, window: Any, state_window: Any) -> None:
         contents = self.contents.get(key, state_window)
