@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from firesteel.common import Types, WatermarkStrategy
 from firesteel.common.time import Time
 from firesteel.datastream.window import (
     ContinuousEventTimeTrigger,
@@ -18,7 +19,7 @@ from firesteel.datastream.window import (
     TriggerResult,
 )
 from firesteel.errors import InvalidProgramError
-from firesteel.testing import OperatorHarness
+from firesteel.testing import JobHarness, OperatorHarness, ScriptedSource, Timed
 from tests.operators.windows import (
     Count,
     GeneralEventTimeTrigger,
@@ -185,6 +186,20 @@ def test_complete_emits_the_whole_table_whenever_something_fires(trigger):
         harness.snapshot()
         harness.process_watermark(19)
         assert sorted(harness.output) == [first[0], (("a", (10, 20)), ("a", 3)), first[1]]
+
+
+@pytest.mark.parametrize("mode", ["update", "complete"])
+def test_results_with_their_window_travel_though_the_records_are_typed(mode):
+    def program(env: Any) -> Any:
+        pairs = Types.TUPLE([Types.STRING(), Types.INT()])
+        strategy = WatermarkStrategy.for_monotonous_timestamps()
+        stream = env.from_source(ScriptedSource([Timed(("a", 1), 3)]), strategy, "records", pairs)
+        windowed = stream.key_by(lambda r: r[0], Types.STRING()).window(tumbling())
+        return windowed.output_mode(mode).sum(1).rebalance().map(lambda pair: pair)
+
+    harness = JobHarness(program, parallelism=2)
+    harness.run()
+    assert harness.collected == [(("a", (0, 10)), ("a", 1))]
 
 
 def test_modes_work_for_windows_without_an_end():

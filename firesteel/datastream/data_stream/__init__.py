@@ -18,6 +18,7 @@ from firesteel.datastream.data_stream.interval_join import IntervalJoin, Interva
 from firesteel.datastream.data_stream.iterative_stream import IterativeStream
 from firesteel.datastream.data_stream.join_on import KeyedJoin, UnboundedJoin
 from firesteel.datastream.data_stream.joined_streams import JoinedStreams
+from firesteel.datastream.data_stream.keyed_output import KeyedOutput
 from firesteel.datastream.data_stream.keyed_stream import KeyedStream
 from firesteel.datastream.data_stream.split_stream import SplitStream
 from firesteel.datastream.data_stream.windowed_stream import WindowedStream
@@ -39,6 +40,7 @@ __all__ = [
     "IterativeStream",
     "JoinedStreams",
     "KeyedJoin",
+    "KeyedOutput",
     "KeyedStream",
     "SplitStream",
     "UnboundedJoin",

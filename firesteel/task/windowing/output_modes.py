@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.missing import MISSING
+from firesteel.task.comparison import is_another
 from firesteel.task.operators.process import ResultCollector
 
 Emit = Callable[[Any, Any, list[Any]], None]
@@ -76,7 +77,7 @@ class Update(EveryFiring):
     def fire(self, key: Any, window: Any, contents: list[Any]) -> None:
         (result,) = contents
         last = self._emitted.get((key, window))
-        if last is MISSING or last != result:
+        if last is MISSING or is_another(result, last):
             self._emitted.put((key, window), result)
             self.collected().add([((key, window), result)], window.max_timestamp())
 
