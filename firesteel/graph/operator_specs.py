@@ -185,6 +185,17 @@ class PairedRecords(WindowContents):
 
 
 @dataclass(frozen=True, slots=True)
+class FullPartitionSpec(OperatorSpec):
+    """All records of a subtask, when the input has ended.
+
+    ``function`` is a MapPartitionFunction or a callable, and None where the contents are the result.
+    """
+
+    contents: WindowContents
+    function: Any = None
+
+
+@dataclass(frozen=True, slots=True)
 class WindowSpec(OperatorSpec):
     """Windows of a keyed stream.
 

@@ -10,6 +10,9 @@ from firesteel.datastream.data_stream.function_arguments import as_type, require
 from firesteel.datastream.data_stream.interval_join import IntervalJoin
 from firesteel.datastream.data_stream.keyed_aggregations import KeyedAggregations
 from firesteel.datastream.data_stream.keyed_output import KeyedOutput
+from firesteel.datastream.data_stream.partition_windowed_stream import (
+    KeyedPartitionWindowedStream,
+)
 from firesteel.datastream.data_stream.stream_base import StreamBase
 from firesteel.datastream.data_stream.windowed_stream import WindowedStream
 from firesteel.datastream.functions import KeyedProcessFunction, KeySelector
@@ -144,6 +147,10 @@ class KeyedStream(StreamBase, KeyedAggregations):
     def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
         """Windows of ``size`` records of the whole stream. Not in PyFlink."""
         return self._unkeyed.count_window_all(size, slide)
+
+    def full_window_partition(self) -> KeyedPartitionWindowedStream:
+        """All records of a key as one window, which ends with the input. Not in PyFlink."""
+        return KeyedPartitionWindowedStream(self)
 
     # -- joins ---------------------------------------------------------------------------------
 
