@@ -41,7 +41,7 @@ class SessionWindowOperator(BaseWindowOperator):
         self.stateless_function = self._aggregator.function
         self._lateness = spec.allowed_lateness
         self._emits_once = spec.output_mode == "append"
-        self._table = context.keyed_state.value_table("sessions")
+        self._table = context.keyed_state.value_table("_sessions")
         self._heap: list[tuple[int, int, Any]] = []
         # The one entry of a key that counts.
         self._next_look: dict[Any, int] = {}
