@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, TracebackType
 from typing import Any
 
@@ -21,7 +21,7 @@ def user_function_error(
     error: BaseException,
     operator: str,
     function: Callable[..., Any],
-    values: list[Any] | None,
+    values: Sequence[Any] | None,
     iterator: Iterator[Any] | None,
 ) -> FiresteelError:
     """Name the operator, the function, and the record it failed on.
@@ -29,10 +29,8 @@ def user_function_error(
     ``iterator`` is the list iterator the function was fed from: what it has not yet given out
     tells which record was the last, so the loop itself keeps no count.
     """
-    if isinstance(error, TypeMismatchError | UserFunctionError):
-        # Raised further down the chain, which knows better.
-        return error
-    if isinstance(error, WriteFailedError):
+    if isinstance(error, TypeMismatchError | UserFunctionError | WriteFailedError):
+        # Raised further down, where more is known; perhaps not the operator.
         error.operator = error.operator or operator
         return error
     record = None

@@ -33,7 +33,7 @@ class CoMapOperator(FunctionOperator):
     ) -> None:
         iterator = iter(values)
         try:
-            results = list(map(function, self.fed(iterator, keys)))
+            results = [function(value) for value in self.fed(iterator, keys)]
         except Exception as error:
             raise self.failure(error, function, values, iterator) from error
         present = [result is not None for result in results]

@@ -23,8 +23,8 @@ class PrintOperator(Operator):
         self._format = value_type.to_print_string if typed else str
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
-        prefix = self._prefix
-        lines = [prefix + line for line in map(self._format, values)]
+        prefix, to_line = self._prefix, self._format
+        lines = [prefix + to_line(value) for value in values]
         self.context.to_driver(OUTPUT, pickling.dumps(lines))
 
 

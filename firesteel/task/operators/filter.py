@@ -60,7 +60,15 @@ class SelectOperator(FilterOperator):
             self.function = spec.functions[0]
         select, names = spec.selector, spec.names
         self._selector = select
-        self._condition = lambda value: not names.isdisjoint(select(value))
+
+        def condition(value: Any) -> bool:
+            outputs = select(value)
+            if type(outputs) is str:
+                # One name; as an iterable it would be its letters.
+                return outputs in names
+            return not names.isdisjoint(outputs)
+
+        self._condition = condition
 
     def failure(
         self,

@@ -20,17 +20,21 @@ class FlatMapOperator(FunctionOperator):
     def receive(
         self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
     ) -> None:
+        flat_map = self._flat_map
         iterator = iter(values)
         stamps: list[int] | None = None
         try:
-            groups = map(self._flat_map, self.fed(iterator, keys))
+            # No map() around a user's function: it takes the function's StopIteration for the end.
             if timestamps is None:
-                results = list(chain.from_iterable(groups))
+                results: list[Any] = []
+                extend = results.extend
+                for value in self.fed(iterator, keys):
+                    extend(flat_map(value))
             else:
-                lists = [list(group) for group in groups]
+                lists = [list(flat_map(value)) for value in self.fed(iterator, keys)]
                 results = list(chain.from_iterable(lists))
                 stamps = list(chain.from_iterable(map(repeat, timestamps, map(len, lists))))
         except Exception as error:
-            raise self.failure(error, self._flat_map, values, iterator) from error
+            raise self.failure(error, flat_map, values, iterator) from error
         if results:
             self.output.emit(results, stamps)
