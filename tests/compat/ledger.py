@@ -89,6 +89,7 @@ _REFUSED_ON_KEYED_STREAM = """
 RULES: tuple[Rule, ...] = (
     _jvm("*.get_java_*"),
     # Settings that no part of the runtime reads.
+    _idle("common.execution_config.*object_reuse*", "operators always hand on the very object; a function must not change what it is given"),
     _idle("common.execution_config.*latency_tracking_interval", "latency is not tracked in this version"),
     _idle("common.execution_config.*task_cancellation_*", "cancelling has one fixed way in this version"),
     Rule("common.input_dependency_constraint.*", Status.NEVER, Evidence.IDLE, "nothing takes it, in PyFlink neither"),

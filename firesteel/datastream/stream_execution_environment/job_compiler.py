@@ -33,9 +33,6 @@ from firesteel.graph.operator_specs import (
 from firesteel.graph.stream_graph import StreamGraph
 from firesteel.graph.transformations import Transformation
 
-CHAIN_DIFFERENT_MAX_PARALLELISM = (
-    "pipeline.operator-chaining.chain-operators-with-different-max-parallelism"
-)
 NO_BUFFER_TIMEOUT = -1
 
 _log = logging.getLogger("firesteel")
@@ -87,8 +84,8 @@ def settings_of_graph(
         max_parallelism=None if max_parallelism < 1 else max_parallelism,
         buffer_timeout=buffer_timeout(configuration),
         chaining_enabled=configuration.get(options.OPERATOR_CHAINING),
-        chain_operators_with_different_max_parallelism=configuration.get_boolean(
-            CHAIN_DIFFERENT_MAX_PARALLELISM, True
+        chain_operators_with_different_max_parallelism=configuration.get(
+            options.CHAIN_DIFFERENT_MAX_PARALLELISM
         ),
         auto_generate_uids=configuration.get(options.AUTO_GENERATE_UIDS),
     )
