@@ -7,6 +7,7 @@ from itertools import compress
 from typing import Any
 
 from firesteel.graph.operator_specs import CoMapSpec
+from firesteel.task.errors import USER_ERRORS
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
 
 
@@ -34,7 +35,7 @@ class CoMapOperator(FunctionOperator):
         iterator = iter(values)
         try:
             results = [function(value) for value in self.fed(iterator, keys)]
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failure(error, function, values, iterator) from error
         present = [result is not None for result in results]
         if not all(present):

@@ -8,6 +8,7 @@ from firesteel import pickling
 from firesteel.graph.operator_specs import CollectSpec, PrintSpec
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.rows import OUTPUT
+from firesteel.unpicklable import unpicklable_record
 
 
 class PrintOperator(Operator):
@@ -35,7 +36,11 @@ class CollectOperator(Operator):
         super().__init__(context)
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
-        self.context.to_driver(OUTPUT, pickling.dumps(values))
+        try:
+            payload = pickling.dumps(values)
+        except Exception as error:
+            raise unpicklable_record(error, values, self.name) from error
+        self.context.to_driver(OUTPUT, payload)
 
 
 def print_prefix(sink_identifier: str | None, subtask: int, parallelism: int) -> str:

@@ -6,6 +6,7 @@ from itertools import chain, repeat
 from typing import Any
 
 from firesteel.graph.operator_specs import FlatMapSpec
+from firesteel.task.errors import USER_ERRORS
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
 
 
@@ -34,7 +35,7 @@ class FlatMapOperator(FunctionOperator):
                 lists = [list(flat_map(value)) for value in self.fed(iterator, keys)]
                 results = list(chain.from_iterable(lists))
                 stamps = list(chain.from_iterable(map(repeat, timestamps, map(len, lists))))
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failure(error, flat_map, values, iterator) from error
         if results:
             self.output.emit(results, stamps)

@@ -11,6 +11,7 @@ from typing import Any
 from firesteel.graph.operator_specs import FoldSpec
 from firesteel.state.missing import MISSING
 from firesteel.task.copies import copy_of, copying, copying_get, is_immutable
+from firesteel.task.errors import USER_ERRORS
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
 from firesteel.task.operators.reduce import emit_last_results
 
@@ -53,7 +54,7 @@ class FoldOperator(FunctionOperator):
                 folded = fold(folded, value)
                 overlay[key] = folded
                 append(folded)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failure(error, fold, values, iterator) from error
         if self._rolls:
             self.output.emit(results, timestamps)

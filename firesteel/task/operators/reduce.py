@@ -12,6 +12,7 @@ from firesteel.graph.operator_specs import ReduceSpec
 from firesteel.state.missing import MISSING
 from firesteel.state.tables import ValueTable
 from firesteel.task.copies import copying, copying_get, is_immutable
+from firesteel.task.errors import USER_ERRORS
 from firesteel.task.operators.base import FunctionOperator, OperatorContext, Output
 
 
@@ -52,7 +53,7 @@ class ReduceOperator(FunctionOperator):
                         value = reduce(reduced, value)
                 overlay[key] = value
                 append(value)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failure(error, reduce, values, iterator) from error
         if self._rolls:
             self.output.emit(results, timestamps)
