@@ -68,7 +68,7 @@ class SelectSpec(OperatorSpec):
     is one, for the task to open and close.
     """
 
-    selector: Callable[[Any], Iterable[str]]
+    selector: Callable[[Any], Iterable[str] | str]
     names: frozenset[str]
     functions: tuple[Any, ...] = ()
 

@@ -86,7 +86,7 @@ class DataStream(StreamBase, OperatorSettings):
         return KeyedStream(self, by_key)
 
     def split(
-        self, output_selector: Callable[[Any], Iterable[str]] | OutputSelector
+        self, output_selector: Callable[[Any], Iterable[str] | str] | OutputSelector
     ) -> SplitStream:
         """Name the outputs each record goes to; ``select`` then takes some of them."""
         return SplitStream(self, output_selector)

@@ -12,6 +12,7 @@ from typing import Any
 from firesteel.graph.operator_specs import FoldSpec
 from firesteel.state.missing import MISSING
 from firesteel.task.copies import copy_of, is_immutable
+from firesteel.task.errors import USER_ERRORS
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.operators.keyed_aggregation import KeyedAggregationOperator
 
@@ -50,6 +51,6 @@ class FoldOperator(KeyedAggregationOperator):
                 folded = fold(folded, value)
                 overlay[key] = folded
                 append(folded)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failure(error, fold, values, iterator) from error
         self.results.add(results, keys, timestamps)

@@ -12,6 +12,7 @@ from typing import Any
 from firesteel.graph.operator_specs import ReduceSpec
 from firesteel.state.missing import MISSING
 from firesteel.task.copies import is_immutable
+from firesteel.task.errors import USER_ERRORS
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.operators.keyed_aggregation import KeyedAggregationOperator
 
@@ -45,6 +46,6 @@ class ReduceOperator(KeyedAggregationOperator):
                         value = reduce(reduced, value)
                 overlay[key] = value
                 append(value)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failure(error, reduce, values, iterator) from error
         self.results.add(results, keys, timestamps)

@@ -262,7 +262,7 @@ class WindowOperator(BaseWindowOperator):
         return failed_function(
             error,
             *self._functions(),
-            *(() if aggregator is None else (aggregator.called,)),
+            *(() if aggregator is None else aggregator.user_functions),
             self._trigger.on_element,
         )
 
