@@ -1,11 +1,15 @@
-"""Iterations on Spark: the end, a crash in the middle, and a loop that is canceled."""
+"""Iterations on Spark: the end, a failure in the middle, and a loop that is canceled."""
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from firesteel.common import JobStatus
 from firesteel.datastream import StreamExecutionEnvironment
@@ -23,10 +27,11 @@ def test_keyed_loop_ends_when_it_is_empty(env: StreamExecutionEnvironment) -> No
         assert Counter(results) == {("a", 0): 4, ("b", 0): 4, ("c", 0): 4}
 
 
-class RaisingOnce(MapFunction):
-    """One step; at a certain number the first process that gets there fails."""
+class FailingOnce(MapFunction):
+    """One step; at a certain number the first process that gets there raises, or is killed."""
 
-    def __init__(self, marker: Path, number: int) -> None:
+    def __init__(self, how: str, marker: Path, number: int) -> None:
+        self.how = how
         self.marker = marker
         self.number = number
 
@@ -37,12 +42,15 @@ class RaisingOnce(MapFunction):
             except FileExistsError:
                 pass
             else:
+                if self.how == "is killed":
+                    os.kill(os.getpid(), signal.SIGKILL)
                 raise RuntimeError("crash in the loop")
         return value[0], value[1] - 1
 
 
+@pytest.mark.parametrize("how", ["raises", "is killed"])
 def test_a_job_that_fails_with_records_in_its_loop_gives_every_result_once(
-    make_env: MakeEnvironment, tmp_path: Path
+    make_env: MakeEnvironment, tmp_path: Path, how: str
 ) -> None:
     sink = ListSink(tmp_path / "results")
     env = make_env(
@@ -57,11 +65,11 @@ def test_a_job_that_fails_with_records_in_its_loop_gives_every_result_once(
         }
     )
     loop = env.from_collection([(n, 8) for n in range(20)]).iterate(max_wait=300)
-    step = loop.set_parallelism(2).rebalance().map(RaisingOnce(tmp_path / "crashed", 3))
+    step = loop.set_parallelism(2).rebalance().map(FailingOnce(how, tmp_path / "failed", 3))
     loop.close_with(step.filter(lambda r: r[1] > 0))
     step.sink_to(sink)
-    env.execute("crash")
-    assert (tmp_path / "crashed").exists()
+    env.execute("fails in the loop")
+    assert (tmp_path / "failed").exists()
     assert Counter(sink.values()) == Counter((n, left) for n in range(20) for left in range(8))
     assert list((tmp_path / "checkpoints").rglob("shared/*")) == []
 
