@@ -265,7 +265,7 @@ def test_windows_with_the_same_records_share_an_accumulator():
     program = windows(sliding(60, 1), lambda w: w.aggregate(Count()))
     with OperatorHarness.of(program) as harness:
         feed(harness, *[("a", n, 30) for n in range(1_000)])
-        assert _state(harness) == {"sliding-windows": {"a": [(31, [90], [1_000])]}}
+        assert _state(harness) == {"_sliding-windows": {"a": [(31, [90], [1_000])]}}
         harness.process_watermark(1_000)
         assert harness.output == [1_000] * 60
 

@@ -48,7 +48,7 @@ class SlidingWindowOperator(BaseWindowOperator):
         self._fire_delay = self._lateness if spec.output_mode == "append" else 0
         self._aggregator = create_aggregator(spec.contents, self.name)
         self.stateless_function = self._aggregator.function
-        self._table = context.keyed_state.value_table("sliding-windows")
+        self._table = context.keyed_state.value_table("_sliding-windows")
         self._schedule = KeySchedule()
         self._passed = PassedTime(context)
         # For records of windows that fired before a restart which forgot the watermark.
@@ -299,23 +299,20 @@ class SlidingWindowOperator(BaseWindowOperator):
         super().load()
         self._passed.load()
         self._schedule.clear()
-        self._drop_expired()
         watermark = self.context.clock.watermark
-        for key, runs in self._table.items():
+        # What was over when the snapshot was taken must not come back with an earlier watermark.
+        over = self._passed.saved + 1 - self._lateness
+        for key, found in self._table.items():
+            runs = found
+            if runs[0][0] <= over:
+                runs = _copies(self._runs.after(runs, over))
+                if not runs:
+                    self._table.remove(key)
+                    continue
+                self._table.put(key, runs)
             due = self._next_due(runs, watermark)
             if due is not None:
                 self._schedule.look(key, due)
-
-    def _drop_expired(self) -> None:
-        """What was over when the snapshot was taken must not come back with an earlier watermark."""
-        over = self._passed.saved + 1 - self._lateness
-        for key, runs in list(self._table.items()):
-            if runs[0][0] <= over:
-                kept = self._runs.after(runs, over)
-                if kept:
-                    self._table.put(key, _copies(kept))
-                else:
-                    self._table.remove(key)
 
     def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
         super().snapshot_state(checkpoint_id, timestamp)
