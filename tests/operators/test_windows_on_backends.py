@@ -36,7 +36,8 @@ class All(WindowFunction):
 
 _KINDS: dict[str, Callable[[Any], Any]] = {
     "tumbling": lambda keyed: keyed.window(tumbling()).aggregate(Values(), Tell()),
-    "sliding": lambda keyed: keyed.window(sliding(30, 10)).aggregate(Count(), Tell()),
+    "sliding": lambda keyed: keyed.window(sliding(30, 10)).aggregate(Values(), Tell()),
+    "sliding, of records": lambda keyed: keyed.window(sliding(30, 10)).apply(All()),
     "general": lambda keyed: (
         keyed.window(sliding(30, 10)).trigger(GeneralEventTimeTrigger()).aggregate(Count(), Tell())
     ),
