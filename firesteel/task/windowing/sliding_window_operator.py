@@ -281,10 +281,10 @@ class SlidingWindowOperator(BaseWindowOperator):
         result = self._aggregator.result
         try:
             # The accumulators may go on changing after their results were emitted.
-            return deep_copies_of(list(map(result, held)))
+            return deep_copies_of([result(accumulator) for accumulator in held])
         except Exception as error:
             window = None if key is None else [FiringWindow(key, self._window(end))]
-            raise self.failure(error, result, window) from error
+            raise self.failure(error, self._aggregator.called_for_result, window) from error
 
     def _collect(self, key: Any, end: int, result: Any) -> None:
         window = self._window(end)
