@@ -284,7 +284,7 @@ class SlidingWindowOperator(BaseWindowOperator):
             return deep_copies_of([result(accumulator) for accumulator in held])
         except Exception as error:
             window = None if key is None else [FiringWindow(key, self._window(end))]
-            raise self.failure(error, result, window) from error
+            raise self.failure(error, self._aggregator.called_for_result, window) from error
 
     def _collect(self, key: Any, end: int, result: Any) -> None:
         window = self._window(end)
