@@ -20,7 +20,8 @@ from firesteel.state.backend_settings import settings_of
 from firesteel.state.changelog import SegmentStore
 from firesteel.state.key_groups import KeyGroupRange, KeyRouter
 from firesteel.state.redistribution import OperatorState, redistribute
-from firesteel.task.errors import user_function_error
+from firesteel.task.errors import USER_ERRORS, exit_error, user_function_error
+from firesteel.task.keys import bad_key_error, key_converter
 from firesteel.task.messages import OperatorHandle, RestoredState, SubtaskAck, SubtaskHandle
 from firesteel.task.operators.base import Operator
 from firesteel.task.program import JobProgram
@@ -457,6 +458,10 @@ class OperatorHarness:
         except UserFunctionError as error:
             error.job = HARNESS_NAME
             raise
+        except SystemExit as error:
+            explained = exit_error(error)
+            explained.job = HARNESS_NAME
+            raise explained from error
 
     def _keys(self, edge: StreamEdge, values: list[Any]) -> list[Any] | None:
         if edge.partitioning.strategy is not ShipStrategy.HASH:
@@ -465,11 +470,18 @@ class OperatorHarness:
         assert select is not None
         iterator = iter(values)
         try:
-            keys = list(map(select, iterator))
-        except Exception as error:
+            keys = [select(value) for value in iterator]
+        except USER_ERRORS as error:
             explained = user_function_error(error, "key_by", select, values, iterator)
             raise explained from error
-        for key, target in zip(keys, self._router.targets(keys), strict=True):
+        convert = key_converter(edge, "key_by")
+        if convert is not None:
+            keys = convert(keys)
+        try:
+            targets = self._router.targets(keys)
+        except TypeError as error:
+            raise bad_key_error(self._router, "key_by", select, values, keys) from error
+        for key, target in zip(keys, targets, strict=True):
             if target != self._subtask.index:
                 raise WrongSubtaskError(
                     f"the key {shorten(key)} belongs to subtask {target} of "

@@ -57,7 +57,10 @@ def create_assigner(
         iterator = iter(values)
         former = repeat(MIN_WATERMARK) if timestamps is None else timestamps
         try:
-            assigned = list(map(extract, iterator, former))
+            assigned = [
+                extract(value, timestamp)
+                for value, timestamp in zip(iterator, former, strict=False)
+            ]
         except Exception as error:
             raise user_function_error(error, operator, extract, values, iterator) from error
         try:

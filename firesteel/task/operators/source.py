@@ -9,7 +9,7 @@ from typing import Any
 from firesteel.datastream.connectors.base import ReaderContext, SourceReader, SourceSplit
 from firesteel.graph.operator_specs import SourceSpec
 from firesteel.task.chunk_pacer import ChunkPacer
-from firesteel.task.errors import user_function_error
+from firesteel.task.errors import USER_ERRORS, user_function_error
 from firesteel.task.messages import ReadBudget, SourceStatus
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.operators.timestamps_and_watermarks import create_stream_time
@@ -159,7 +159,7 @@ class SourceOperator(Operator):
         began = now_millis()
         try:
             values = reader.read(limit)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise user_function_error(error, self.name, reader.read, None, None) from error
         if self._time is not None:
             # A split that stands in line is not asked.
