@@ -96,7 +96,9 @@ class FutureGuard:
     ) -> None:
         """Look at a batch that leaps, or that a leap has left behind, in itself or before it."""
         if newest - stamps[-1] > self.leap:
-            self._examine_each(front, values, stamps, watermark)
+            # Without a leap they are mere stragglers.
+            if front.suspect is not None or newest - front.newest > self.leap:
+                self._examine_each(front, values, stamps, watermark)
         elif front.newest - newest > self.leap:
             self._leave_behind(front, values[0], stamps[0], len(values), watermark)
         else:
