@@ -229,9 +229,11 @@ class OperatorHarness:
                 self._subtask.gate.accept_local(edge.id, upstream).idle(idle)
 
     def set_processing_time(self, now_millis: int) -> None:
-        """Move the clock; timers that are due fire."""
+        """Move the clock; timers that are due fire. The inputs are silent meanwhile."""
         self.open()
+        self._operator.found_nothing()
         self.clock.set(now_millis)
+        self._operator.found_nothing()
         self._explaining(self._subtask.fire_processing_time_timers)
         self._explaining(self._operator.tick)
 

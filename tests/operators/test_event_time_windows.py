@@ -13,7 +13,7 @@ from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.datastream.window import EventTimeSessionWindows, EventTimeTrigger
 from firesteel.errors import UserFunctionError
 from firesteel.task.watermarks import MAX_WATERMARK
-from firesteel.task.windowing.sliced_window_operator import SlicedWindowOperator
+from firesteel.task.windowing.tumbling_window_operator import TumblingWindowOperator
 from firesteel.task.windowing.window_operator import WindowOperator
 from firesteel.testing import OperatorHarness
 from tests.operators.windows import (
@@ -46,7 +46,7 @@ def _timers(harness: OperatorHarness) -> int:
 
 def test_each_operator_does_its_part(trigger):
     harness = OperatorHarness.of(windows(tumbling(), values, trigger=trigger))
-    expected = SlicedWindowOperator if trigger is None else WindowOperator
+    expected = TumblingWindowOperator if trigger is None else WindowOperator
     assert type(harness._operator) is expected
 
 
@@ -261,11 +261,11 @@ def test_state_is_dropped_exactly_at_the_last_moment_plus_lateness(trigger):
         assert sum(map(len, harness.keyed_state().values())) == 0
 
 
-def test_a_sliding_aggregate_keeps_one_accumulator_for_a_key_and_slice():
+def test_windows_with_the_same_records_share_an_accumulator():
     program = windows(sliding(60, 1), lambda w: w.aggregate(Count()))
     with OperatorHarness.of(program) as harness:
         feed(harness, *[("a", n, 30) for n in range(1_000)])
-        assert _state(harness) == {"_slice/30": {"a": 1_000}}
+        assert _state(harness) == {"sliding-windows": {"a": [(31, [90], [1_000])]}}
         harness.process_watermark(1_000)
         assert harness.output == [1_000] * 60
 
@@ -276,7 +276,7 @@ def test_a_general_aggregate_keeps_one_accumulator_for_a_key_and_window():
     )
     with OperatorHarness.of(program) as harness:
         feed(harness, *[("a", n, 30) for n in range(10)])
-        (table,) = [t for n, t in _state(harness).items() if n == "window-contents"]
+        (table,) = [t for n, t in _state(harness).items() if n == "_window-contents"]
         assert list(table.values()) == [10] * 60
 
 

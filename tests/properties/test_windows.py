@@ -14,97 +14,20 @@ from hypothesis import strategies as st
 
 from firesteel.common.time import Time
 from firesteel.datastream.window import EventTimeSessionWindows
-from firesteel.state.key_groups import key_group_of, subtask_of
 from firesteel.task.watermarks import MAX_WATERMARK
-from firesteel.testing import OperatorHarness
 from tests.operators.windows import (
     LATE,
     Count,
     GeneralEventTimeTrigger,
     Tell,
     Values,
-    dropped,
     sliding,
     tumbling,
     windows,
 )
 from tests.properties.window_model import MIN_WATERMARK, WindowModel, aligned, sessions
+from tests.properties.window_subtasks import Subtasks, events_of_windows
 
-_MAX_PARALLELISM = 8
-
-
-class Subtasks:
-    """All subtasks of the operator; records go where their key belongs."""
-
-    def __init__(self, program: Callable[[Any], Any], parallelism: int) -> None:
-        self._program = program
-        self._harnesses = [
-            OperatorHarness.of(program, parallelism, index, _MAX_PARALLELISM).open()
-            for index in range(parallelism)
-        ]
-        self._watermark = MIN_WATERMARK
-
-    def add(self, batch: list[tuple[str, int, int]]) -> None:
-        parallelism = len(self._harnesses)
-        for index, harness in enumerate(self._harnesses):
-            mine = [
-                record
-                for record in batch
-                if subtask_of(key_group_of(record[0], _MAX_PARALLELISM), parallelism, 8) == index
-            ]
-            harness.process_elements([r[:2] for r in mine], [r[2] for r in mine])
-
-    def advance(self, watermark: int) -> None:
-        self._watermark = watermark
-        for harness in self._harnesses:
-            harness.process_watermark(watermark)
-
-    def end_epoch(self) -> None:
-        for harness in self._harnesses:
-            harness.snapshot()
-
-    def restart(self, parallelism: int) -> None:
-        snapshots = [harness.snapshot() for harness in self._harnesses]
-        late = self.late()
-        self._harnesses = [
-            OperatorHarness.restored(self._program, snapshots, parallelism, index)
-            for index in range(parallelism)
-        ]
-        self._harnesses[0]._recorder.sides[LATE.tag_id] = late
-        if self._watermark > MIN_WATERMARK:
-            # A job remembers the watermarks of its channels.
-            self.advance(self._watermark)
-
-    def take(self) -> list[tuple[Any, int]]:
-        output = [pair for h in self._harnesses for pair in h.output_with_timestamps]
-        for harness in self._harnesses:
-            harness.extract_output()
-        return output
-
-    def late(self) -> list[Any]:
-        return [record for h in self._harnesses for record in h.side_output(LATE)]
-
-    def dropped(self) -> int:
-        return sum(map(dropped, self._harnesses))
-
-    def state_entries(self) -> int:
-        return sum(len(t) for h in self._harnesses for t in h.keyed_state().values())
-
-
-_records = st.lists(
-    st.tuples(st.sampled_from("abc"), st.integers(1, 9), st.integers(-20, 60)),
-    min_size=1,
-    max_size=8,
-)
-_events = st.lists(
-    st.one_of(
-        _records.map(lambda records: ("records", records)),
-        st.integers(0, 15).map(lambda by: ("advance", by)),
-        st.integers(1, 3).map(lambda parallelism: ("restart", parallelism)),
-        st.just(("end of epoch", 0)),
-    ),
-    max_size=12,
-)
 _shapes = st.one_of(
     st.tuples(st.integers(1, 20), st.none(), st.integers(-3, 3)),
     st.tuples(st.integers(1, 20), st.integers(1, 20), st.integers(-3, 3)),
@@ -124,9 +47,15 @@ def _check(events: list[Any], operators: list[Subtasks], model: WindowModel, tag
             model.advance(watermark)
             for operator in operators:
                 operator.advance(watermark)
-        else:
+        elif kind == "end of epoch":
             for operator in operators:
-                operator.end_epoch() if kind == "end of epoch" else operator.restart(argument)
+                operator.end_epoch()
+        else:
+            forgets_time = kind == "savepoint"
+            if forgets_time:
+                watermark, model.watermark = 0, MIN_WATERMARK
+            for operator in operators:
+                operator.restart(argument, forgets_time=forgets_time)
         expected = sorted(model.take())
         for operator in operators:
             assert sorted(operator.take()) == expected
@@ -155,7 +84,7 @@ def _program(
 
 
 @given(
-    events=_events,
+    events=events_of_windows,
     shape=_shapes,
     lateness=st.sampled_from([0, 0, 5, 30]),
     parallelism=st.integers(1, 3),
@@ -167,22 +96,21 @@ def test_aligned_windows(events, shape, lateness, parallelism, tag):
     if slide is None:
         offset = max(1 - size, min(size - 1, offset))
         assigner, assign = tumbling(size, offset), aligned(size, size, offset)
-        # In tumbling windows even the order of the records is that of their arrival.
-        function, compute = Values(), lambda values: "".join(map(str, values))
     else:
         slide = min(slide, size)
         offset = max(1 - slide, min(slide - 1, offset))
         assigner, assign = sliding(size, slide, offset), aligned(size, slide, offset)
-        function, compute = Count(), len
     operators = [
-        Subtasks(_program(assigner, lateness, function, general=general, tag=tag), parallelism)
+        Subtasks(_program(assigner, lateness, Values(), general=general, tag=tag), parallelism)
         for general in (False, True)
     ]
-    _check(events, operators, WindowModel(assign, lateness, compute), tag)
+    # Even the order of the records is that of their arrival.
+    model = WindowModel(assign, lateness, lambda values: "".join(map(str, values)))
+    _check(events, operators, model, tag)
 
 
 @given(
-    events=_events,
+    events=events_of_windows,
     gap=st.integers(1, 15),
     lateness=st.sampled_from([0, 5, 30]),
     parallelism=st.integers(1, 3),
@@ -211,7 +139,7 @@ def test_where_batches_are_cut_does_not_matter(lateness, times, cuts, slide):
     records = [("a", number % 10, time) for number, time in enumerate(times)]
 
     def run(edges: list[int]) -> list[Any]:
-        program = _program(sliding(10, slide), lateness, Count(), general=False, tag=True)
+        program = _program(sliding(10, slide), lateness, Values(), general=False, tag=True)
         operator = Subtasks(program, 1)
         middle = len(records) // 2
         results = []

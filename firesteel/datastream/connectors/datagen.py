@@ -69,6 +69,8 @@ class DataGeneratorSource(Source):
     ['user-0', 'user-1', 'user-0', 'user-1']
     """
 
+    side_by_side = False
+
     def __init__(
         self,
         generator_function: Callable[[int], Any],

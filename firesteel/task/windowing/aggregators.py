@@ -61,6 +61,10 @@ class Aggregator(ABC):
     def add_batch(self, table: ValueTable, values: list[Any], keys: list[Any]) -> None:
         """Add each value to the accumulator of its key."""
 
+    @abstractmethod
+    def add_to_each(self, accumulators: list[Any], value: Any) -> list[Any]:
+        """The accumulators of several windows, each with the value added."""
+
     def prepare(self, values: list[Any]) -> None:  # noqa: B027 - optional
         """Called before anything else, with the first records that come."""
 
@@ -90,6 +94,12 @@ class ReduceAggregator(Aggregator):
 
     def result(self, accumulator: Any) -> Any:
         return accumulator
+
+    def add_to_each(self, accumulators: list[Any], value: Any) -> list[Any]:
+        reduce = self.called
+        if is_plain(value):
+            return [reduce(accumulator, value) for accumulator in accumulators]
+        return [reduce(accumulator, deep_copy_of(value)) for accumulator in accumulators]
 
     def add_batch(self, table: ValueTable, values: list[Any], keys: list[Any]) -> None:
         reduce, overlay, missing = self.called, table.overlay, MISSING
@@ -154,6 +164,12 @@ class AggregateAggregator(Aggregator):
     @property
     def user_functions(self) -> tuple[Callable[..., Any], ...]:
         return self._create, self._merge, self._result, self.called
+
+    def add_to_each(self, accumulators: list[Any], value: Any) -> list[Any]:
+        add = self.called
+        if is_plain(value):
+            return [add(value, accumulator) for accumulator in accumulators]
+        return [add(deep_copy_of(value), accumulator) for accumulator in accumulators]
 
     def add_batch(self, table: ValueTable, values: list[Any], keys: list[Any]) -> None:
         add, create, overlay, missing = self.called, self._create, table.overlay, MISSING

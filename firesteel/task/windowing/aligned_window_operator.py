@@ -10,18 +10,17 @@ from abc import abstractmethod
 from heapq import heappop, heappush
 from typing import Any
 
-from firesteel.common.typeinfo import Types
-from firesteel.datastream.state import ListStateDescriptor
 from firesteel.datastream.window import TimeWindow
 from firesteel.datastream.window.window_assigner import NoTimestampError
 from firesteel.graph.operator_specs import WindowSpec
 from firesteel.task.operators.base import OperatorContext
-from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
+from firesteel.task.watermarks import MAX_WATERMARK
 from firesteel.task.windowing.base_window_operator import BaseWindowOperator
+from firesteel.task.windowing.passed_time import PassedTime
 from firesteel.task.windowing.slices import SliceLayout
 
 # What happens at a time, in this order.
-_FIRE, _CLEAR, _DROP_SLICE, _DROP_WINDOW = range(4)
+_FIRE, _CLEAR, _DROP = range(3)
 
 
 class AlignedWindowOperator(BaseWindowOperator):
@@ -36,8 +35,7 @@ class AlignedWindowOperator(BaseWindowOperator):
         self._fire_delay = self._lateness if self._mode == "append" else 0
         self._events: list[tuple[int, int, int]] = []
         self._scheduled: set[tuple[int, int]] = set()
-        # Windows up to this watermark have fired.
-        self._fired_until = MIN_WATERMARK
+        self._passed = PassedTime(context)
         # For records of windows that fired before a restart which forgot the watermark.
         self._timers = context.timers.create(
             "window-timers", self._on_timer, self._on_timer, self.emit_collected
@@ -66,9 +64,6 @@ class AlignedWindowOperator(BaseWindowOperator):
     def _load_slices(self) -> None:
         """Find the slices that were restored, and schedule them."""
 
-    def _drop_window(self, end: int) -> None:
-        """Only called for what ``_schedule_own_window`` was told."""
-
     def _clear(self, end: int) -> None:
         """Only called if the window's function wants to know when a window is gone."""
 
@@ -89,7 +84,7 @@ class AlignedWindowOperator(BaseWindowOperator):
         start = layout.slice_of(min(timestamps))
         if max(timestamps) < start + layout.width:
             if self._is_over(start):
-                self.late.add(values, timestamps, self.side)
+                self._drop_late(values, timestamps)
             elif self._fires_late and self._refires(start):
                 self._add_late(values, keys, [start] * len(values))
             else:
@@ -115,7 +110,7 @@ class AlignedWindowOperator(BaseWindowOperator):
         # These in the order in which they came, because it can be seen.
         if too_late:
             late_values, late_stamps = _pick(sorted(too_late), values, timestamps)
-            self.late.add(late_values, late_stamps, self.side)
+            self._drop_late(late_values, late_stamps)
         if late:
             self._add_late(*_pick(sorted(late), values, keys, starts))
 
@@ -123,9 +118,12 @@ class AlignedWindowOperator(BaseWindowOperator):
         """Called with each batch before anything else."""
 
     def _add(self, start: int, values: list[Any], keys: list[Any]) -> None:
-        if self.context.clock.watermark < self._fired_until:
+        if self.context.clock.watermark < self._passed.fired_until:
             self._register_timers(start, keys)
         self._add_to_slice(start, values, keys)
+
+    def _drop_late(self, values: list[Any], timestamps: list[int]) -> None:
+        self.late.add(values, timestamps, self.side)
 
     def _is_over(self, start: int) -> bool:
         """Whether all windows of the slice are gone."""
@@ -143,22 +141,15 @@ class AlignedWindowOperator(BaseWindowOperator):
     def _expiry(self, end: int) -> int:
         return min(end - 1 + self._lateness, MAX_WATERMARK)
 
-    def _is_alive(self, end: int) -> bool:
-        return self._expiry(end) > self.context.clock.watermark
-
     def _schedule_slice(self, start: int) -> None:
         for end in self._layout.ends(start):
             self._schedule_window(end)
-        self._schedule(self._expiry(self._layout.last_end(start)), _DROP_SLICE, start)
-
-    def _schedule_own_window(self, end: int) -> None:
-        self._schedule_window(end)
-        self._schedule(self._expiry(end), _DROP_WINDOW, end)
+        self._schedule(self._expiry(self._layout.last_end(start)), _DROP, start)
 
     def _schedule_window(self, end: int) -> None:
         watermark = self.context.clock.watermark
         fire_time = end - 1 + self._fire_delay
-        if fire_time > max(watermark, self._fired_until):
+        if fire_time > max(watermark, self._passed.fired_until):
             self._schedule(fire_time, _FIRE, end)
         if self.calls.clear is not None and self._expiry(end) > watermark:
             self._schedule(self._expiry(end), _CLEAR, end)
@@ -172,17 +163,18 @@ class AlignedWindowOperator(BaseWindowOperator):
         self.ensure_loaded()
         events = self._events
         while events and events[0][0] <= watermark:
-            _, kind, number = heappop(events)
+            time, kind, number = heappop(events)
             self._scheduled.discard((kind, number))
+            if kind != _FIRE:
+                # Before anything is dropped.
+                self.context.timers.advance_watermark(time)
             if kind == _FIRE:
                 self._fire(number)
             elif kind == _CLEAR:
                 self._clear(number)
-            elif kind == _DROP_SLICE:
-                self._drop_slice(number)
             else:
-                self._drop_window(number)
-        self._fired_until = max(self._fired_until, watermark)
+                self._drop_slice(number)
+        self._passed.advance(watermark)
         super().process_watermark(watermark)
 
     # After a restart without a watermark
@@ -192,7 +184,7 @@ class AlignedWindowOperator(BaseWindowOperator):
         watermark = self.context.clock.watermark
         for end in self._layout.ends(start):
             fire_time = end - 1 + self._fire_delay
-            if watermark < fire_time <= self._fired_until:
+            if watermark < fire_time <= self._passed.fired_until:
                 for key in dict.fromkeys(keys):
                     self._timers.register_event_time_timer(key, end, fire_time)
 
@@ -203,20 +195,14 @@ class AlignedWindowOperator(BaseWindowOperator):
 
     def load(self) -> None:
         super().load()
-        # All subtasks had the same watermark, because all had the same channels.
-        self._fired_until = min(self._watermarks().get(), default=MIN_WATERMARK)
+        self._passed.load()
         self._events.clear()
         self._scheduled.clear()
         self._load_slices()
 
     def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
         super().snapshot_state(checkpoint_id, timestamp)
-        if [self._fired_until] != self._watermarks().get():
-            self._watermarks().update([self._fired_until])
-
-    def _watermarks(self) -> Any:
-        descriptor = ListStateDescriptor("window-watermark", Types.LONG())
-        return self.context.operator_state.get_union_list_state(descriptor)
+        self._passed.save()
 
 
 def _pick(chosen: list[int], *columns: list[Any]) -> list[list[Any]]:

@@ -9,13 +9,15 @@ from firesteel.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from firesteel.graph.operator_specs import WindowJoinSpec, WindowSpec
+from firesteel.graph.operator_specs import AllRecords, WindowJoinSpec, WindowSpec
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.windowing.base_window_operator import BaseWindowOperator
 from firesteel.task.windowing.evicting_window_operator import EvictingWindowOperator
 from firesteel.task.windowing.session_window_operator import SessionWindowOperator
+from firesteel.task.windowing.sliced_records_operator import SlicedRecordsOperator
 from firesteel.task.windowing.sliced_window_join_operator import SlicedWindowJoinOperator
-from firesteel.task.windowing.sliced_window_operator import SlicedWindowOperator
+from firesteel.task.windowing.sliding_window_operator import SlidingWindowOperator
+from firesteel.task.windowing.tumbling_window_operator import TumblingWindowOperator
 from firesteel.task.windowing.window_join_operator import (
     EvictingWindowJoinOperator,
     WindowJoinOperator,
@@ -27,7 +29,11 @@ def create_window_operator(spec: WindowSpec, context: OperatorContext) -> BaseWi
     if spec.evictor is not None:
         return EvictingWindowOperator(spec, context)
     if can_be_sliced(spec):
-        return SlicedWindowOperator(spec, context)
+        if spec.assigner.slide == spec.assigner.size:
+            return TumblingWindowOperator(spec, context)
+        return SlidingWindowOperator(spec, context)
+    if can_share_records(spec):
+        return SlicedRecordsOperator(spec, context)
     if are_plain_sessions(spec):
         return SessionWindowOperator(spec, context)
     return WindowOperator(spec, context)
@@ -53,11 +59,20 @@ def are_aligned(spec: WindowSpec) -> bool:
         type(spec.assigner) in _ALIGNED
         and spec.assigner.slide <= spec.assigner.size
         and type(spec.trigger) is EventTimeTrigger
+        and not spec.assigner.is_staggered
     )
 
 
 def can_be_sliced(spec: WindowSpec) -> bool:
     return are_aligned(spec) and spec.contents.is_aggregate and spec.output_mode != "complete"
+
+
+def can_share_records(spec: WindowSpec) -> bool:
+    return (
+        are_aligned(spec)
+        and spec.assigner.slide < spec.assigner.size
+        and isinstance(spec.contents, AllRecords)
+    )
 
 
 def are_plain_sessions(spec: WindowSpec) -> bool:

@@ -10,17 +10,16 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-from firesteel.common.typeinfo import Types
-from firesteel.datastream.state import ListStateDescriptor
 from firesteel.datastream.window import DynamicEventTimeSessionWindows, TimeWindow
 from firesteel.datastream.window.window_assigner import NoTimestampError
 from firesteel.graph.operator_specs import WindowSpec
 from firesteel.state.missing import MISSING
 from firesteel.task.operators.base import OperatorContext
-from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
+from firesteel.task.watermarks import MAX_WATERMARK
 from firesteel.task.windowing.aggregators import create_aggregator
 from firesteel.task.windowing.base_window_operator import BaseWindowOperator, FiringWindow
 from firesteel.task.windowing.deep_copies import deep_copy_of
+from firesteel.task.windowing.passed_time import PassedTime
 from firesteel.task.windowing.user_code import failed_function
 
 Session = tuple[int, int, Any]
@@ -41,14 +40,13 @@ class SessionWindowOperator(BaseWindowOperator):
         self.stateless_function = self._aggregator.function
         self._lateness = spec.allowed_lateness
         self._emits_once = spec.output_mode == "append"
-        self._table = context.keyed_state.value_table("sessions")
+        self._table = context.keyed_state.value_table("_sessions")
         self._heap: list[tuple[int, int, Any]] = []
         # The one entry of a key that counts.
         self._next_look: dict[Any, int] = {}
         # Orders entries of the same time, so that keys need not be comparable.
         self._sequence = 0
-        # Sessions up to this watermark have fired.
-        self._fired_until = MIN_WATERMARK
+        self._passed = PassedTime(context)
         # For records of sessions that fired before a restart which forgot the watermark.
         self._timers = context.timers.create(
             "window-timers", self._on_timer, self._on_timer, self.emit_collected
@@ -68,7 +66,7 @@ class SessionWindowOperator(BaseWindowOperator):
         add, gap, extract = aggregator.add, self._gap, self._extract
         overlay = self._table.overlay
         in_overlay, missing = overlay.get, MISSING
-        passed = max(self.context.clock.watermark, self._fired_until)
+        passed = max(self.context.clock.watermark, self._passed.fired_until)
         late: tuple[list[Any], list[int]] = ([], [])
         iterator = iter(values)
         try:
@@ -141,7 +139,7 @@ class SessionWindowOperator(BaseWindowOperator):
         fire_time = self._fire_time(end)
         if fire_time <= watermark:
             self._fire(key, session)
-        elif fire_time <= self._fired_until:
+        elif fire_time <= self._passed.fired_until:
             self._timers.register_event_time_timer(key, None, fire_time)
         self._look_again(self._due(session), key)
         return True
@@ -158,7 +156,7 @@ class SessionWindowOperator(BaseWindowOperator):
         """When something happens to a session: it fires, or is dropped."""
         end = session[1]
         fire_time = self._fire_time(end)
-        passed = max(self.context.clock.watermark, self._fired_until)
+        passed = max(self.context.clock.watermark, self._passed.fired_until)
         return fire_time if fire_time > passed else self._expiry(end)
 
     def _look_again(self, time: int, key: Any) -> None:
@@ -175,8 +173,10 @@ class SessionWindowOperator(BaseWindowOperator):
             time, _, key = heappop(heap)
             if self._next_look.get(key) == time:
                 del self._next_look[key]
+                # Before anything is dropped.
+                self.context.timers.advance_watermark(time)
                 self._at(time, key)
-        self._fired_until = max(self._fired_until, watermark)
+        self._passed.advance(watermark)
         self.emit_collected()
         super().process_watermark(watermark)
 
@@ -190,13 +190,13 @@ class SessionWindowOperator(BaseWindowOperator):
         for session in sessions:
             end = session[1]
             fire_time, expiry = self._fire_time(end), self._expiry(end)
-            if fire_time == time > self._fired_until:
+            if fire_time == time > self._passed.fired_until:
                 self._fire(key, session)
             if expiry <= time:
                 self.clear_function(key, TimeWindow(session[0], end))
                 continue
             kept.append(session)
-            due = fire_time if fire_time > max(time, self._fired_until) else expiry
+            due = fire_time if fire_time > max(time, self._passed.fired_until) else expiry
             next_time = due if next_time is None else min(next_time, due)
         if len(kept) < len(sessions):
             if kept:
@@ -229,7 +229,7 @@ class SessionWindowOperator(BaseWindowOperator):
 
     def load(self) -> None:
         super().load()
-        self._fired_until = min(self._watermarks().get(), default=MIN_WATERMARK)
+        self._passed.load()
         self._next_look = {
             key: min(map(self._due, sessions)) for key, sessions in self._table.items()
         }
@@ -240,12 +240,7 @@ class SessionWindowOperator(BaseWindowOperator):
 
     def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
         super().snapshot_state(checkpoint_id, timestamp)
-        if [self._fired_until] != self._watermarks().get():
-            self._watermarks().update([self._fired_until])
-
-    def _watermarks(self) -> Any:
-        descriptor = ListStateDescriptor("window-watermark", Types.LONG())
-        return self.context.operator_state.get_union_list_state(descriptor)
+        self._passed.save()
 
 
 def _start(session: Session) -> int:

@@ -1,4 +1,4 @@
-"""Tables that come and go: one for each slice or window.
+"""Tables that come and go: one for each slice.
 
 A table is dropped as a whole, so a key that sends nothing costs nothing, and the end of a window costs
 its keys nothing but computing their results.
@@ -7,7 +7,6 @@ its keys nothing but computing their results.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from firesteel.state.backend import KeyedStateBackend
@@ -17,7 +16,7 @@ T = TypeVar("T", bound=Table)
 
 
 class SliceTables(Generic[T]):
-    """Tables by number: the start of a slice, or the end of a window."""
+    """Tables by number: the start of a slice."""
 
     def __init__(self, backend: KeyedStateBackend, prefix: str, element_type: Any) -> None:
         self._backend = backend
@@ -50,17 +49,8 @@ class SliceTables(Generic[T]):
                     # Left behind by an attempt that broke off.
                     self.drop(number)
 
-    def any(self) -> Iterator[Any]:
-        """Some accumulator, if there is one."""
-        for table in islice(self._tables.values(), 1):
-            for _, accumulator in islice(table.items(), 1):
-                yield accumulator
-
     def __iter__(self) -> Iterator[int]:
         return iter(self._tables)
-
-    def __bool__(self) -> bool:
-        return bool(self._tables)
 
 
 class AccumulatorTables(SliceTables[ValueTable]):

@@ -1,8 +1,7 @@
-"""Tumbling and sliding windows of event time with an incremental aggregate: the fast way.
+"""Tumbling windows of event time with an incremental aggregate: the fast way.
 
-It gives what the general operator gives for the default trigger, but works on slices: a window that
-fires combines the accumulators of its slices. Nothing is done per record besides calling the user's
-function.
+It gives what the general operator gives for the default trigger, but a window is one table with the accumulators of all
+keys. Nothing is done per record besides calling the user's function.
 """
 
 from __future__ import annotations
@@ -16,61 +15,49 @@ from firesteel.task.operators.base import OperatorContext
 from firesteel.task.windowing.aggregators import create_aggregator
 from firesteel.task.windowing.aligned_window_operator import AlignedWindowOperator
 from firesteel.task.windowing.deep_copies import deep_copy_of, is_plain
-from firesteel.task.windowing.slice_store import SliceStore
+from firesteel.task.windowing.slice_tables import AccumulatorTables, accumulators
 
 _EMIT_RECORDS = 4096
 
 
-class SlicedWindowOperator(AlignedWindowOperator):
+class TumblingWindowOperator(AlignedWindowOperator):
     def __init__(self, spec: WindowSpec, context: OperatorContext) -> None:
         super().__init__(spec, context)
         self._aggregator = create_aggregator(spec.contents, self.name)
         self.stateless_function = self._aggregator.function
-        # Whether accumulators are still used after a window has fired.
-        self._goes_on = self._fires_late or not self._layout.is_tumbling
-        self._store = SliceStore(
-            context.keyed_state,
-            self._layout,
-            self._aggregator,
-            self._schedule_slice,
-            self._schedule_own_window,
+        self._slices = AccumulatorTables(
+            context.keyed_state, "slice", self._aggregator.accumulator_type
         )
 
     # Records
 
     def _prepare(self, values: list[Any], keys: list[Any]) -> None:
-        self._store.prepare(values, keys)
+        self._aggregator.prepare(values)
 
     def _add_to_slice(self, start: int, values: list[Any], keys: list[Any]) -> None:
-        add_batch = self._aggregator.add_batch
-        tables = self._store.tables(start, self._is_alive)
-        for table in tables[1:]:
-            add_batch(table, list(map(deep_copy_of, values)), keys)
-        add_batch(tables[0], values, keys)
+        table = self._slices.get(start)
+        if table is None:
+            table = self._slices.create(start)
+            self._schedule_slice(start)
+        self._aggregator.add_batch(table, values, keys)
 
     def _add_late(self, values: list[Any], keys: list[Any], starts: list[int]) -> None:
-        accumulator = self._store.accumulator
         for value, key, start in zip(values, keys, starts, strict=True):
-            ends = [end for end in self._layout.ends(start) if self._has_fired(end)]
-            before = (
-                [self._result(accumulator(key, end)) for end in ends]
-                if self._mode == "update"
-                else None
-            )
+            end = self._layout.last_end(start)
+            before = self._result_of(key, end) if self._mode == "update" else MISSING
             self._add(start, [value], [key])
-            for index, end in enumerate(ends):
-                result = self._result(accumulator(key, end))
-                if before is None or result != before[index]:
-                    self._collect(key, end, result)
+            result = self._result_of(key, end)
+            if before is MISSING or result != before:
+                self._collect(key, end, result)
         self.emit_collected()
 
     # Results
 
     def _fire(self, end: int) -> None:
-        contents = self._store.contents(end)
+        contents = self._contents(end)
         if self.calls.function is not None or self._mode == "update":
             for key, accumulator in contents.items():
-                self._collect(key, end, self._result(accumulator))
+                self._collect(key, end, self._results((accumulator,))[0])
             self.emit_collected()
             return
         results = self._results(contents.values())
@@ -85,17 +72,21 @@ class SlicedWindowOperator(AlignedWindowOperator):
             results = [result(accumulator) for accumulator in found]
         except Exception as error:
             raise self.failure(error, self._aggregator.called_for_result) from error
-        if self._goes_on and results and not is_plain(results[0]):
+        if self._fires_late and results and not is_plain(results[0]):
             # The accumulators may go on changing after their results were emitted.
             return list(map(deep_copy_of, results))
         return results
 
-    def _result(self, accumulator: Any) -> Any:
+    def _contents(self, end: int) -> dict[Any, Any]:
+        """The accumulators of all keys; not to be changed."""
+        table = self._slices.get(end - self._layout.size)
+        return {} if table is None else accumulators(table)
+
+    def _result_of(self, key: Any, end: int) -> Any:
         """MISSING if there is nothing in the window."""
-        if accumulator is MISSING:
-            return MISSING
-        (result,) = self._results((accumulator,))
-        return result
+        table = self._slices.get(end - self._layout.size)
+        accumulator = MISSING if table is None else table.get(key)
+        return MISSING if accumulator is MISSING else self._results((accumulator,))[0]
 
     def _collect(self, key: Any, end: int, result: Any) -> None:
         window = self._window(end)
@@ -105,22 +96,21 @@ class SlicedWindowOperator(AlignedWindowOperator):
             self.call_function(key, window, [result])
 
     def _fire_key(self, key: Any, end: int) -> None:
-        result = self._result(self._store.accumulator(key, end))
+        result = self._result_of(key, end)
         if result is not MISSING:
             self._collect(key, end, result)
 
     def _clear(self, end: int) -> None:
         window = self._window(end)
-        for key in self._store.contents(end):
+        for key in self._contents(end):
             self.clear_function(key, window)
 
     # State
 
     def _drop_slice(self, start: int) -> None:
-        self._store.slices.drop(start)
-
-    def _drop_window(self, end: int) -> None:
-        self._store.windows.drop(end)
+        self._slices.drop(start)
 
     def _load_slices(self) -> None:
-        self._store.restore()
+        self._slices.restore()
+        for start in self._slices:
+            self._schedule_slice(start)

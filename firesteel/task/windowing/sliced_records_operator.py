@@ -1,0 +1,125 @@
+"""Sliding windows of event time whose function gets all records: they share them.
+
+A record is kept once, in the slice that it falls into, with the number of its arrival: a window that fires puts the
+records of its slices into the order in which they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from firesteel.common.typeinfo import Types
+from firesteel.graph.operator_specs import AllRecords, WindowSpec
+from firesteel.state.tables import ListTable
+from firesteel.task.operators.base import OperatorContext
+from firesteel.task.windowing.aligned_window_operator import AlignedWindowOperator
+from firesteel.task.windowing.arrivals import Arrivals
+from firesteel.task.windowing.slice_tables import RecordTables
+
+_EMIT_RECORDS = 4096
+
+
+class SlicedRecordsOperator(AlignedWindowOperator):
+    """Between ``receive`` and the tables, a record is a pair: (its number, the record)."""
+
+    def __init__(self, spec: WindowSpec, context: OperatorContext) -> None:
+        super().__init__(spec, context)
+        contents = spec.contents
+        assert isinstance(contents, AllRecords)
+        kind = contents.element_type
+        is_typed = kind is not None and not kind.is_pickled
+        pair = Types.TUPLE([Types.LONG(), kind]) if is_typed else None
+        self._slices = RecordTables(context.keyed_state, "records", pair)
+        self._arrivals = Arrivals(context)
+
+    # Records
+
+    def receive(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
+        self.ensure_loaded()
+        numbers = self._arrivals.take(len(values))
+        super().receive(list(zip(numbers, values, strict=True)), keys, timestamps)
+
+    def _drop_late(self, values: list[Any], timestamps: list[int]) -> None:
+        super()._drop_late([value for _, value in values], timestamps)
+
+    def _add_to_slice(self, start: int, values: list[Any], keys: list[Any]) -> None:
+        table = self._slices.get(start)
+        if table is None:
+            table = self._slices.create(start)
+            self._schedule_slice(start)
+        table.append_all(keys, values)
+
+    def _add_late(self, values: list[Any], keys: list[Any], starts: list[int]) -> None:
+        for value, key, start in zip(values, keys, starts, strict=True):
+            self._add(start, [value], [key])
+            for end in self._layout.ends(start):
+                if self._has_fired(end):
+                    self._fire_key(key, end)
+        self.emit_collected()
+
+    # Results
+
+    def _fire(self, end: int) -> None:
+        window = self._window(end)
+        for key, records in self._contents(end):
+            self.call_function(key, window, records)
+            if len(self.collected.results) >= _EMIT_RECORDS:
+                self.emit_collected()
+        self.emit_collected()
+
+    def _fire_key(self, key: Any, end: int) -> None:
+        records = self._records(self._tables(end), key, end)
+        if records:
+            self.call_function(key, self._window(end), records)
+
+    def _clear(self, end: int) -> None:
+        window = self._window(end)
+        for key, _ in self._contents(end):
+            self.clear_function(key, window)
+
+    def _contents(self, end: int) -> Iterator[tuple[Any, list[Any]]]:
+        """The records of each key. Those of all keys may be more than fit into memory."""
+        tables_of: dict[Any, list[ListTable]] = {}
+        for table in self._tables(end):
+            for key in table.keys():  # noqa: SIM118 - a table is no mapping
+                tables_of.setdefault(key, []).append(table)
+        for key, tables in tables_of.items():
+            records = self._records(tables, key, end)
+            if records:
+                yield key, records
+
+    def _tables(self, end: int) -> list[ListTable]:
+        found = map(self._slices.get, self._layout.slices(end))
+        return [table for table in found if table is not None]
+
+    def _records(self, tables: list[ListTable], key: Any, end: int) -> list[Any]:
+        """Those of a key in a window, in the order in which they came."""
+        numbered: list[tuple[int, Any]] = []
+        for table in tables:
+            numbered += table.get(key) or ()
+        # What comes in order is found in order, which costs next to nothing.
+        numbered.sort(key=_number)
+        first = self._arrivals.first_that_counts(self._expiry(end))
+        return [value for number, value in numbered if number >= first]
+
+    # State
+
+    def _drop_slice(self, start: int) -> None:
+        self._slices.drop(start)
+
+    def _load_slices(self) -> None:
+        self._arrivals.load(self._passed.saved)
+        self._slices.restore()
+        for start in self._slices:
+            self._schedule_slice(start)
+
+    def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
+        super().snapshot_state(checkpoint_id, timestamp)
+        self._arrivals.save()
+
+
+def _number(pair: tuple[int, Any]) -> int:
+    return pair[0]

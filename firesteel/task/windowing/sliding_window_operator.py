@@ -1,0 +1,326 @@
+"""Sliding windows of event time with an incremental aggregate: the fast way.
+
+It gives what the general operator gives for the default trigger: records are added one by one, as they come, to the
+accumulators of their windows. But
+
+- the windows of a key are one value, which is found once for a record;
+- windows of a key that have had the same records share an accumulator until their records differ;
+- keys wait together for the end of a window.
+
+Windows that are over stay in the value until the key gets another record or its last window is over, so that
+keys from which nothing comes are not written again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Any
+
+from firesteel.datastream.window import TimeWindow
+from firesteel.datastream.window.window_assigner import NoTimestampError
+from firesteel.graph.operator_specs import WindowSpec
+from firesteel.state.missing import MISSING
+from firesteel.task.operators.base import OperatorContext
+from firesteel.task.watermarks import MAX_WATERMARK
+from firesteel.task.windowing.aggregators import create_aggregator
+from firesteel.task.windowing.base_window_operator import BaseWindowOperator, FiringWindow
+from firesteel.task.windowing.deep_copies import are_scalars, deep_copies_of, deep_copy_of
+from firesteel.task.windowing.key_schedule import KeySchedule
+from firesteel.task.windowing.passed_time import PassedTime
+from firesteel.task.windowing.slices import SliceLayout
+from firesteel.task.windowing.window_runs import Run, WindowRuns, last_end
+
+_EMIT_RECORDS = 4096
+Plan = tuple[int, int, bool]
+"""The windows that take a record: the ends of the first and the last, and whether none has fired."""
+_LATE: Plan = (0, 0, False)
+
+
+class SlidingWindowOperator(BaseWindowOperator):
+    def __init__(self, spec: WindowSpec, context: OperatorContext) -> None:
+        super().__init__(spec, context)
+        assigner = spec.assigner
+        self._layout = SliceLayout(assigner.size, assigner.slide, assigner.offset)
+        self._runs = WindowRuns(assigner.slide)
+        self._lateness = spec.allowed_lateness
+        self._updates = spec.output_mode == "update"
+        # A final result waits until nothing can change it.
+        self._fire_delay = self._lateness if spec.output_mode == "append" else 0
+        self._aggregator = create_aggregator(spec.contents, self.name)
+        self.stateless_function = self._aggregator.function
+        self._table = context.keyed_state.value_table("sliding-windows")
+        self._schedule = KeySchedule()
+        self._passed = PassedTime(context)
+        # For records of windows that fired before a restart which forgot the watermark.
+        self._timers = context.timers.create(
+            "window-timers", self._on_timer, self._on_timer, self.emit_collected
+        )
+
+    # Records
+
+    def receive(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
+        assert keys is not None
+        if timestamps is None:
+            raise self.failure(NoTimestampError(), self.receive, values[:1])
+        self.ensure_loaded()
+        aggregator = self._aggregator
+        aggregator.prepare(values)
+        add_to_each = aggregator.add_to_each
+        overlay = self._table.overlay
+        in_overlay, missing = overlay.get, MISSING
+        width, offset, slide = self._layout.width, self._layout.offset, self._layout.slide
+        # The watermark is the same for all of them, so records of one slice go to the same windows.
+        plans: dict[int, Plan] = {}
+        plan_of = plans.get
+        late: tuple[list[Any], list[int]] = ([], [])
+        iterator = iter(values)
+        try:
+            # The values come first: zip must not take one that it then finds no key for.
+            for value, key, timestamp in zip(iterator, keys, timestamps, strict=False):
+                start = timestamp - (timestamp - offset) % width
+                plan = plan_of(start)
+                if plan is None:
+                    plan = plans[start] = self._plan(start)
+                first, last, is_fresh = plan
+                runs = in_overlay(key, missing)
+                if is_fresh and runs is not missing:
+                    # Nearly always: all of the windows have had the last record of the key, too.
+                    run_first, ends, held = runs[-1]
+                    if ends[-1] == last and first >= run_first:
+                        index = bisect_left(ends, first)
+                        if first == (ends[index - 1] + slide if index else run_first):
+                            held[index:] = add_to_each(held[index:], value)
+                            continue
+                if plan is _LATE:
+                    late[0].append(value)
+                    late[1].append(timestamp)
+                    continue
+                if runs is missing:
+                    runs = self._own(key)
+                self._add(key, value, plan, runs)
+        except Exception as error:
+            raise self.failure(error, aggregator.called, values, iterator) from error
+        if late[0]:
+            self.late.add(*late)
+        self.emit_collected()
+
+    def _plan(self, start: int) -> Plan:
+        """The windows of a slice that still take records."""
+        watermark = self.context.clock.watermark
+        alive = [end for end in self._layout.ends(start) if self._expiry(end) > watermark]
+        if not alive:
+            return _LATE
+        passed = max(watermark, self._passed.fired_until)
+        return alive[-1], alive[0], alive[-1] - 1 + self._fire_delay > passed
+
+    def _own(self, key: Any) -> list[Run]:
+        """The runs of a key, to be changed; what is over is left out."""
+        table = self._table
+        found: Any = MISSING if key in table.overlay else table.base.get(key, MISSING)
+        if found is MISSING:
+            return []
+        # What comes from the base may be in a snapshot: the function gets copies.
+        return _copies(self._runs.after(found, self._newest_expired()))
+
+    def _newest_expired(self) -> int:
+        """Windows with ends up to here are over."""
+        watermark = self.context.clock.watermark
+        return watermark if watermark == MAX_WATERMARK else watermark + 1 - self._lateness
+
+    def _add(self, key: Any, value: Any, plan: Plan, runs: list[Run]) -> None:
+        """Some of the windows are new, or have fired."""
+        first, last, is_fresh = plan
+        fired = [] if is_fresh else self._fired_ends(first, last)
+        before = [self._result(runs, end) for end in fired] if self._updates else None
+        over = self._newest_expired()
+        if runs and runs[0][0] + self._layout.size <= over:
+            runs = self._runs.after(runs, over)
+        runs, (_, _, held), begin, stop = self._runs.make_room(runs, first, last)
+        aggregator = self._aggregator
+        known = [kept for kept in held[begin:stop] if kept is not MISSING]
+        added = iter(aggregator.add_to_each(known, value))
+        held[begin:stop] = [
+            aggregator.first(deep_copy_of(value)) if kept is MISSING else next(added)
+            for kept in held[begin:stop]
+        ]
+        self._table.put(key, runs)
+        for number, end in enumerate(fired):
+            result = self._result(runs, end)
+            if before is None or result != before[number]:
+                self._collect(key, end, result)
+        watermark = self.context.clock.watermark
+        if not is_fresh and watermark < self._passed.fired_until:
+            self._register_timers(key, first, last)
+        due = self._next_due(runs, watermark)
+        if due is not None:
+            self._schedule.look(key, due)
+
+    def _fired_ends(self, first: int, last: int) -> list[int]:
+        """Of those that fire again for each record, as Flink has them: the last one first."""
+        watermark, slide = self.context.clock.watermark, self._layout.slide
+        ends = range(last, first - 1, -slide)
+        return [end for end in ends if end - 1 + self._fire_delay <= watermark]
+
+    # Time
+
+    def _expiry(self, end: int) -> int:
+        return min(end - 1 + self._lateness, MAX_WATERMARK)
+
+    def _next_due(self, runs: list[Run], time: int) -> int | None:
+        """When something happens to a key after this time; None if all is over."""
+        passed = max(time, self._passed.fired_until)
+        end = self._runs.next_end(runs, passed + 1 - self._fire_delay)
+        fire_time = None if end is None else end - 1 + self._fire_delay
+        if fire_time is not None and self.calls.clear is None:
+            return fire_time
+        over = time + 1 - self._lateness
+        # Only who has to be told looks at the end of every window.
+        expiring = last_end(runs) if self.calls.clear is None else self._runs.next_end(runs, over)
+        if expiring is None or expiring <= over:
+            return fire_time
+        expiry = expiring - 1 + self._lateness
+        return expiry if fire_time is None else min(fire_time, expiry)
+
+    def process_watermark(self, watermark: int) -> None:
+        self.ensure_loaded()
+        for time, keys in self._schedule.due(watermark):
+            # Before anything is dropped.
+            self.context.timers.advance_watermark(time)
+            self._at(time, keys)
+        self._passed.advance(watermark)
+        super().process_watermark(watermark)
+
+    def _at(self, time: int, keys: list[Any]) -> None:
+        """Do what is due for the windows of these keys at this very time."""
+        end, slide = time + 1 - self._fire_delay, self._layout.slide
+        overlay, base, missing = self._table.overlay.get, self._table.base.get, MISSING
+        firing: list[Any] = []
+        accumulators: list[Any] = []
+        ending: list[Any] = []
+        for key in keys:
+            runs = overlay(key, missing)
+            if runs is missing:
+                runs = base(key, missing)
+            first, ends, held = runs[0]
+            if first <= end < ends[-1] and not (end - first) % slide:
+                # Nearly always: the next window has records, too.
+                accumulators.append(held[bisect_left(ends, end)])
+                firing.append(key)
+                continue
+            ending.append(key)
+            accumulator = self._runs.find(runs, end)
+            if accumulator is not missing:
+                accumulators.append(accumulator)
+                firing.append(key)
+        has_fired = time <= self._passed.fired_until
+        if not has_fired:
+            self._fire(end, firing, accumulators)
+        if has_fired or self.calls.clear is not None:
+            ending = keys
+        for key in ending:
+            self._end(key, time)
+        if len(ending) < len(keys):
+            ended = set(ending)
+            self._schedule.look_next([key for key in keys if key not in ended], time + slide)
+
+    def _end(self, key: Any, time: int) -> None:
+        """A window of the key may be over, and the key with it."""
+        runs, expired = self._table.get(key), time + 1 - self._lateness
+        if self.calls.clear is not None and self._runs.find(runs, expired) is not MISSING:
+            self.clear_function(key, self._window(expired))
+        due = self._next_due(runs, time)
+        if due is None:
+            self._table.remove(key)
+            self._schedule.forget(key)
+        else:
+            self._schedule.look_next([key], due)
+
+    def _fire(self, end: int, keys: list[Any], held: list[Any]) -> None:
+        """Emit the results of a window. Each key comes with the accumulator that it holds."""
+        if not are_scalars(held):
+            get, find_own = self._table.get, self._runs.find_own
+            held = [find_own(get(key), end) for key in keys]
+        if self.calls.function is not None or self._updates:
+            for key, accumulator in zip(keys, held, strict=True):
+                self._collect(key, end, self._results(end, [accumulator], key)[0])
+            self.emit_collected()
+            return
+        for first in range(0, len(held), _EMIT_RECORDS):
+            results = self._results(end, held[first : first + _EMIT_RECORDS])
+            self.output.emit(results, [end - 1] * len(results))
+
+    # After a restart without a watermark
+
+    def _register_timers(self, key: Any, first: int, last: int) -> None:
+        """Windows that fired before fire once more for this key, when the watermark comes again."""
+        watermark, slide = self.context.clock.watermark, self._layout.slide
+        for end in range(first, last + 1, slide):
+            fire_time = end - 1 + self._fire_delay
+            if watermark < fire_time <= self._passed.fired_until:
+                self._timers.register_event_time_timer(key, end, fire_time)
+
+    def _on_timer(self, key: Any, end: int, _: int) -> None:
+        runs = self._table.get(key)
+        result = MISSING if runs is MISSING else self._result(runs, end)
+        if result is not MISSING:
+            self._collect(key, end, result)
+
+    # Results
+
+    def _window(self, end: int) -> TimeWindow:
+        return TimeWindow(end - self._layout.size, end)
+
+    def _result(self, runs: list[Run], end: int) -> Any:
+        """MISSING if there is nothing in the window."""
+        accumulator = self._runs.find_own(runs, end)
+        return MISSING if accumulator is MISSING else self._results(end, [accumulator])[0]
+
+    def _results(self, end: int, held: list[Any], key: Any = None) -> list[Any]:
+        result = self._aggregator.result
+        try:
+            # The accumulators may go on changing after their results were emitted.
+            return deep_copies_of(list(map(result, held)))
+        except Exception as error:
+            window = None if key is None else [FiringWindow(key, self._window(end))]
+            raise self.failure(error, result, window) from error
+
+    def _collect(self, key: Any, end: int, result: Any) -> None:
+        window = self._window(end)
+        if self._updates:
+            self.collected.add([((key, window), result)], end - 1)
+        else:
+            self.call_function(key, window, [result])
+
+    # State
+
+    def load(self) -> None:
+        super().load()
+        self._passed.load()
+        self._schedule.clear()
+        self._drop_expired()
+        watermark = self.context.clock.watermark
+        for key, runs in self._table.items():
+            due = self._next_due(runs, watermark)
+            if due is not None:
+                self._schedule.look(key, due)
+
+    def _drop_expired(self) -> None:
+        """What was over when the snapshot was taken must not come back with an earlier watermark."""
+        over = self._passed.saved + 1 - self._lateness
+        for key, runs in list(self._table.items()):
+            if runs[0][0] <= over:
+                kept = self._runs.after(runs, over)
+                if kept:
+                    self._table.put(key, _copies(kept))
+                else:
+                    self._table.remove(key)
+
+    def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
+        super().snapshot_state(checkpoint_id, timestamp)
+        self._passed.save()
+
+
+def _copies(runs: list[Run]) -> list[Run]:
+    return [(first, ends, deep_copies_of(held)) for first, ends, held in runs]
