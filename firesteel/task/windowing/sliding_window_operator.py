@@ -101,7 +101,7 @@ class SlidingWindowOperator(BaseWindowOperator):
                     runs = self._own(key)
                 self._add(key, value, plan, runs)
         except Exception as error:
-            raise self.failure(error, aggregator.called, values, iterator) from error
+            raise aggregator.failure(error, values, iterator) from error
         if late[0]:
             self.late.add(*late)
         self.emit_collected()
@@ -281,10 +281,10 @@ class SlidingWindowOperator(BaseWindowOperator):
         result = self._aggregator.result
         try:
             # The accumulators may go on changing after their results were emitted.
-            return deep_copies_of(list(map(result, held)))
+            return deep_copies_of([result(accumulator) for accumulator in held])
         except Exception as error:
             window = None if key is None else [FiringWindow(key, self._window(end))]
-            raise self.failure(error, result, window) from error
+            raise self.failure(error, self._aggregator.called_for_result, window) from error
 
     def _collect(self, key: Any, end: int, result: Any) -> None:
         window = self._window(end)
