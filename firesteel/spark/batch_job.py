@@ -15,7 +15,7 @@ from firesteel.master.job_master import EpochPlan, JobMaster
 from firesteel.spark.clock import clock_options
 from firesteel.spark.dataframe_bridge import decode_dataframe, spark_schema, without_frames
 from firesteel.spark.epoch_server import EpochServer
-from firesteel.spark.errors import SPARK_ERRORS, reason_of
+from firesteel.spark.errors import SPARK_ERRORS, failure_of
 from firesteel.spark.job_files import JobFiles
 from firesteel.spark.plan import build_plan
 from firesteel.spark.slot_task import SlotTask
@@ -63,7 +63,7 @@ class BatchJob:
             if self._master.status is not JobStatus.CANCELLING:
                 self._master.fail(
                     JobExecutionError(
-                        f"Spark could not run the job: {reason_of(error)}",
+                        failure_of(self._program.job_name, error),
                         job_name=self._program.job_name,
                     )
                 )

@@ -19,7 +19,7 @@ from firesteel.master.job_master import EpochPlan
 from firesteel.spark.clock import ONLY_EPOCH, clock_options
 from firesteel.spark.dataframe_bridge import decode_dataframe, spark_schema, without_frames
 from firesteel.spark.epoch_server import EpochServer
-from firesteel.spark.errors import SPARK_ERRORS, reason_of
+from firesteel.spark.errors import SPARK_ERRORS, failure_of
 from firesteel.spark.job_files import JobFiles
 from firesteel.spark.plan import build_plan
 from firesteel.spark.slot_task import SlotTask
@@ -109,7 +109,7 @@ class StreamingJob:
         """Close the slots with an epoch of its own, as an ordinary Spark job."""
         self._master.fail(
             JobExecutionError(
-                f"Spark could not run the job: {_reason(query)}",
+                _reason(self._program.job_name, query),
                 job_id=self._program.job_id,
                 job_name=self._program.job_name,
             )
@@ -231,8 +231,8 @@ class StreamingJob:
         self._master.fail(error)
 
 
-def _reason(query: StreamingQuery) -> str:
+def _reason(job_name: str, query: StreamingQuery) -> str:
     exception = query.exception()
     if exception is None:
-        return "its query was stopped by somebody else"
-    return reason_of(exception)
+        return f"Job '{job_name}' failed: its Spark query was stopped by somebody else"
+    return failure_of(job_name, exception)

@@ -28,7 +28,7 @@ _START_SECONDS = 60.0
 # A process that has closed its connections ends soon, if it ends.
 _END_SECONDS = 1.0
 
-_CAUSES = (
+WHY_PROCESSES_DIE = (
     "A function of the job called os._exit(), a library crashed, or the system killed it, for "
     "example for lack of memory; what it wrote last is in the executor's log"
 )
@@ -86,13 +86,15 @@ def _explained(error: BrokenHostError, settings: HostSettings, slot: int) -> Bro
     process = _started.get(_socket_path(settings, slot))
     if process is None:
         # Another worker has started it, and only that one can learn how it ended.
-        return BrokenHostError(f"the process of slot {slot} died, or cut its connection. {_CAUSES}")
+        return BrokenHostError(
+            f"the process of slot {slot} died, or cut its connection. {WHY_PROCESSES_DIE}"
+        )
     try:
         code = process.wait(_END_SECONDS)
     except subprocess.TimeoutExpired:
         return BrokenHostError(f"the process of slot {slot} cut its connection: {error}")
     how = f"exit code {code}" if code >= 0 else f"signal {-code}, {_signal_name(-code)}"
-    return BrokenHostError(f"the process of slot {slot} died ({how}). {_CAUSES}")
+    return BrokenHostError(f"the process of slot {slot} died ({how}). {WHY_PROCESSES_DIE}")
 
 
 def _signal_name(number: int) -> str:

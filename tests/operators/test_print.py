@@ -1,6 +1,7 @@
 import pytest
 
 from firesteel.common import Row, Types
+from firesteel.errors import UserFunctionError
 from firesteel.testing import OperatorHarness
 
 
@@ -45,3 +46,17 @@ def test_every_record_is_a_line_and_nothing_goes_on():
         harness.process_element("c")
         assert harness.printed == ["a", "b", "c"]
         assert harness.output == []
+
+
+def test_a_text_that_cannot_be_made_names_the_record():
+    class Silent:
+        def __str__(self):
+            raise ValueError("no text")
+
+        def __repr__(self):
+            return "a silent one"
+
+    harness = OperatorHarness.of(lambda s: s.print())
+    with pytest.raises(UserFunctionError, match="no text") as caught:
+        harness.process_elements(["a", Silent()])
+    assert caught.value.record == "a silent one"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from itertools import repeat
 from typing import Any
 
 from firesteel.common.watermark_strategy import (
@@ -53,14 +52,19 @@ def create_assigner(
         else assigner.extract_timestamp
     )
 
+    never = MIN_WATERMARK
+
     def assign(values: list[Any], timestamps: list[int] | None) -> list[int]:
         iterator = iter(values)
-        former = repeat(MIN_WATERMARK) if timestamps is None else timestamps
         try:
-            assigned = [
-                extract(value, timestamp)
-                for value, timestamp in zip(iterator, former, strict=False)
-            ]
+            # No map(): it takes a StopIteration of the user's function for the end.
+            if timestamps is None:
+                assigned = [extract(value, never) for value in iterator]
+            else:
+                assigned = [
+                    extract(value, timestamp)
+                    for value, timestamp in zip(iterator, timestamps, strict=False)
+                ]
         except Exception as error:
             raise user_function_error(error, operator, extract, values, iterator) from error
         try:

@@ -6,6 +6,7 @@ from typing import Any
 
 from firesteel import pickling
 from firesteel.graph.operator_specs import CollectSpec, PrintSpec
+from firesteel.task.errors import USER_ERRORS, user_function_error
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.rows import OUTPUT
 from firesteel.unpicklable import unpicklable_record
@@ -25,7 +26,12 @@ class PrintOperator(Operator):
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
         prefix, to_line = self._prefix, self._format
-        lines = [prefix + to_line(value) for value in values]
+        iterator = iter(values)
+        try:
+            lines = [prefix + to_line(value) for value in iterator]
+        except USER_ERRORS as error:
+            # A __str__ of the user's.
+            raise user_function_error(error, self.name, to_line, values, iterator) from error
         self.context.to_driver(OUTPUT, pickling.dumps(lines))
 
 

@@ -59,6 +59,6 @@ class EvictingWindowOperator(WindowOperator):
         return [aggregator.result(accumulator)]
 
     def _functions(self) -> list[Any]:
-        called = [] if self._aggregator is None else [self._aggregator.called]
+        called = () if self._aggregator is None else self._aggregator.user_functions
         evicting = [self._evictor.evict_before, self._evictor.evict_after]
         return [*super()._functions(), *called, *evicting]

@@ -101,7 +101,7 @@ class SlidingWindowOperator(BaseWindowOperator):
                     runs = self._own(key)
                 self._add(key, value, plan, runs)
         except Exception as error:
-            raise self.failure(error, aggregator.called, values, iterator) from error
+            raise aggregator.failure(error, values, iterator) from error
         if late[0]:
             self.late.add(*late)
         self.emit_collected()

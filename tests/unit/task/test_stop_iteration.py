@@ -17,7 +17,11 @@ from firesteel.datastream.functions import (
     CoMapFunction,
     FlatJoinFunction,
 )
-from firesteel.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
+from firesteel.datastream.window import (
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
 from firesteel.errors import UserFunctionError
 from firesteel.testing import JobHarness
 
@@ -89,6 +93,10 @@ def _sliding() -> Any:
     return SlidingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(5))
 
 
+def _sessions() -> Any:
+    return EventTimeSessionWindows.with_gap(Time.milliseconds(10))
+
+
 def _joined(env: StreamExecutionEnvironment) -> Any:
     joined = _timed(env).join(_timed(env)).where(lambda v: v).equal_to(lambda v: v)
     return joined.window(_windows())
@@ -110,8 +118,12 @@ _PIPELINES: dict[str, tuple[Callable[[StreamExecutionEnvironment], Any], str]] =
         lambda env: _timed(env).key_by(lambda v: v).window(_windows()).aggregate(_Result()),
         "_Result.get_result",
     ),
-    "get_result of sliding windows": (
+    "get_result of a sliding window": (
         lambda env: _timed(env).key_by(lambda v: v).window(_sliding()).aggregate(_Result()),
+        "_Result.get_result",
+    ),
+    "get_result of a session": (
+        lambda env: _timed(env).key_by(lambda v: v).window(_sessions()).aggregate(_Result()),
         "_Result.get_result",
     ),
     "window join": (
@@ -135,7 +147,7 @@ def test_it_fails_the_job_with_the_name_of_the_function(name: str) -> None:
         JobHarness(build).run()
     assert caught.value.function.endswith(function)
     assert caught.value.operator
-    if "get_result" not in name and "window join" not in name:
+    if "get_result" not in name and "join" not in name:
         assert caught.value.record == "2"
 
 
