@@ -145,6 +145,7 @@ class SparkEngine:
                 self._files,
                 task,
                 self._changed,
+                configuration.get(options.CANCELLATION_TIMEOUT).total_seconds(),
             )
 
     def _slot_task(self, program: JobProgram) -> SlotTask:
@@ -202,6 +203,10 @@ class SparkEngine:
     def cancel(self) -> None:
         self._canceled.set()
         self._job.cancel()
+
+    def give_up(self) -> None:
+        """The job has been canceled: do not wait for the epoch that runs."""
+        self._job.give_up()
 
     @property
     def was_canceled_between_attempts(self) -> bool:

@@ -90,7 +90,7 @@ RULES: tuple[Rule, ...] = (
     _jvm("*.get_java_*"),
     # Settings that no part of the runtime reads.
     _idle("common.execution_config.*latency_tracking_interval", "latency is not tracked in this version"),
-    _idle("common.execution_config.*task_cancellation_*", "cancelling has one fixed way in this version"),
+    _idle("common.execution_config.*task_cancellation_interval", "a function is interrupted once, at the end of the cancellation timeout"),
     Rule("common.input_dependency_constraint.*", Status.NEVER, Evidence.IDLE, "nothing takes it, in PyFlink neither"),
     # Schemas for message queues.
     _idle("common.serialization.*Schema*", "schemas come with the connectors, in a later version"),
