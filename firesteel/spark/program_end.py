@@ -71,7 +71,7 @@ class ProgramEnd:
             sys.excepthook = self._uncaught
 
     def _interrupted(self, number: int, frame: FrameType | None) -> None:
-        if not threading.main_thread().is_alive():
+        if _main_has_ended(frame):
             self._hurry()
         elif self._jobs and os.getpid() == self._process:
             # PySpark's handler would cancel what Spark does for our jobs, in the middle of an epoch.
@@ -80,12 +80,12 @@ class ProgramEnd:
         else:
             self._handle_interrupt(number, frame)
 
-    def _terminated(self, number: int, _: FrameType | None) -> None:
+    def _terminated(self, number: int, frame: FrameType | None) -> None:
         if os.getpid() != self._process:
             # A child that the program has forked.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-        elif self._ending.is_set() or not threading.main_thread().is_alive():
+        elif self._ending.is_set() or _main_has_ended(frame):
             self._hurry()
         else:
             self._ending.set()
@@ -105,6 +105,15 @@ class ProgramEnd:
             self._ending.set()
             return
         self._show_error(kind, error, trace)
+
+
+def _main_has_ended(frame: FrameType | None) -> bool:
+    """Whether the program's last line has run, and Python waits for threads."""
+    while frame is not None:
+        if frame.f_globals is vars(threading) and frame.f_code.co_name == "_shutdown":
+            return True
+        frame = frame.f_back
+    return not threading.main_thread().is_alive()
 
 
 def _other_thread() -> threading.Thread | None:

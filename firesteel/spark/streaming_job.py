@@ -71,7 +71,7 @@ class StreamingJob:
         """Run until the job master says that the job is over."""
         server = EpochServer(self._program.job_id, self)
         try:
-            query = self._rows(server, streaming=True).writeStream.foreachBatch(self._epoch_arrived)
+            query = self._rows(server, streaming=True).writeStream.foreachBatch(self._query_brings)
             query.option("checkpointLocation", self._files.spark_checkpoint(self._program.attempt))
             running = query.start()
             try:
@@ -131,7 +131,7 @@ class StreamingJob:
             )
         self._plan = self._master.plan_epoch(time.monotonic()).by_force()
         try:
-            self._epoch_arrived(self._rows(server, streaming=False), self._plan.epoch)
+            self._epoch_arrived(self._rows(server, streaming=False))
         except SPARK_ERRORS as error:
             reason = reason_of(error)
             _log.warning("the slots of %s could not be closed: %s", self._program.job_name, reason)
@@ -195,7 +195,15 @@ class StreamingJob:
 
     # The end of an epoch
 
-    def _epoch_arrived(self, frame: DataFrame, _: int) -> None:
+    def _query_brings(self, frame: DataFrame, _: int) -> None:
+        try:
+            self._epoch_arrived(frame)
+        except SPARK_ERRORS:
+            # Who stops a query in the middle of an epoch wants to hear nothing more of it.
+            if not self._stopping:
+                raise
+
+    def _epoch_arrived(self, frame: DataFrame) -> None:
         if self._frame_sinks:
             frame = frame.persist()
         try:
