@@ -24,6 +24,9 @@ class RunningJobs:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._jobs: set[StoppableJob] = set()
+        # The program is ended from outside (SIGTERM), as when a machine goes down. That is no wish
+        # of the user's to cancel jobs: their checkpoints stay, as those of a program that is killed.
+        self.suspended = False
 
     def add(self, job: StoppableJob) -> None:
         with self._lock:

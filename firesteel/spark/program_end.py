@@ -88,6 +88,7 @@ class ProgramEnd:
         elif self._ending.is_set() or _main_has_ended(frame):
             self._hurry()
         else:
+            self._jobs.suspended = True
             self._ending.set()
             raise SystemExit(_TERMINATED)
 
