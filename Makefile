@@ -23,6 +23,8 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 # The references that need packages of their own (PyFlink alone fetches about 1 GB).
 PEERS := pyflink spark bytewax
+# Servers that tests talk to. Without them their tests are skipped, with a word.
+SERVERS := .servers/kafka/.installed
 # Tests run in so many processes, file by file; each that needs Spark has a session.
 TEST_PROCESSES ?= 2
 # No test may hang: this many seconds, then its stack is shown and it fails.
@@ -48,6 +50,13 @@ $(STAMP): pyproject.toml
 	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
 	@touch $@
 
+.PHONY: servers
+servers: $(SERVERS) ## fetch the servers that tests talk to (Kafka, 18 MB) into .servers
+
+.servers/%/.installed: tests/servers/%.xml | $(STAMP)
+	$(call say,fetching $* into .servers/$*)
+	@if $(PY) -m tests.servers.install; then touch $@; else echo "The tests with $* will be skipped." >&2; fi
+
 .PHONY: demo
 demo: $(STAMP) ## watch a live clickstream on local Spark
 	$(call say,python examples/demo/run.py)
@@ -68,12 +77,12 @@ format: $(STAMP) ## let ruff fix and format the code
 	@$(PY) -m ruff format .
 
 .PHONY: test
-test: lint ## lint, types, and all tests that are not slow
+test: lint $(SERVERS) ## lint, types, and all tests that are not slow
 	$(call say,pytest without the slow tests)
 	@$(PY) -m pytest -m 'not slow' -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --timeout=$(TEST_TIMEOUT) $(PYTEST_ARGS)
 
 .PHONY: test-all
-test-all: lint ## the same with the slow tests
+test-all: lint $(SERVERS) ## the same with the slow tests
 	$(call say,pytest with the slow tests)
 	@$(PY) -m pytest --timeout=$$(( 4 * $(TEST_TIMEOUT) )) $(PYTEST_ARGS)
 
@@ -102,8 +111,8 @@ docs: $(STAMP) ## write the generated pages of the manual again
 clean: ## remove caches and what tools and Spark left in the tree
 	@rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov
 	@rm -rf artifacts spark-warehouse metastore_db derby.log
-	@find . -name __pycache__ -type d -not -path './.venv/*' -not -path './.bench/*' -prune -exec rm -rf {} +
+	@find . -name __pycache__ -type d -not -path './.venv/*' -not -path './.bench/*' -not -path './.servers/*' -prune -exec rm -rf {} +
 
 .PHONY: distclean
-distclean: clean ## the same, and the environments .venv and .bench
-	@rm -rf $(VENV) .bench
+distclean: clean ## the same, and the environments .venv and .bench, and the servers
+	@rm -rf $(VENV) .bench .servers

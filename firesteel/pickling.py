@@ -13,7 +13,9 @@ def dumps(value: Any) -> bytes:
     try:
         return pickle.dumps(value, protocol=5)
     except (pickle.PicklingError, AttributeError, TypeError):
-        return bytes(cloudpickle.dumps(value, protocol=5))
+        pass
+    # Outside of the handler: if this fails too, its error says all.
+    return bytes(cloudpickle.dumps(value, protocol=5))
 
 
 def loads(payload: bytes | memoryview) -> Any:

@@ -1,9 +1,16 @@
 """What all tests share."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from tests.servers.kafka import KafkaBroker
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("firesteel", deadline=None)
@@ -18,3 +25,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
     # Long files first: processes that share the tests then end together.
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """A broker for all tests of a process: it takes seconds to start."""
+    from tests.servers.kafka import KafkaBroker, why_not
+
+    if reason := why_not():
+        pytest.skip(reason)
+    broker = KafkaBroker(tmp_path_factory.mktemp("kafka"))
+    try:
+        broker.wait_until_it_answers()
+        yield broker
+    finally:
+        broker.close()

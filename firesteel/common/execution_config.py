@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from firesteel.common.configuration import Configuration
 from firesteel.config import checkpoint_options, options
+from firesteel.config.check import note_without_effect
 from firesteel.config.option import Option
 from firesteel.errors import NeverSupportedError
 
@@ -164,6 +165,8 @@ class ExecutionConfig:
 
     def _set(self, option: Option[Any], value: Any) -> ExecutionConfig:
         self._configuration.set(option, value)
+        # As for a key in a file: what has no effect is accepted, and said.
+        note_without_effect(option)
         return self
 
     def _set_millis(self, option: Option[timedelta], millis: int) -> ExecutionConfig:

@@ -8,15 +8,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from typing import Any
 
 from firesteel.config.known_keys import FLINK_KEYS, FLINK_PREFIXES
 from firesteel.config.option import Option
 from firesteel.config.options import ALL_OPTIONS
 from firesteel.errors import ConfigurationError
 
-__all__ = ["KeyFinding", "KeyStatus", "check_keys", "classify_key"]
+__all__ = ["KeyFinding", "KeyStatus", "check_keys", "classify_key", "note_without_effect"]
 
 _logger = logging.getLogger("firesteel")
+_WITHOUT_EFFECT = "Flink's setting '%s' is accepted, but has no effect in Firesteel."
 _noted: set[str] = set()
 # Flink's own keys are less alike than a word and its misspelling.
 _CLOSE = 0.9
@@ -61,7 +63,8 @@ def classify_key(key: str) -> KeyFinding:
         return KeyFinding(key, KeyStatus.FLINK)
     # Firesteel knows all of its own keys, so any other one is a mistake.
     own = key.startswith("firesteel.")
-    candidates = [*_declared(), *FLINK_KEYS]
+    # Flink has many keys that are alike. Only a slip in one that does something is worth an error.
+    candidates = [name for name, option in _declared().items() if option.is_used]
     close = difflib.get_close_matches(
         key, candidates, n=1, cutoff=_VAGUELY_CLOSE if own else _CLOSE
     )
@@ -82,9 +85,15 @@ def check_keys(keys: Iterable[str]) -> None:
                 f"Unknown setting '{key}'.{hint}", key=key, suggestion=finding.suggestion
             )
         if finding.status is KeyStatus.FLINK:
-            _note_once(key, "Flink's setting '%s' is accepted, but has no effect in Firesteel.")
+            _note_once(key, _WITHOUT_EFFECT)
         elif finding.status is KeyStatus.UNKNOWN:
             _note_once(key, "The setting '%s' is unknown to Firesteel and has no effect.")
+
+
+def note_without_effect(option: Option[Any]) -> None:
+    """Log a note, once, for a setting of Flink that code has set and nobody reads."""
+    if not option.is_used:
+        _note_once(option.key, _WITHOUT_EFFECT)
 
 
 def _note_once(key: str, message: str) -> None:

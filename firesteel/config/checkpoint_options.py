@@ -167,6 +167,7 @@ S3_PATH_STYLE: Option[bool | None] = Option(
     None,
     "Whether the bucket is part of the path instead of the host name. Without it: with an "
     "endpoint of your own.",
+    deprecated_keys=("s3.path-style-access",),
 )
 
 # Recovery

@@ -58,7 +58,6 @@ _NAMES = """
     pipeline.auto-type-registration
     pipeline.classpaths pipeline.default-kryo-serializers
     pipeline.force-avro pipeline.force-kryo pipeline.jobvertex-parallelism-overrides
-    pipeline.operator-chaining.chain-operators-with-different-max-parallelism
     pipeline.registered-kryo-types pipeline.registered-pojo-types pipeline.serialization-config
     pipeline.vertex-description-mode pipeline.vertex-name-include-index-prefix
     pipeline.watermark-alignment.allow-unaligned-source-splits python.client.executable
@@ -99,6 +98,14 @@ _NAMES = """
     taskmanager.slot.timeout web.access-control-allow-origin web.log.path web.rescale.enable
     web.timeout web.tmpdir web.upload.dir yarn.application.id yarn.application.name
     yarn.application.queue zookeeper.sasl.disable
+    jobmanager.adaptive-batch-scheduler.max-parallelism
+    jobmanager.adaptive-scheduler.resource-wait-timeout kubernetes.container.image
+    execution.checkpointing.unaligned metrics.scope.jm-operator metrics.scope.jm.job
+    metrics.scope.tm.job slotmanager.min-total-resource.cpu slotmanager.number-of-slots.min
+    state.backend.forst.memory.fixed-per-slot state.backend.rocksdb.log.dir
+    state.backend.rocksdb.memory.fixed-per-tm taskmanager.network.memory.buffer-debloat.period
+    taskmanager.network.memory.buffer-debloat.samples
+    taskmanager.network.memory.max-buffers-per-channel
 """
 
 FLINK_KEYS: Final = frozenset(_NAMES.split())

@@ -15,7 +15,13 @@ from firesteel.config.options import ALL_OPTIONS
 from firesteel.config.values import MAP, format_value
 from firesteel.errors import ConfigurationError
 
-__all__ = ["CONF_DIR_VARIABLES", "find_config_file", "load_configuration", "read_config_file"]
+__all__ = [
+    "CONF_DIR_VARIABLES",
+    "find_config_file",
+    "load_configuration",
+    "override",
+    "read_config_file",
+]
 
 CONF_DIR_VARIABLES = ("FIRESTEEL_CONF_DIR", "FLINK_CONF_DIR")
 _FILE_NAME = "config.yaml"
@@ -36,18 +42,18 @@ def load_configuration(
     file = Path(path) if path is not None else find_config_file(environ)
     configuration = read_config_file(file) if file is not None else Configuration()
     if overrides is not None:
-        _drop_what_is_overridden(configuration, overrides)
-        configuration.add_all(overrides)
+        override(configuration, overrides)
     check_keys(configuration.key_set())
     return configuration
 
 
-def _drop_what_is_overridden(configuration: Configuration, overrides: Configuration) -> None:
-    """Remove a setting under all of its keys, or an older key in code would lose to the file."""
+def override(configuration: Configuration, overrides: Configuration) -> None:
+    """Take over ``overrides``, whichever of its keys, older ones too, a setting has on either side."""
     for option in ALL_OPTIONS:
         if overrides.contains(option):
             for key in (option.key, *option.deprecated_keys):
                 configuration.remove_config(key)
+    configuration.add_all(overrides)
 
 
 def find_config_file(environ: Mapping[str, str] | None = None) -> Path | None:

@@ -30,6 +30,7 @@ from firesteel.config.values import (
     MEMORY_SIZE,
     STRING,
     choice,
+    whole_number,
 )
 
 __all__ = [
@@ -73,7 +74,7 @@ EPOCH_TARGET_DURATION: Option[timedelta | None] = Option(
 )
 EPOCH_MAX_RECORDS: Option[int | None] = Option(
     "firesteel.epoch.max-records",
-    INT,
+    whole_number(1),
     None,
     "The most records that one source subtask reads in an epoch. Without it: only rate control "
     "decides.",
@@ -115,7 +116,7 @@ CACHED_FILES: Option[str | None] = Option(
 )
 MAX_PARALLELISM: Option[int] = Option(
     "pipeline.max-parallelism",
-    INT,
+    whole_number(-1, 32768),
     -1,
     "The number of key groups, which bounds later rescaling; -1 derives it from the parallelism.",
 )
@@ -129,7 +130,15 @@ OBJECT_REUSE: Option[bool] = Option(
     "pipeline.object-reuse",
     BOOLEAN,
     False,
-    "Whether chained operators may see the very object that the one before them emitted.",
+    "Whether Flink may hand the very object that an operator emitted to the next one. Firesteel always "
+    "does, also to several: a function must not change the records it is given.",
+    is_used=False,
+)
+CHAIN_DIFFERENT_MAX_PARALLELISM: Option[bool] = Option(
+    "pipeline.operator-chaining.chain-operators-with-different-max-parallelism",
+    BOOLEAN,
+    True,
+    "Whether operators with different numbers of key groups may share a chain.",
 )
 OPERATOR_CHAINING: Option[bool] = Option(
     "pipeline.operator-chaining.enabled",
@@ -279,7 +288,7 @@ WEB_REFRESH: Option[timedelta] = Option(
     is_used=False,
 )
 WEB_CHECKPOINT_HISTORY: Option[int] = Option(
-    "web.checkpoints.history", INT, 10, "Checkpoints shown.", is_used=False
+    "web.checkpoints.history", INT, 10, "How many checkpoints the history keeps."
 )
 WEB_EXCEPTION_HISTORY: Option[int] = Option(
     "web.exception-history-size", INT, 16, "Exceptions shown.", is_used=False

@@ -24,6 +24,7 @@ __all__ = [
     "choice",
     "format_value",
     "parse_list",
+    "whole_number",
 ]
 
 T = TypeVar("T")
@@ -190,8 +191,21 @@ def _load_yaml(text: str) -> Any:
         return None
 
 
+def whole_number(smallest: int, largest: int | None = None) -> ValueType[int]:
+    """An integer of at least ``smallest``, and at most ``largest``."""
+    expected = f"an integer of at least {smallest}" + (f" and at most {largest}" if largest else "")
+
+    def parse(value: Any) -> int:
+        number = _parse_int(value)
+        if number < smallest or (largest is not None and number > largest):
+            raise ValueError(f"expected {expected}")
+        return number
+
+    return ValueType("int", parse)
+
+
 def choice(*allowed: str) -> ValueType[str]:
-    """A setting with a few allowed values, in any case, with - or _ between words."""
+    """A setting with a few allowed values, in any case, with - or _ or nothing between words."""
     by_form = {_choice_form(name): name for name in allowed}
 
     def parse(value: Any) -> str:
@@ -204,7 +218,7 @@ def choice(*allowed: str) -> ValueType[str]:
 
 
 def _choice_form(text: str) -> str:
-    return text.strip().lower().replace("_", "-")
+    return text.strip().lower().replace("_", "").replace("-", "")
 
 
 STRING = ValueType("string", _parse_string)

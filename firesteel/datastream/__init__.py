@@ -46,6 +46,7 @@ from firesteel.datastream.functions import (
     KeyedProcessFunction,
     KeySelector,
     MapFunction,
+    MapPartitionFunction,
     OutputSelector,
     Partitioner,
     ProcessFunction,
@@ -57,6 +58,7 @@ from firesteel.datastream.functions import (
     TwoPhaseCommitSinkFunction,
     WindowFunction,
 )
+from firesteel.datastream.order import Order
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
 from firesteel.datastream.state_backend import (
@@ -121,8 +123,10 @@ __all__ = [
     "KeyedProcessFunction",
     "KeyedStream",
     "MapFunction",
+    "MapPartitionFunction",
     "MemorySize",
     "MergingWindowAssigner",
+    "Order",
     "OutputSelector",
     "OutputTag",
     "Partitioner",

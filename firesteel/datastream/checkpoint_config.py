@@ -218,6 +218,10 @@ def _millis(value: int) -> timedelta:
 
 
 def _at_least_minimal(what: str, millis: int) -> None:
+    if not isinstance(millis, int):
+        raise TypeError(
+            f"The {what} is a number of milliseconds, for example 1000, but got {millis!r}."
+        )
     if millis < MINIMAL_CHECKPOINT_TIME:
         raise ValueError(
             f"The {what} must be at least {MINIMAL_CHECKPOINT_TIME} ms, got {millis} ms."

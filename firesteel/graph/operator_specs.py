@@ -7,7 +7,7 @@ has one file per spec that turns it into a running operator.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 
@@ -68,7 +68,7 @@ class SelectSpec(OperatorSpec):
     is one, for the task to open and close.
     """
 
-    selector: Callable[[Any], Iterable[str]]
+    selector: Callable[[Any], Iterable[str] | str]
     names: frozenset[str]
     functions: tuple[Any, ...] = ()
 
@@ -105,18 +105,28 @@ class IterationTailSpec(OperatorSpec):
 
 
 @dataclass(frozen=True, slots=True)
-class ReduceSpec(OperatorSpec):
+class KeyedAggregationSpec(OperatorSpec):
+    """One result for each key.
+
+    ``output_mode`` is None (a result for every record), or one of "append", "update", "complete".
+    """
+
+    output_mode: str | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceSpec(KeyedAggregationSpec):
     function: Any
 
 
 @dataclass(frozen=True, slots=True)
-class FoldSpec(OperatorSpec):
+class FoldSpec(KeyedAggregationSpec):
     initial_value: Any
     function: Any
 
 
 @dataclass(frozen=True, slots=True)
-class AggregationSpec(OperatorSpec):
+class AggregationSpec(KeyedAggregationSpec):
     """``kind`` is one of sum, min, max, min_by, max_by; ``position`` an index or a field name."""
 
     kind: str
@@ -172,6 +182,17 @@ class PairedRecords(WindowContents):
 
     left_type: Any = None
     right_type: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class FullPartitionSpec(OperatorSpec):
+    """All records of a subtask, when the input has ended.
+
+    ``function`` is a MapPartitionFunction or a callable, and None where the contents are the result.
+    """
+
+    contents: WindowContents
+    function: Any = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,10 @@ class JobCheckpoints:
             ]
             self.handle(
                 self.coordinator.acknowledge(
-                    barrier.checkpoint_id, tasks, now, self._coordinators()
+                    barrier.checkpoint_id,
+                    tasks,
+                    now,
+                    self._coordinators(barrier.checkpoint_id),
                 )
             )
         self.expire(now)
@@ -172,9 +175,9 @@ class JobCheckpoints:
     def _operators(self, vertex_id: int) -> tuple[int, ...]:
         return next(v.operators for v in self.graph.vertices if v.id == vertex_id)
 
-    def _coordinators(self) -> dict[str, Payload]:
+    def _coordinators(self, checkpoint_id: int) -> dict[str, Payload]:
         return {
-            self.graph.nodes[node].operator_id: source.checkpoint()
+            self.graph.nodes[node].operator_id: source.checkpoint(checkpoint_id)
             for node, source in self.sources.items()
         }
 
@@ -186,11 +189,15 @@ class JobCheckpoints:
             match decision:
                 case NotifyCheckpointComplete(checkpoint_id):
                     self.notes.completed = checkpoint_id
+                    for source in self.sources.values():
+                        source.checkpoint_complete(checkpoint_id)
                     epoch = self._epochs.pop(checkpoint_id, None)
                     if epoch is not None:
                         self.committables.confirm(epoch)
                         self.collected.confirm(epoch)
                 case NotifyCheckpointAborted(checkpoint_id):
+                    for source in self.sources.values():
+                        source.checkpoint_aborted(checkpoint_id)
                     self._epochs.pop(checkpoint_id, None)
                     self.notes.aborted += (checkpoint_id,)
                 case FailJob(error):

@@ -215,7 +215,7 @@ class JobMaster:
             for source in self._sources.values()
             for subtask, assigned in source.assign(everything=True).items()
         }
-        budget = ReadBudget(records=1 << 62, seconds=float("inf"))
+        budget = ReadBudget(records=1 << 62, seconds=float("inf"), to_the_end=True)
         return EpochPlan(
             1,
             tuple(

@@ -16,8 +16,8 @@ from firesteel.datastream.connectors.base import (
 from firesteel.task.messages import SourceStatus
 
 # A reader of a bounded source gets further splits when it has fewer than this, so that no reader
-# sits on a long list while others are done. Splits of unbounded sources may never end, so they
-# are all handed out at once.
+# sits on a long list while others are done. Splits of unbounded sources may never end, and those
+# that are read side by side share the watermark, so they are all handed out at once.
 _SPLITS_AHEAD = 4
 
 
@@ -37,13 +37,16 @@ class SourceCoordinator:
         self._enumerator: SplitEnumerator = source.create_enumerator(
             parallelism, None if state is None else state["enumerator"]
         )
-        self._holds_back = source.get_boundedness() is Boundedness.BOUNDED
+        bounded = source.get_boundedness() is Boundedness.BOUNDED
+        self._holds_back = bounded and not source.side_by_side
         self._discovered_at: float | None = None
         self._unassigned: deque[SourceSplit] = deque()
         if state is not None:
             self._unassigned.extend(map(_split, state["unassigned"]))
         self._statuses: list[SourceStatus | None] = [None] * parallelism
         self._assigned: list[int] = list(assigned) or [0] * parallelism
+        # What was still to be read at checkpoints that are not complete yet.
+        self._unread: dict[int, list[SourceSplit]] = {}
 
     def discover(self, now: float) -> None:
         """Look for new splits, as often as the enumerator wants to."""
@@ -91,7 +94,6 @@ class SourceCoordinator:
         """
         if self.finished:
             return None
-        waiting = [status for status in self._statuses if status is not None and status.ahead]
         if any(
             status is None or (status.available and not status.ahead) for status in self._statuses
         ):
@@ -105,16 +107,23 @@ class SourceCoordinator:
             # These readers only have to be told that no more splits will come.
             return 0.0
         statuses = [s for s in self._statuses if s is not None and not s.ahead]
-        splits = [split for status in statuses for split in status.splits]
+        splits = [
+            split
+            for status in statuses
+            for split in status.splits
+            if split.split_id not in status.paused
+        ]
         if splits and self._enumerator.has_pending(splits):
             return 0.0
         delays = [status.delay for status in statuses if not status.finished]
-        if waiting:
+        if any(status is not None and (status.ahead or status.paused) for status in self._statuses):
             delays.append(until_aligned)
         return min(delays, default=0.1)
 
-    def checkpoint(self) -> Payload:
+    def checkpoint(self, checkpoint_id: int) -> Payload:
         """What a checkpoint keeps of the driver's side: JSON, if all splits are."""
+        read = [split for status in self._statuses if status is not None for split in status.splits]
+        self._unread[checkpoint_id] = [*read, *self._unassigned]
         splits = [payload_of_split(split) for split in self._unassigned]
         is_json = not any(payload.needs_code for payload in splits)
         return Payload.of(
@@ -123,6 +132,16 @@ class SourceCoordinator:
                 "unassigned": [s.json for s in splits] if is_json else [*self._unassigned],
             }
         )
+
+    def checkpoint_complete(self, checkpoint_id: int) -> None:
+        unread = self._unread.get(checkpoint_id)
+        # Those before it do not matter any more, and savepoints complete without a word.
+        self._unread = {key: kept for key, kept in self._unread.items() if key > checkpoint_id}
+        if unread is not None:
+            self._enumerator.checkpoint_complete(unread)
+
+    def checkpoint_aborted(self, checkpoint_id: int) -> None:
+        self._unread.pop(checkpoint_id, None)
 
     def close(self) -> None:
         self._enumerator.close()

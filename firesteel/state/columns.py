@@ -23,6 +23,7 @@ from firesteel.common.typeinfo import (
 from firesteel.common.typeinfo.basic import BasicType
 from firesteel.common.typeinfo.temporal import DateTypeInfo, TimestampTypeInfo, TimeTypeInfo
 from firesteel.common.types import RowKind, new_rows
+from firesteel.unpicklable import unpicklable_record
 
 PICKLE, ARROW = "pickle", "arrow"
 
@@ -41,7 +42,10 @@ def encode_column(values: list[Any], type_info: TypeInformation | None) -> tuple
         except (pa.ArrowException, TypeError, UnicodeEncodeError, OverflowError):
             # For example a lone surrogate, which is no text to Arrow.
             pass
-    return PICKLE, pickling.dumps(values)
+    try:
+        return PICKLE, pickling.dumps(values)
+    except Exception as error:
+        raise unpicklable_record(error, values, what="value in the state") from error
 
 
 def decode_column(

@@ -123,6 +123,8 @@ def _of_decimal(value: decimal.Decimal) -> int:
     return _of_str(decimal_text(value))
 
 
+STABLE_KEYS = "int, str, bytes, float, bool, None, a date or time, a Row, or a tuple of these"
+
 _HASHERS: dict[type, Callable[[Any], int]] = {
     int: _of_int,
     bool: _of_int,
@@ -162,6 +164,6 @@ def stable_hash(key: Any) -> int:
         return _of_str(f"{type(key).__qualname__}.{key.name}")
     raise UnstableKeyError(
         key,
-        f"the hash of a {type(key).__qualname__} is not the same in every process; use int, str, "
-        "bytes, float, bool, None, a date or time, a Row, or a tuple of these",
+        f"the hash of a {type(key).__qualname__} is not the same in every process; "
+        f"use {STABLE_KEYS}",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, TracebackType
 from typing import Any
 
@@ -15,13 +15,17 @@ from firesteel.errors import (
     WriteFailedError,
     shorten,
 )
+from firesteel.unpicklable import UnpicklableRecordError
+
+# What a user's function may raise to say that it failed. sys.exit() ends no process of ours.
+USER_ERRORS = (Exception, SystemExit)
 
 
 def user_function_error(
     error: BaseException,
     operator: str,
     function: Callable[..., Any],
-    values: list[Any] | None,
+    values: Sequence[Any] | None,
     iterator: Iterator[Any] | None,
 ) -> FiresteelError:
     """Name the operator, the function, and the record it failed on.
@@ -29,10 +33,10 @@ def user_function_error(
     ``iterator`` is the list iterator the function was fed from: what it has not yet given out
     tells which record was the last, so the loop itself keeps no count.
     """
-    if isinstance(error, TypeMismatchError | UserFunctionError):
-        # Raised further down the chain, which knows better.
-        return error
-    if isinstance(error, WriteFailedError):
+    if isinstance(
+        error, TypeMismatchError | UnpicklableRecordError | UserFunctionError | WriteFailedError
+    ):
+        # Raised further down, where more is known; perhaps not the operator.
         error.operator = error.operator or operator
         return error
     record = None
@@ -51,6 +55,29 @@ def user_function_error(
         record=record,
         traceback_text=_user_traceback(error),
         cause=type(error).__name__,
+    )
+
+
+def exit_error(error: SystemExit) -> UserFunctionError:
+    """sys.exit() that no operator has taken for a failure: the traceback tells who called it."""
+    operator, code = "", None
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None and code is None:
+        frame = trace.tb_frame
+        if not _is_ours(trace):
+            code = frame.f_code
+        elif isinstance(getattr(frame.f_locals.get("self"), "name", None), str):
+            operator = frame.f_locals["self"].name
+        trace = trace.tb_next
+    return UserFunctionError(
+        job="",
+        operator=operator,
+        function="sys.exit" if code is None else code.co_qualname,
+        file=None if code is None else code.co_filename,
+        line=None if code is None else code.co_firstlineno,
+        record=None,
+        traceback_text=_user_traceback(error),
+        cause="SystemExit",
     )
 
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+from firesteel.task.errors import USER_ERRORS
+
 Emit = Callable[[list[Any], list[int] | None], None]
 
 
@@ -75,7 +77,11 @@ class _Loop:
     def __init__(self, root: FusedNode, *, stamped: bool) -> None:
         self._root = root
         self._stamped = stamped
-        self._names: dict[str, Any] = {"__name__": __name__, "_explain": self._explain}
+        self._names: dict[str, Any] = {
+            "__name__": __name__,
+            "_explain": self._explain,
+            "_USER_ERRORS": USER_ERRORS,
+        }
         self._lines: list[str] = []
         # Which step stands in a line, and which variable holds its record.
         self._steps_by_line: dict[int, tuple[Step, str]] = {}
@@ -110,7 +116,7 @@ class _Loop:
         else:
             add(2, "for record in values:")
         self._write(self._root, "record", 3, filtered=False)
-        add(1, "except Exception as error:")
+        add(1, "except _USER_ERRORS as error:")
         add(2, "raise _explain(error) from error")
         for number, node in enumerate(nodes):
             if node.emit is not None:
@@ -157,7 +163,7 @@ class _Loop:
     def _add(self, depth: int, line: str) -> None:
         self._lines.append("    " * depth + line)
 
-    def _explain(self, error: Exception) -> Exception:
+    def _explain(self, error: BaseException) -> BaseException:
         """The line that failed tells the operator, and the loop's variable the record."""
         trace = error.__traceback__
         while trace is not None:

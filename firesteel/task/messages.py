@@ -103,6 +103,8 @@ class ReadBudget:
 
     records: int
     seconds: float
+    # There is no other epoch: wait for what the splits still have.
+    to_the_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +155,8 @@ class SourceStatus:
     idle: bool = False
     # It stopped because it was too far ahead of its alignment group.
     ahead: bool = False
+    # Only these splits did.
+    paused: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)

@@ -13,10 +13,15 @@ from firesteel.checkpoint.file_systems import FileSystemOptions
 from firesteel.checkpoint.segment_store import StorageSegmentStore
 from firesteel.checkpoint.storage import open_storage
 from firesteel.graph.levels import Levels
+from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.state.backend_settings import HASHMAP, StateBackendSettings
 from firesteel.state.changelog import SegmentStore
 from firesteel.task.job_resources import JobResources, PlacedResources
+from firesteel.unpicklable import unpicklable_function
+
+# The partitionings that have functions of the user's.
+_OPERATIONS = {ShipStrategy.HASH: "key_by", ShipStrategy.CUSTOM: "partition_custom"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +86,16 @@ class PackedProgram:
             program.job_id,
             program.attempt,
             tuple(entry for entry in sys.path if entry),
-            {node.id: _dumps(node.spec) for node in graph.nodes.values()},
-            {edge.id: _dumps(edge.partitioning) for edge in edges},
-            _dumps(bare),
+            {node.id: _dumps(node.spec, node.name) for node in graph.nodes.values()},
+            {
+                edge.id: _dumps(
+                    edge.partitioning,
+                    f"{_OPERATIONS.get(edge.partitioning.strategy, 'edge')} after "
+                    f"{graph.nodes[edge.source].name}",
+                )
+                for edge in edges
+            },
+            bytes(cloudpickle.dumps(bare, protocol=5)),
             program.resources,
         )
 
@@ -101,8 +113,12 @@ class PackedProgram:
         )
 
 
-def _dumps(value: object) -> bytes:
-    return bytes(cloudpickle.dumps(value, protocol=5))
+def _dumps(value: object, operator: str) -> bytes:
+    try:
+        return bytes(cloudpickle.dumps(value, protocol=5))
+    except Exception as error:
+        # cloudpickle and the user's classes may raise anything.
+        raise unpicklable_function(error, operator, value) from error
 
 
 def _with_parts(

@@ -14,14 +14,12 @@ from typing import Any
 from firesteel import pickling
 from firesteel.errors import FiresteelError, shorten
 from firesteel.graph.channels import target_subtasks
-from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
-from firesteel.state.key_groups import KeyRouter, TargetLookup
-from firesteel.state.stable_hash import FOLDED_INTS
 from firesteel.task.buffers import BufferEncoder
-from firesteel.task.errors import user_function_error
+from firesteel.task.errors import USER_ERRORS, user_function_error
 from firesteel.task.input_gate import ABORTED, ACTIVE, FINISHED, IDLE, OPEN
 from firesteel.task.rows import BARRIER, DATA, END_OF_EPOCH, IDLENESS, WATERMARK, BufferRow
+from firesteel.unpicklable import unpicklable_record
 
 # A buffer is sent when it holds about this many bytes, judged by the size of the ones before.
 # Not many more records than fit into a core's cache: pickling them later costs several times more.
@@ -129,11 +127,19 @@ class RecordWriter:
         keys: list[Any] | None,
         timestamps: list[int] | None,
     ) -> int:
-        payload, size = self._encoder.encode(values, keys, timestamps)
+        payload, size = self._encode(values, keys, timestamps)
         self.records_out += len(values)
         self.bytes_out += len(payload)
         self._send_row(index, DATA, payload)
         return size
+
+    def _encode(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> tuple[bytes, int]:
+        try:
+            return self._encoder.encode(values, keys, timestamps)
+        except Exception as error:
+            raise unpicklable_record(error, [*values, *(keys or ())], self._source.name) from error
 
     def _send_row(self, index: int, kind: int, payload: bytes) -> None:
         seq = self._seq[index]
@@ -179,14 +185,14 @@ class RecordWriter:
         self._seq = [0] * self._count
 
 
-class _OneTargetWriter(RecordWriter):
+class OneTargetWriter(RecordWriter):
     """GLOBAL, FORWARD, and whatever has a single target."""
 
     def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
         self._append(0, values, None, timestamps)
 
 
-class _RoundRobinWriter(RecordWriter):
+class RoundRobinWriter(RecordWriter):
     """REBALANCE and RESCALE: record by record in turn, cut with strided slices."""
 
     def __init__(self, *args: Any) -> None:
@@ -212,7 +218,7 @@ class _RoundRobinWriter(RecordWriter):
         self._next = (start + len(values)) % count
 
 
-class _BroadcastWriter(RecordWriter):
+class BroadcastWriter(RecordWriter):
     """Every record to every target, serialized once."""
 
     def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
@@ -225,7 +231,7 @@ class _BroadcastWriter(RecordWriter):
         keys: list[Any] | None,
         timestamps: list[int] | None,
     ) -> int:
-        payload, size = self._encoder.encode(values, keys, timestamps)
+        payload, size = self._encode(values, keys, timestamps)
         self.records_out += len(values) * self._count
         self.bytes_out += len(payload) * self._count
         for target in range(self._count):
@@ -233,7 +239,7 @@ class _BroadcastWriter(RecordWriter):
         return size
 
 
-class _SelectingWriter(RecordWriter):
+class SelectingWriter(RecordWriter):
     """Base of the writers that compute a target for each record."""
 
     def _scatter(
@@ -258,7 +264,7 @@ class _SelectingWriter(RecordWriter):
             )
 
 
-class _ShuffleWriter(_SelectingWriter):
+class ShuffleWriter(SelectingWriter):
     """SHUFFLE: a random target for each record."""
 
     def __init__(self, *args: Any) -> None:
@@ -276,104 +282,7 @@ class _ShuffleWriter(_SelectingWriter):
         self._scatter(values, None, timestamps, targets)
 
 
-class _HashWriter(_SelectingWriter):
-    """HASH: the subtask that owns the key's group. The keys travel with the records."""
-
-    def __init__(
-        self,
-        edge: StreamEdge,
-        source: StreamNode,
-        target: StreamNode,
-        subtask: int,
-        first_slot: int,
-        send: Callable[[BufferRow], None],
-    ) -> None:
-        super().__init__(edge, source, target, subtask, first_slot, send)
-        self._select = key_function(edge)
-        self._router = KeyRouter(target.parallelism, target.max_parallelism)
-        self._lookup: TargetLookup | None = self._router.small_ints
-
-    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
-        lookup = self._lookup
-        if lookup is not None:
-            try:
-                if lookup is self._router.large_ints and timestamps is None:
-                    self._emit_large_ints(values)
-                else:
-                    self._emit_looked_up(values, timestamps, lookup)
-            except Exception:  # noqa: BLE001 - the general way raises it again, with its reason
-                # Keys of another kind, or a failure of the user's function; nothing was sent yet.
-                self._lookup = None
-            else:
-                return
-        select = self._select
-        iterator = iter(values)
-        try:
-            keys = [select(value) for value in iterator]
-        except Exception as error:
-            raise user_function_error(
-                error, f"key_by after {self._source.name}", select, values, iterator
-            ) from error
-        try:
-            targets = self._router.targets(keys)
-        except TypeError as error:
-            raise self._bad_key(error, values, keys) from error
-        self._lookup = self._router.lookup_for(keys)
-        self._scatter(values, keys, timestamps, targets)
-
-    def _emit_looked_up(
-        self, values: list[Any], timestamps: list[int] | None, lookup: TargetLookup
-    ) -> None:
-        """One pass from the record to its target's list."""
-        select = self._select
-        lists: list[tuple[list[Any], list[Any], list[int]]] = [
-            ([], [], []) for _ in range(self._count)
-        ]
-        if timestamps is None:
-            pairs = [(of_values.append, of_keys.append) for of_values, of_keys, _ in lists]
-            for value in values:
-                key = select(value)
-                add_value, add_key = pairs[lookup[key]]
-                add_value(value)
-                add_key(key)
-        else:
-            triples = [(v.append, k.append, t.append) for v, k, t in lists]
-            for value, timestamp in zip(values, timestamps, strict=True):
-                key = select(value)
-                add_value, add_key, add_timestamp = triples[lookup[key]]
-                add_value(value)
-                add_key(key)
-                add_timestamp(timestamp)
-        for index, (of_values, of_keys, stamps) in enumerate(lists):
-            if of_values:
-                self._append(index, of_values, of_keys, None if timestamps is None else stamps)
-
-    def _emit_large_ints(self, values: list[Any]) -> None:
-        """The same with the table of folded integers, its key computed in the loop."""
-        select, table = self._select, self._router.small_ints
-        lists: list[tuple[list[Any], list[Any]]] = [([], []) for _ in range(self._count)]
-        pairs = [(of_values.append, of_keys.append) for of_values, of_keys in lists]
-        for value in values:
-            key = select(value)
-            add_value, add_key = pairs[table[key % FOLDED_INTS]]
-            add_value(value)
-            add_key(key)
-        for index, (of_values, of_keys) in enumerate(lists):
-            if of_values:
-                self._append(index, of_values, of_keys, None)
-
-    def _bad_key(self, error: TypeError, values: list[Any], keys: list[Any]) -> FiresteelError:
-        for value, key in zip(values, keys, strict=True):
-            try:
-                self._router.targets([key])
-            except TypeError:
-                return user_function_error(
-                    error, f"key_by after {self._source.name}", self._select, [value], None
-                )
-        raise error
-
-
-class _CustomWriter(_SelectingWriter):
+class CustomWriter(SelectingWriter):
     """CUSTOM: the user's partitioner decides."""
 
     def __init__(self, *args: Any) -> None:
@@ -382,49 +291,36 @@ class _CustomWriter(_SelectingWriter):
         partitioner = self.edge.partitioning.partitioner
         assert partitioner is not None
         self._partition = partitioner
+        self._partitions = frozenset(range(self._count))
 
     def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
         select, partition, count = self._select, self._partition, self._count
         iterator = iter(values)
         try:
             targets = [partition(select(value), count) for value in iterator]
-        except Exception as error:
+        except USER_ERRORS as error:
             raise user_function_error(
                 error, f"partition_custom after {self._source.name}", partition, values, iterator
             ) from error
-        for value, target in zip(values, targets, strict=True):
-            if not 0 <= target < count:
-                raise BadPartitionError(
-                    f"the partitioner of partition_custom after {self._source.name} answered "
-                    f"{target!r} for the record {shorten(value)}; there are {count} partitions, "
-                    f"0 to {count - 1}"
-                )
+        try:
+            all_exist = self._partitions.issuperset(targets)
+        except TypeError:
+            # Something without a hash is no partition.
+            all_exist = False
+        if not all_exist:
+            raise self._bad_partition(values, targets)
         self._scatter(values, None, timestamps, targets)
 
-
-_WRITERS: dict[ShipStrategy, type[RecordWriter]] = {
-    ShipStrategy.FORWARD: _OneTargetWriter,
-    ShipStrategy.GLOBAL: _OneTargetWriter,
-    ShipStrategy.REBALANCE: _RoundRobinWriter,
-    ShipStrategy.RESCALE: _RoundRobinWriter,
-    ShipStrategy.SHUFFLE: _ShuffleWriter,
-    ShipStrategy.BROADCAST: _BroadcastWriter,
-    ShipStrategy.HASH: _HashWriter,
-    ShipStrategy.CUSTOM: _CustomWriter,
-}
-
-
-def create_record_writer(
-    edge: StreamEdge,
-    source: StreamNode,
-    target: StreamNode,
-    subtask: int,
-    first_slot: int,
-    send: Callable[[BufferRow], None],
-) -> RecordWriter:
-    """``first_slot`` is the slot of the target's subtask 0."""
-    writer = _WRITERS[edge.partitioning.strategy]
-    return writer(edge, source, target, subtask, first_slot, send)
+    def _bad_partition(self, values: list[Any], targets: list[Any]) -> FiresteelError:
+        partitions = range(self._count)
+        value, target = next(
+            pair for pair in zip(values, targets, strict=True) if pair[1] not in partitions
+        )
+        return BadPartitionError(
+            f"the partitioner of partition_custom after {self._source.name} answered "
+            f"{shorten(target)} for the record {shorten(value)}; it must be an int, there are "
+            f"{self._count} partitions, 0 to {self._count - 1}"
+        )
 
 
 def key_function(edge: StreamEdge) -> Callable[[Any], Any]:

@@ -18,6 +18,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from firesteel.errors import FiresteelError, JobExecutionError, UserFunctionError
+from firesteel.task.errors import USER_ERRORS, exit_error
 from firesteel.task.messages import (
     SlotAck,
     SlotAddress,
@@ -40,6 +41,7 @@ from firesteel.task.rows import (
     RowBatcher,
 )
 from firesteel.task.slot_wiring import wire_slot
+from firesteel.unpicklable import UnpicklableRecordError
 
 _log = logging.getLogger("firesteel")
 
@@ -150,7 +152,7 @@ class Slot:
                 self.close()
         except _EpochAbortedError:
             yield from self._abandon(remaining)
-        except Exception as error:
+        except USER_ERRORS as error:
             if raise_errors:
                 self.close_quietly()
                 raise self._explained(error) from error
@@ -289,8 +291,10 @@ class Slot:
             if self._batcher.is_full():
                 yield self._batcher.take()
 
-    def _explained(self, error: Exception) -> FiresteelError:
-        if isinstance(error, UserFunctionError):
+    def _explained(self, error: BaseException) -> FiresteelError:
+        if isinstance(error, SystemExit):
+            error = exit_error(error)
+        if isinstance(error, UnpicklableRecordError | UserFunctionError):
             error.job = self._job_name
         if isinstance(error, FiresteelError):
             return error

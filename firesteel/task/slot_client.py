@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -24,6 +25,16 @@ from firesteel.task.slot_host import TOKEN_VARIABLE
 from firesteel.task.slot_protocol import BrokenHostError, Opening, Peer
 
 _START_SECONDS = 60.0
+# A process that has closed its connections ends soon, if it ends.
+_END_SECONDS = 1.0
+
+_CAUSES = (
+    "A function of the job called os._exit(), a library crashed, or the system killed it, for "
+    "example for lack of memory; what it wrote last is in the executor's log"
+)
+
+# The hosts that this process has started, by their sockets.
+_started: dict[Path, subprocess.Popen[bytes]] = {}
 
 
 class HostIsGoneError(ConnectionError):
@@ -69,10 +80,10 @@ def run_in_host(
         feeder = _Feeder(peer, batches) if batches is not None else None
         try:
             yield from peer.receive_batches()
-        except BrokenHostError:
+        except BrokenHostError as error:
             if feeder is not None:
                 feeder.raise_cause()
-            raise
+            raise _explained(error, settings, address.slot) from error
         if feeder is not None:
             feeder.finish()
     finally:
@@ -88,6 +99,27 @@ def _needs_program(peer: Peer, settings: HostSettings, opening: Opening) -> bool
         if opening.address.by_force:
             raise HostIsGoneError from error
         raise
+
+
+def _explained(error: BrokenHostError, settings: HostSettings, slot: int) -> BrokenHostError:
+    """The conversation broke off in the middle: most likely the host is dead."""
+    process = _started.get(_socket_path(settings, slot))
+    if process is None:
+        # Another worker has started it, and only that one can learn how it ended.
+        return BrokenHostError(f"the process of slot {slot} died, or cut its connection. {_CAUSES}")
+    try:
+        code = process.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        return BrokenHostError(f"the process of slot {slot} cut its connection: {error}")
+    how = f"exit code {code}" if code >= 0 else f"signal {-code}, {_signal_name(-code)}"
+    return BrokenHostError(f"the process of slot {slot} died ({how}). {_CAUSES}")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"
 
 
 class _Feeder:
@@ -117,10 +149,6 @@ class _Feeder:
             raise self._error
 
 
-def _socket_path(settings: HostSettings, slot: int) -> Path:
-    return make_private(settings.directory) / f"slot-{slot}.sock"
-
-
 def _connect_if_there(settings: HostSettings, slot: int) -> socket.socket:
     connection = _try_connect(_socket_path(settings, slot))
     if connection is None:
@@ -130,6 +158,7 @@ def _connect_if_there(settings: HostSettings, slot: int) -> socket.socket:
 
 def _connect(settings: HostSettings, slot: int) -> socket.socket:
     path = _socket_path(settings, slot)
+    make_private(path.parent)
     connection = _try_connect(path)
     if connection is not None:
         return connection
@@ -140,7 +169,7 @@ def _connect(settings: HostSettings, slot: int) -> socket.socket:
         connection = _try_connect(path)
         if connection is not None:
             return connection
-        process = _start(settings, path)
+        process = _started[path] = _start(settings, path)
         deadline = time.monotonic() + _START_SECONDS
         while time.monotonic() < deadline:
             connection = _try_connect(path)
@@ -153,6 +182,10 @@ def _connect(settings: HostSettings, slot: int) -> socket.socket:
                 )
             time.sleep(0.01)
     raise SlotHostError(f"the host of slot {slot} did not start within {_START_SECONDS:.0f} s")
+
+
+def _socket_path(settings: HostSettings, slot: int) -> Path:
+    return settings.directory / f"slot-{slot}.sock"
 
 
 def _try_connect(path: Path) -> socket.socket | None:

@@ -15,7 +15,8 @@ from firesteel.task.chain import LocalEdge
 from firesteel.task.operators.iteration_head import IterationHeadOperator
 from firesteel.task.operators.iteration_tail import IterationTailOperator
 from firesteel.task.program import JobProgram
-from firesteel.task.record_writers import RecordWriter, create_record_writer
+from firesteel.task.record_writer_factory import create_record_writer
+from firesteel.task.record_writers import RecordWriter
 from firesteel.task.rows import BufferRow
 from firesteel.task.runtime_context import SubtaskInfo
 from firesteel.task.subtask import Subtask

@@ -48,6 +48,7 @@ from firesteel.task.rows import BufferRow
 from firesteel.task.runtime_context import SubtaskInfo
 from firesteel.task.subtask_clock import SubtaskClock
 from firesteel.task.watermarks import MAX_WATERMARK
+from firesteel.unpicklable import UnpicklableRecordError
 
 
 class Subtask:
@@ -389,7 +390,7 @@ class Subtask:
             try:
                 sealed = operator.context.keyed_state.seal(epoch, store)
                 held = operator.context.operator_state.snapshot()
-            except (TypeMismatchError, WriteFailedError) as error:
+            except (TypeMismatchError, UnpicklableRecordError, WriteFailedError) as error:
                 error.operator = operator.name
                 raise
             if sealed:

@@ -20,7 +20,8 @@ from firesteel.state.backend_settings import settings_of
 from firesteel.state.changelog import SegmentStore
 from firesteel.state.key_groups import KeyGroupRange, KeyRouter
 from firesteel.state.redistribution import OperatorState, redistribute
-from firesteel.task.errors import user_function_error
+from firesteel.task.errors import USER_ERRORS, exit_error, user_function_error
+from firesteel.task.keys import bad_key_error, key_converter
 from firesteel.task.messages import OperatorHandle, RestoredState, SubtaskAck, SubtaskHandle
 from firesteel.task.operators.base import Operator
 from firesteel.task.program import JobProgram
@@ -228,9 +229,11 @@ class OperatorHarness:
                 self._subtask.gate.accept_local(edge.id, upstream).idle(idle)
 
     def set_processing_time(self, now_millis: int) -> None:
-        """Move the clock; timers that are due fire."""
+        """Move the clock; timers that are due fire. The inputs are silent meanwhile."""
         self.open()
+        self._operator.found_nothing()
         self.clock.set(now_millis)
+        self._operator.found_nothing()
         self._explaining(self._subtask.fire_processing_time_timers)
         self._explaining(self._operator.tick)
 
@@ -455,6 +458,10 @@ class OperatorHarness:
         except UserFunctionError as error:
             error.job = HARNESS_NAME
             raise
+        except SystemExit as error:
+            explained = exit_error(error)
+            explained.job = HARNESS_NAME
+            raise explained from error
 
     def _keys(self, edge: StreamEdge, values: list[Any]) -> list[Any] | None:
         if edge.partitioning.strategy is not ShipStrategy.HASH:
@@ -463,11 +470,18 @@ class OperatorHarness:
         assert select is not None
         iterator = iter(values)
         try:
-            keys = list(map(select, iterator))
-        except Exception as error:
+            keys = [select(value) for value in iterator]
+        except USER_ERRORS as error:
             explained = user_function_error(error, "key_by", select, values, iterator)
             raise explained from error
-        for key, target in zip(keys, self._router.targets(keys), strict=True):
+        convert = key_converter(edge, "key_by")
+        if convert is not None:
+            keys = convert(keys)
+        try:
+            targets = self._router.targets(keys)
+        except TypeError as error:
+            raise bad_key_error(self._router, "key_by", select, values, keys) from error
+        for key, target in zip(keys, targets, strict=True):
             if target != self._subtask.index:
                 raise WrongSubtaskError(
                     f"the key {shorten(key)} belongs to subtask {target} of "

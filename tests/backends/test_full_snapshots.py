@@ -140,7 +140,7 @@ def test_an_accumulator_that_is_changed_in_place_does_not_reach_into_the_base() 
     with OperatorHarness.of(lambda s: s.key_by(lambda v: 0).reduce(collect)) as harness:
         harness.process_elements([[1], [2]])
         harness.snapshot()
-        base = harness._operator._table.base  # type: ignore[attr-defined]
+        base = harness._operator.table.base  # type: ignore[attr-defined]
         confirmed = base[0]
         harness.process_elements([[3], [4]])
         assert confirmed == [1, 2]

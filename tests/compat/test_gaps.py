@@ -18,10 +18,10 @@ def _error(module: str, name: str) -> Any:
 
 
 def test_the_error_names_what_is_missing_why_and_what_to_do() -> None:
-    error = _error("firesteel.datastream.connectors.kafka", "KafkaSource")
+    error = _error("firesteel.datastream.connectors.pulsar", "PulsarSource")
     assert isinstance(error, NotYetSupportedError)
     assert str(error).startswith(
-        "firesteel.datastream.connectors.kafka.KafkaSource is not yet supported by Firesteel: "
+        "firesteel.datastream.connectors.pulsar.PulsarSource is not yet supported by Firesteel: "
         "this connector comes in a later version"
     )
 
@@ -34,7 +34,7 @@ def test_never_is_another_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "name"), [("functions", "SourceFunction"), ("connectors.kafka", "KafkaSource")]
+    ("module", "name"), [("functions", "SourceFunction"), ("connectors.kafka", "KafkaSink")]
 )
 def test_the_error_pickles(module: str, name: str) -> None:
     error = _error(f"firesteel.datastream.{module}", name)
@@ -49,8 +49,8 @@ def test_a_package_answers_for_the_modules_in_it() -> None:
     assert here is not None
     assert find_gap("firesteel.datastream", "SourceFunction") is here
     assert find_gap("firesteel", "SourceFunction") is None
-    assert find_gap("firesteel.datastream.connectors", "KafkaSource") is not None
-    assert find_gap("firesteel.datastream", "KafkaSource") is None
+    assert find_gap("firesteel.datastream.connectors", "KafkaSink") is not None
+    assert find_gap("firesteel.datastream", "KafkaSink") is None
 
 
 def test_a_real_import_statement_shows_the_reason() -> None:

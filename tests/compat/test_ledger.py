@@ -104,7 +104,7 @@ def test_gaps_name_only_what_pyflink_has_and_we_lack() -> None:
 
 
 def test_an_unknown_name_is_an_ordinary_error() -> None:
-    module = importlib.import_module("firesteel.datastream.connectors.kafka")
+    module = importlib.import_module("firesteel.datastream.connectors.pulsar")
     with pytest.raises(AttributeError, match="no attribute 'Typo'"):
         module.Typo
     assert not hasattr(module, "__path__")

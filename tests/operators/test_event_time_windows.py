@@ -276,7 +276,7 @@ def test_a_general_aggregate_keeps_one_accumulator_for_a_key_and_window():
     )
     with OperatorHarness.of(program) as harness:
         feed(harness, *[("a", n, 30) for n in range(10)])
-        (table,) = [t for n, t in _state(harness).items() if n == "window-contents"]
+        (table,) = [t for n, t in _state(harness).items() if n == "_window-contents"]
         assert list(table.values()) == [10] * 60
 
 

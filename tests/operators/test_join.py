@@ -201,6 +201,19 @@ def test_expired_records_are_not_joined(ttl):
     assert described(harness.output) == ["+I ('a', 1), ('a', 2)"]
 
 
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full"])
+def test_a_match_does_not_make_records_live_longer(how):
+    harness = OperatorHarness.of(join(how, ttl=Time.seconds(10)))
+    harness.set_processing_time(0)
+    harness.process_element1(("a", 1))
+    harness.set_processing_time(9_000)
+    harness.process_element2(("a", 2))
+    harness.set_processing_time(10_000)
+    harness.process_element2(("a", 3))
+    joined = {pair for pair in fold(harness.output) if None not in pair}
+    assert joined == {(("a", 1), ("a", 2))}
+
+
 @pytest.mark.usefixtures("every_backend")
 def test_a_result_that_stays_is_not_replaced_when_its_match_has_expired():
     """The left record is read and stays; the match of it goes, but its result is never taken back."""

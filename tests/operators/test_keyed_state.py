@@ -28,7 +28,6 @@ from firesteel.datastream.state import (
     ValueStateDescriptor,
 )
 from firesteel.errors import InvalidProgramError, TypeMismatchError, UserFunctionError
-from firesteel.state.declarations import IncompatibleStateError
 from firesteel.testing import OperatorHarness
 
 ANY = Types.PICKLED_BYTE_ARRAY()
@@ -263,7 +262,7 @@ def test_one_name_is_one_state() -> None:
             descriptor = ValueStateDescriptor("v", Types.LONG())
             self.one = runtime_context.get_state(descriptor)
             self.other = runtime_context.get_state(ValueStateDescriptor("v", Types.LONG()))
-            with pytest.raises(IncompatibleStateError):
+            with pytest.raises(InvalidProgramError, match="was asked for as ValueState"):
                 runtime_context.get_list_state(ListStateDescriptor("v", Types.LONG()))
             with pytest.raises(InvalidProgramError, match="a MapStateDescriptor is needed"):
                 runtime_context.get_map_state(descriptor)

@@ -39,3 +39,9 @@ def test_a_failure_names_the_selector(blames):
         operator="Select",
         function=selector,
     )
+
+
+def test_a_text_is_one_name_and_not_its_letters():
+    with OperatorHarness.of(lambda s: s.split(lambda v: "ab" if v else "b").select("b")) as harness:
+        harness.process_elements([1, 0, 1])
+        assert harness.output == [0]

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from firesteel.common.time import Time
+from firesteel.common.typeinfo import Types
 from firesteel.datastream.functions import ProcessWindowFunction, WindowFunction
+from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.datastream.window import (
     EventTimeSessionWindows,
     EventTimeTrigger,
@@ -161,6 +163,22 @@ def test_windows_that_merge_have_no_state_of_their_own():
         feed(harness, ("a", 1, 0))
         with pytest.raises(UserFunctionError, match="global_state"):
             harness.process_watermark(100)
+
+
+class CountsSessions(ProcessWindowFunction):
+    """Its state is called like a table of the operator."""
+
+    def process(self, key, context, elements):
+        count = context.global_state().get_state(ValueStateDescriptor("sessions", Types.LONG()))
+        count.update((count.value() or 0) + 1)
+        yield count.value()
+
+
+def test_a_function_names_its_state_as_it_likes():
+    with _harness(operation=lambda w: w.reduce(max, CountsSessions())) as harness:
+        feed(harness, ("a", 1, 0), ("a", 1, 100))
+        harness.process_watermark(1_000)
+        assert harness.output == [1, 2]
 
 
 class Shrinking(MergingWindowAssigner):

@@ -8,6 +8,7 @@ import pytest
 
 from firesteel.common.time import Duration
 from firesteel.common.watermark_strategy import WatermarkStrategy
+from firesteel.datastream.connectors import base as connectors
 from firesteel.datastream.connectors.base import SourceSplit
 from firesteel.graph.operator_specs import SourceSpec
 from firesteel.graph.stream_graph import StreamNode
@@ -34,13 +35,16 @@ class Source:
         buffer_timeout: int = 100,
         whole: Any = None,
         strategy: WatermarkStrategy | None = None,
+        splits: tuple[SourceSplit, ...] = (_SPLIT,),
     ) -> None:
+        """``script`` may be a source, too, which then has ``splits``."""
+        played = script if isinstance(script, connectors.Source) else ScriptedSource(script)
         node = StreamNode(
             id=1,
             operator_id="source",
             name="Source: script",
             description="",
-            spec=SourceSpec(ScriptedSource(script), strategy),
+            spec=SourceSpec(played, strategy),
             parallelism=1,
             max_parallelism=1,
             slot_sharing_group="default",
@@ -62,7 +66,7 @@ class Source:
         operator.output.watermark = self.watermarks.append
         operator.restore(whole)
         if whole is None:
-            operator.add_splits([_SPLIT], complete=True)
+            operator.add_splits(splits, complete=True)
         else:
             operator.add_splits([], complete=True)
 
@@ -128,6 +132,12 @@ def test_a_pause_ends_the_epoch():
     assert not source.operator.status.available
     assert source.operator.status.delay == 0.5
     assert source.read() == [3]
+    assert source.operator.finished
+
+
+def test_the_one_epoch_of_a_batch_job_waits_for_its_splits():
+    source = Source([1, Pause(0.001), 2, Pause(0.001), 3])
+    assert source.read(ReadBudget(1_000_000, 1_000.0, to_the_end=True)) == [1, 2, 3]
     assert source.operator.finished
 
 
@@ -235,6 +245,101 @@ def test_a_source_that_is_ahead_of_its_group_stops_reading():
     assert source.operator.status.ahead
     source.operator.align(19)
     assert source.read() == [3, 4, 5]
+
+
+def test_a_source_that_waits_for_its_group_does_not_become_idle():
+    strategy = _ASCENDING.with_idleness(Duration.of_seconds(5))
+    source = Source([*_timed(3), Pause(), *_timed(6)[3:]], strategy=strategy)
+    source.read()
+    source.operator.align(5)
+    for _ in range(3):
+        source.now.advance(10_000)
+        assert source.read() == []
+        assert source.operator.status.ahead
+        assert not source.operator.status.idle
+        assert source.operator.next_tick() is None
+
+
+def test_a_source_that_has_nothing_becomes_idle_though_its_epochs_are_long():
+    strategy = _ASCENDING.with_idleness(Duration.of_seconds(5))
+    source = Source([*_timed(1), *[Pause()] * 4, *_timed(1)], strategy=strategy)
+    idle = []
+    for _ in range(3):
+        source.read()
+        idle.append(source.operator.status.idle)
+        source.now.advance(4_000)
+    assert idle == [False, False, True]
+
+
+class InTurn(connectors.Source, connectors.SourceReader):
+    """Reads its two splits in turn, a record at a time; a split's id is its first timestamp."""
+
+    def get_boundedness(self):
+        return connectors.Boundedness.CONTINUOUS_UNBOUNDED
+
+    def create_enumerator(self, parallelism, state=None):
+        raise NotImplementedError
+
+    def create_reader(self, context):
+        self.splits = []
+        return self
+
+    def add_splits(self, splits):
+        self.splits += splits
+
+    def read(self, limit):
+        first, *rest = self.splits
+        self.splits = [*rest, first.at((first.position or 0) + 1)]
+        return [int(first.split_id) + (first.position or 0)]
+
+    def timestamps(self):
+        last = self.splits[-1]
+        return [int(last.split_id) + last.position - 1]
+
+    def current_split(self):
+        return self.splits[-1].split_id
+
+    def snapshot_splits(self):
+        return self.splits
+
+
+_BEHIND_AND_AHEAD = SourceSplit("0"), SourceSplit("1000")
+
+
+def test_a_split_that_is_assigned_holds_the_watermark_back_before_it_is_read():
+    source = Source(InTurn(), strategy=_ASCENDING, splits=_BEHIND_AND_AHEAD[::-1])
+    assert source.read(ReadBudget(1, 1_000.0)) == [1000]
+    assert source.watermarks == []
+    assert source.read(ReadBudget(1, 1_000.0)) == [0]
+    assert source.watermarks == [-1]
+
+
+def test_splits_are_not_idle_while_functions_work_on_the_records_of_others():
+    strategy = _ASCENDING.with_idleness(Duration.of_seconds(5))
+    source = Source(InTurn(), strategy=strategy, splits=_BEHIND_AND_AHEAD)
+    take = source._take
+
+    def slow(values, timestamps):
+        take(values, timestamps)
+        source.now.advance(6_000)
+
+    source.operator.output.emit = slow
+    assert source.read(ReadBudget(5, 1_000.0)) == [0, 1000, 1, 1001, 2]
+    assert source.watermarks == [-1, 0, 1]
+
+
+def test_a_split_becomes_idle_while_the_reader_only_has_records_of_others():
+    class Slow(InTurn):
+        def read(self, limit):
+            source.now.advance(1_000)
+            if self.splits[0].split_id == "0" and self.splits[0].position:
+                self.splits.reverse()
+            return super().read(limit)
+
+    strategy = _ASCENDING.with_idleness(Duration.of_seconds(5))
+    source = Source(Slow(), strategy=strategy, splits=_BEHIND_AND_AHEAD)
+    source.read(ReadBudget(8, 1_000.0))
+    assert source.watermarks == [-1, 1003, 1004, 1005]
 
 
 def test_watermarks_go_on_from_its_snapshot():

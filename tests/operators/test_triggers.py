@@ -23,6 +23,7 @@ from firesteel.datastream.window import (
     EventTimeTrigger,
     GlobalWindows,
     NeverTrigger,
+    ProcessingTimeoutTrigger,
     ProcessingTimeTrigger,
     PurgingTrigger,
     Trigger,
@@ -169,6 +170,90 @@ def test_a_delta_trigger_fires_when_a_record_differs_enough_from_the_last_that_f
     with _harness(GlobalWindows.create(), trigger) as harness:
         feed(harness, *[("a", n, n) for n in (0, 1, 2, 3, 4, 5, 6)])
         assert harness.output == ["0123", "0123456"]
+
+
+# Timeout
+
+
+def test_a_timeout_fires_what_has_waited_long_enough_for_its_trigger():
+    trigger = ProcessingTimeoutTrigger.of(CountTrigger.of(3), _MS(100))
+    with _harness(GlobalWindows.create(), trigger) as harness:
+        harness.set_processing_time(1_000)
+        feed(harness, ("a", 1, 0))
+        harness.set_processing_time(1_050)
+        feed(harness, ("a", 2, 0))
+        harness.set_processing_time(1_099)
+        assert harness.output == []
+        harness.set_processing_time(1_100)
+        assert harness.extract_output() == ["12"]
+        feed(harness, ("a", 3, 0), ("a", 4, 0), ("a", 5, 0))
+        assert harness.extract_output() == ["12345"]
+        harness.set_processing_time(9_000)
+        assert harness.output == []
+
+
+def test_a_timeout_may_begin_anew_with_each_record():
+    trigger = ProcessingTimeoutTrigger.of(CountTrigger.of(3), _MS(100), True)
+    with _harness(GlobalWindows.create(), PurgingTrigger.of(trigger)) as harness:
+        for now in (0, 90, 180):
+            harness.set_processing_time(now)
+            feed(harness, ("a", now, 0) if now < 180 else ("b", now, 0))
+        harness.set_processing_time(189)
+        assert harness.output == []
+        harness.set_processing_time(190)
+        assert harness.output == ["090"]
+
+
+@pytest.mark.parametrize(("clears", "firing"), [(True, ["12", "12345"]), (False, ["12", "123"])])
+def test_a_timeout_may_leave_the_nested_trigger_as_it_is(clears, firing):
+    trigger = ProcessingTimeoutTrigger.of(CountTrigger.of(3), _MS(100), False, clears)
+    with _harness(GlobalWindows.create(), trigger) as harness:
+        feed(harness, ("a", 1, 0), ("a", 2, 0))
+        harness.advance_processing_time(100)
+        feed(harness, ("a", 3, 0), ("a", 4, 0), ("a", 5, 0))
+        assert harness.output == firing
+
+
+def test_what_a_timeout_remembers_goes_with_the_window():
+    trigger = ProcessingTimeoutTrigger.of(EventTimeTrigger(), _MS(100))
+    with _harness(tumbling(), trigger) as harness:
+        feed(harness, ("a", 1, 0))
+        harness.process_watermark(9)
+        assert harness.output == ["1"]
+        assert _is_clean(harness)
+
+
+def test_a_timeout_needs_a_trigger_and_windows_that_do_not_merge():
+    with pytest.raises(InvalidProgramError, match="needs a Trigger"):
+        ProcessingTimeoutTrigger.of("count", _MS(1))
+    sessions = EventTimeSessionWindows.with_gap(_MS(5))
+    with pytest.raises(InvalidProgramError, match="can_merge"):
+        _harness(sessions, ProcessingTimeoutTrigger.of(EventTimeTrigger(), _MS(1)))
+
+
+# End of the stream
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_global_window_may_fire_when_the_input_has_ended(batch):
+    program = windows(GlobalWindows.create_with_end_of_stream_trigger(), _contents)
+    with OperatorHarness.of(program, batch=batch) as harness:
+        harness.process_elements([("a", 1), ("b", 2), ("a", 3)])
+        harness.process_watermark(2**63 - 2)
+        assert harness.output == []
+        harness.finish()
+        assert sorted(harness.output) == ["13", "2"]
+
+
+def test_the_end_of_the_stream_is_told_after_a_restore():
+    program = windows(GlobalWindows.create_with_end_of_stream_trigger(), _contents)
+    with OperatorHarness.of(program) as harness:
+        harness.process_elements([("a", 1)])
+        snapshot = harness.snapshot()
+    with OperatorHarness.restored(program, snapshot) as restored:
+        restored.process_elements([("a", 2)])
+        restored.finish()
+        assert restored.output == ["12"]
 
 
 def test_never_means_never():

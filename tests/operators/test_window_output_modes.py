@@ -6,16 +6,20 @@ from typing import Any
 
 import pytest
 
+from firesteel.common import Types, WatermarkStrategy
 from firesteel.common.time import Time
 from firesteel.datastream.window import (
     ContinuousEventTimeTrigger,
     CountEvictor,
     CountTrigger,
     EventTimeSessionWindows,
+    EventTimeTrigger,
     GlobalWindows,
+    PurgingTrigger,
+    TriggerResult,
 )
 from firesteel.errors import InvalidProgramError
-from firesteel.testing import OperatorHarness
+from firesteel.testing import JobHarness, OperatorHarness, ScriptedSource, Timed
 from tests.operators.windows import (
     Count,
     GeneralEventTimeTrigger,
@@ -82,6 +86,59 @@ def test_append_with_an_evictor_emits_what_is_left_at_the_end():
         assert harness.output == [("a", 6)]
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"trigger": PurgingTrigger.of(CountTrigger.of(2))},
+        {"trigger": PurgingTrigger.of(EventTimeTrigger())},
+        {"trigger": CountTrigger.of(1), "evictor": CountEvictor.of(1, True)},
+    ],
+)
+def test_append_loses_nothing_by_firings_that_purge_or_evict(settings):
+    program = windows(tumbling(), _sum, lateness=5, mode="append", **settings)
+    with OperatorHarness.of(program) as harness:
+        feed(harness, ("a", 1, 1), ("a", 2, 2), ("a", 4, 3))
+        harness.process_watermark(10)
+        feed(harness, ("a", 8, 4))
+        assert harness.output == []
+        harness.process_watermark(14)
+        assert harness.output == [("a", 15)]
+        assert not any(harness.keyed_state().values())
+
+
+def test_a_trigger_that_only_purges_drops_what_append_has_not_emitted():
+    class Restart(GeneralEventTimeTrigger):
+        def on_element(self, element, timestamp, window, ctx):
+            super().on_element(element, timestamp, window, ctx)
+            return TriggerResult.PURGE if element[1] < 0 else TriggerResult.CONTINUE
+
+    with OperatorHarness.of(windows(tumbling(), _sum, trigger=Restart(), mode="append")) as harness:
+        feed(harness, ("a", 1, 1), ("a", -1, 2), ("a", 4, 3))
+        harness.process_watermark(9)
+        assert harness.output == [("a", 4)]
+
+
+@pytest.mark.parametrize("mode", ["update", "complete"])
+def test_a_result_that_replaces_the_last_one_is_of_all_records_though_the_trigger_purges(mode):
+    trigger = PurgingTrigger.of(EventTimeTrigger())
+    with OperatorHarness.of(
+        windows(tumbling(), _sum, trigger=trigger, lateness=50, mode=mode)
+    ) as harness:
+        feed(harness, ("a", 1, 5))
+        harness.process_watermark(9)
+        feed(harness, ("a", 1, 6))
+        assert [result for _, result in harness.output] == [("a", 1), ("a", 2)]
+
+
+def test_update_forgets_windows_that_are_purged_and_have_no_end():
+    program = lambda s: s.key_by(lambda r: r[0]).count_window(2).output_mode("update").sum(1)  # noqa: E731
+    with OperatorHarness.of(program) as harness:
+        harness.process_elements([("a", 1)] * 10)
+        assert [result for _, result in harness.output] == [("a", 2)] * 5
+        kept = {name for name, table in harness.keyed_state().items() if table}
+        assert kept == {"tumble-count-assigner"}
+
+
 def test_update_emits_what_has_changed_by_key_and_window(trigger):
     program = windows(tumbling(), lambda w: w.max(1), trigger=trigger, lateness=50, mode="update")
     with OperatorHarness.of(program) as harness:
@@ -129,6 +186,20 @@ def test_complete_emits_the_whole_table_whenever_something_fires(trigger):
         harness.snapshot()
         harness.process_watermark(19)
         assert sorted(harness.output) == [first[0], (("a", (10, 20)), ("a", 3)), first[1]]
+
+
+@pytest.mark.parametrize("mode", ["update", "complete"])
+def test_results_with_their_window_travel_though_the_records_are_typed(mode):
+    def program(env: Any) -> Any:
+        pairs = Types.TUPLE([Types.STRING(), Types.INT()])
+        strategy = WatermarkStrategy.for_monotonous_timestamps()
+        stream = env.from_source(ScriptedSource([Timed(("a", 1), 3)]), strategy, "records", pairs)
+        windowed = stream.key_by(lambda r: r[0], Types.STRING()).window(tumbling())
+        return windowed.output_mode(mode).sum(1).rebalance().map(lambda pair: pair)
+
+    harness = JobHarness(program, parallelism=2)
+    harness.run()
+    assert harness.collected == [(("a", (0, 10)), ("a", 1))]
 
 
 def test_modes_work_for_windows_without_an_end():

@@ -29,6 +29,7 @@ configuration = Configuration.from_dict({
     "execution.checkpointing.dir": directory + "/checkpoints",
     "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
     "execution.buffer-timeout.interval": "5 ms",
+    "restart-strategy.type": "exponential-delay",
     "restart-strategy.exponential-delay.initial-backoff": "200 ms",
     "firesteel.spark.master": master,
     "spark.executor.memory": "512m",

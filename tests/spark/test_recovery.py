@@ -80,8 +80,16 @@ def file_sink(directory: Path) -> FileSink:
 
 
 def written(directory: Path) -> Counter[Any]:
-    files = [file for file in directory.rglob("part-*") if file.is_file()]
-    return Counter(eval(line) for file in files for line in file.read_text().splitlines())
+    """What is in the files; in each of them the counts of a key are in their order."""
+    found: Counter[Any] = Counter()
+    for file in directory.rglob("part-*"):
+        last: dict[Any, int] = {}
+        for key, number in map(eval, file.read_text().splitlines() if file.is_file() else ()):
+            found[key, number] += 1
+            if number != "timer":
+                assert number > last.get(key, 0)
+                last[key] = number
+    return found
 
 
 def wait_until(condition: Any, seconds: float = 200.0) -> None:

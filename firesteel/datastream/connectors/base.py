@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -76,6 +76,13 @@ class SplitEnumerator(ABC):
         """While not complete: seconds until ``discover_splits`` is worth calling again."""
         return 1.0
 
+    def checkpoint_complete(self, splits: Sequence[SourceSplit]) -> None:  # noqa: B027 - optional
+        """A checkpoint is complete that has these splits, at their positions, still to be read.
+
+        Splits that were discovered before it and are not among them have been read to their end.
+        Must not wait.
+        """
+
     def close(self) -> None:  # noqa: B027 - optional
         """Release what ``discover_splits`` opened."""
 
@@ -116,6 +123,17 @@ class SourceReader(ABC):
         """
         return None
 
+    def pause_or_resume_splits(
+        self, splits_to_pause: Collection[str], splits_to_resume: Collection[str]
+    ) -> None:
+        """Give no records of these splits for now, or give them again.
+
+        Override it together with ``current_split`` for sources that ``with_watermark_alignment``
+        slows down: splits that are far ahead then wait, while the others are read. A reader that
+        cannot do that waits as a whole. Splits that have ended may be among those named here.
+        """
+        raise NotImplementedError(f"{type(self).__name__} cannot pause single splits")
+
     def close(self) -> None:  # noqa: B027 - optional
         """Release files and connections."""
 
@@ -129,6 +147,12 @@ class Source(ABC):
     #: Whether reading again from a position gives the same records. A source that says False
     #: (a socket) loses or repeats records after a failure.
     replayable: bool = True
+
+    #: How a reader reads the splits that it has. True: side by side; all splits are assigned at
+    #: once, and each holds back the watermark from then on, read or not. False: one after the
+    #: other; only those hold it back that are begun. None: not said; then every split that is
+    #: assigned holds it back, if ``SourceReader.current_split`` tells splits apart at all.
+    side_by_side: bool | None = None
 
     @abstractmethod
     def get_boundedness(self) -> Boundedness: ...

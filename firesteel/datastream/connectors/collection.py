@@ -44,6 +44,8 @@ class CollectionSource(Source):
     (['a', 'b'], ['c'], [])
     """
 
+    side_by_side = False
+
     def __init__(
         self,
         elements: Iterable[Any],

@@ -69,6 +69,8 @@ class DataGeneratorSource(Source):
     ['user-0', 'user-1', 'user-0', 'user-1']
     """
 
+    side_by_side = False
+
     def __init__(
         self,
         generator_function: Callable[[int], Any],
@@ -171,7 +173,16 @@ class _GeneratorReader(IndexRangeReader):
         self._generator_function = generator_function
 
     def fetch(self, start: int, stop: int) -> list[Any]:
-        return list(map(self._generator_function, range(start, stop)))
+        generate = self._generator_function
+        indexes = range(start, stop)
+        iterator = iter(indexes)
+        try:
+            return [generate(index) for index in iterator]
+        except Exception as error:
+            # Runs in a task, where this room is loaded already.
+            from firesteel.task.errors import user_function_error
+
+            raise user_function_error(error, "", generate, indexes, iterator) from error
 
 
 class _RateLimitedReader(_GeneratorReader):

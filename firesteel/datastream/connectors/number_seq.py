@@ -30,6 +30,8 @@ class NumberSequenceSource(Source):
     [1, 2, 3, 4, 5]
     """
 
+    side_by_side = False
+
     def __init__(self, start: int, end: int) -> None:
         if start > end:
             raise ValueError(

@@ -108,6 +108,8 @@ class _Committer(Committer):
 class RecordFileSource(Source):
     """Reads what a ``RecordFileSink`` has written into ``directory``."""
 
+    side_by_side = False
+
     def __init__(self, directory: str) -> None:
         self._directory = directory
 

@@ -39,6 +39,10 @@ class SocketTextStreamSource(Source):
     replayable = False
 
     def __init__(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> None:
+        _require("hostname", hostname, str)
+        _require("port", port, int)
+        _require("delimiter", delimiter, str)
+        _require("max_retry", max_retry, int)
         if not 0 < port < 65536:
             raise ValueError(f"A port lies between 1 and 65535, got {port}")
         if not delimiter:
@@ -64,6 +68,11 @@ class SocketTextStreamSource(Source):
 
     def __repr__(self) -> str:
         return f"SocketTextStreamSource({self._hostname}:{self._port})"
+
+
+def _require(what: str, value: object, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"socket_text_stream: {what} must be {kind.__name__}, but it is {value!r}")
 
 
 class _SocketEnumerator(SplitEnumerator):

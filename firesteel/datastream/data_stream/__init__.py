@@ -18,7 +18,9 @@ from firesteel.datastream.data_stream.interval_join import IntervalJoin, Interva
 from firesteel.datastream.data_stream.iterative_stream import IterativeStream
 from firesteel.datastream.data_stream.join_on import KeyedJoin, UnboundedJoin
 from firesteel.datastream.data_stream.joined_streams import JoinedStreams
+from firesteel.datastream.data_stream.keyed_output import KeyedOutput
 from firesteel.datastream.data_stream.keyed_stream import KeyedStream
+from firesteel.datastream.data_stream.partition_windowed_stream import PartitionWindowedStream
 from firesteel.datastream.data_stream.split_stream import SplitStream
 from firesteel.datastream.data_stream.windowed_stream import WindowedStream
 from firesteel.gaps import gap_importer
@@ -39,7 +41,9 @@ __all__ = [
     "IterativeStream",
     "JoinedStreams",
     "KeyedJoin",
+    "KeyedOutput",
     "KeyedStream",
+    "PartitionWindowedStream",
     "SplitStream",
     "UnboundedJoin",
     "WindowedStream",

@@ -17,6 +17,9 @@ from firesteel.datastream.data_stream.function_arguments import (
 )
 from firesteel.datastream.data_stream.keyed_stream import KeyedStream
 from firesteel.datastream.data_stream.operator_settings import OperatorSettings
+from firesteel.datastream.data_stream.partition_windowed_stream import (
+    NonKeyedPartitionWindowedStream,
+)
 from firesteel.datastream.data_stream.split_stream import SplitStream
 from firesteel.datastream.data_stream.stream_base import StreamBase
 from firesteel.datastream.functions import (
@@ -83,7 +86,7 @@ class DataStream(StreamBase, OperatorSettings):
         return KeyedStream(self, by_key)
 
     def split(
-        self, output_selector: Callable[[Any], Iterable[str]] | OutputSelector
+        self, output_selector: Callable[[Any], Iterable[str] | str] | OutputSelector
     ) -> SplitStream:
         """Name the outputs each record goes to; ``select`` then takes some of them."""
         return SplitStream(self, output_selector)
@@ -227,6 +230,10 @@ class DataStream(StreamBase, OperatorSettings):
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
         """Cut the whole stream into windows, in one subtask."""
         return AllWindowedStream(self, window_assigner)
+
+    def full_window_partition(self) -> NonKeyedPartitionWindowedStream:
+        """All records of a subtask as one window, which ends with the input. Not in PyFlink."""
+        return NonKeyedPartitionWindowedStream(self)
 
     def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
         """Windows of ``size`` records; with ``slide``, a new one after so many. Not in PyFlink."""

@@ -6,28 +6,23 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.datastream.data_stream.function_arguments import (
-    ProgramTypeError,
-    as_type,
-    require_function,
-    require_function_or_callable,
-)
+from firesteel.datastream.data_stream.function_arguments import as_type, require_function
 from firesteel.datastream.data_stream.interval_join import IntervalJoin
+from firesteel.datastream.data_stream.keyed_aggregations import KeyedAggregations
+from firesteel.datastream.data_stream.keyed_output import KeyedOutput
+from firesteel.datastream.data_stream.partition_windowed_stream import (
+    KeyedPartitionWindowedStream,
+)
 from firesteel.datastream.data_stream.stream_base import StreamBase
 from firesteel.datastream.data_stream.windowed_stream import WindowedStream
-from firesteel.datastream.functions import (
-    FoldFunction,
-    KeyedProcessFunction,
-    KeySelector,
-    ReduceFunction,
-)
+from firesteel.datastream.functions import KeyedProcessFunction, KeySelector
 from firesteel.datastream.window import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
     WindowAssigner,
 )
-from firesteel.errors import InvalidProgramError, shorten
-from firesteel.graph.operator_specs import AggregationSpec, FoldSpec, ProcessSpec, ReduceSpec
+from firesteel.errors import InvalidProgramError
+from firesteel.graph.operator_specs import KeyedAggregationSpec, ProcessSpec
 from firesteel.graph.partitioning import Partitioning
 
 if TYPE_CHECKING:
@@ -80,7 +75,7 @@ class KeyedStreamError(InvalidProgramError, AttributeError):
     """Something that only a DataStream has was asked of a KeyedStream."""
 
 
-class KeyedStream(StreamBase):
+class KeyedStream(StreamBase, KeyedAggregations):
     """The stream after ``key_by``: records of one key meet in one subtask."""
 
     def __init__(self, unkeyed: DataStream, by_key: Partitioning) -> None:
@@ -90,6 +85,7 @@ class KeyedStream(StreamBase):
             unkeyed.get_type(),
         )
         self._unkeyed = unkeyed
+        self._key_type: TypeInformation = by_key.key_type
 
     if not TYPE_CHECKING:  # a type checker shall see that these names are not there
 
@@ -115,48 +111,22 @@ class KeyedStream(StreamBase):
         require_function("process on a KeyedStream", func, KeyedProcessFunction)
         return self._apply("KEYED PROCESS", ProcessSpec(func), as_type("process", output_type))
 
-    def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
-        """Combine each record with the last result of its key, and emit the new one."""
-        require_function_or_callable("reduce", func, ReduceFunction)
-        return self._apply("Reduce", ReduceSpec(func), self._type)
+    def output_mode(self, mode: str) -> KeyedOutput:
+        """Choose which results an aggregation emits, in Spark's words. Not in PyFlink.
 
-    def fold(
-        self,
-        initial_value: Any,
-        func: Callable[[Any, Any], Any] | FoldFunction,
-        output_type: TypeInformation | None = None,
+        Without a mode it emits the new result of the key with every record.
+
+        - ``append``: one result of each key, when it is final: at the end of the input;
+        - ``update``: at the end of each epoch the results that it changed, as ``(key, result)``, for
+          sinks that replace by key;
+        - ``complete``: at the end of each epoch that changed one, all results, as ``(key, result)``.
+        """
+        return KeyedOutput(self, mode)
+
+    def _aggregated(
+        self, name: str, spec: KeyedAggregationSpec, result_type: TypeInformation
     ) -> DataStream:
-        """As reduce, from an initial value that may be of another type. Not in PyFlink."""
-        require_function_or_callable("fold", func, FoldFunction)
-        return self._apply("Fold", FoldSpec(initial_value, func), as_type("fold", output_type))
-
-    def sum(self, position_to_sum: int | str = 0) -> DataStream:
-        """The running sum of a field, in the first record of the key."""
-        return self._aggregate("sum", position_to_sum)
-
-    def min(self, position_to_min: int | str = 0) -> DataStream:
-        """The smallest value of a field so far, in the first record of the key."""
-        return self._aggregate("min", position_to_min)
-
-    def max(self, position_to_max: int | str = 0) -> DataStream:
-        """The largest value of a field so far, in the first record of the key."""
-        return self._aggregate("max", position_to_max)
-
-    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
-        """The record with the smallest value of a field so far; the first one of equals."""
-        return self._aggregate("min_by", position_to_min_by)
-
-    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
-        """The record with the largest value of a field so far; the first one of equals."""
-        return self._aggregate("max_by", position_to_max_by)
-
-    def _aggregate(self, kind: str, position: object) -> DataStream:
-        if not isinstance(position, int | str) or isinstance(position, bool):
-            raise ProgramTypeError(
-                f"{kind}: the field must be an int (its position) or a str (its name), but it is "
-                f"{shorten(position)}."
-            )
-        return self._apply("Reduce", AggregationSpec(kind, position), self._type)
+        return self._apply(name, spec, result_type)
 
     # -- windows -------------------------------------------------------------------------------
 
@@ -177,6 +147,10 @@ class KeyedStream(StreamBase):
     def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
         """Windows of ``size`` records of the whole stream. Not in PyFlink."""
         return self._unkeyed.count_window_all(size, slide)
+
+    def full_window_partition(self) -> KeyedPartitionWindowedStream:
+        """All records of a key as one window, which ends with the input. Not in PyFlink."""
+        return KeyedPartitionWindowedStream(self)
 
     # -- joins ---------------------------------------------------------------------------------
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from firesteel.errors import InvalidProgramError
+from firesteel.datastream.slot_sharing_group import SlotSharingGroup
+from firesteel.errors import InvalidProgramError, shorten
 from firesteel.graph.operator_ids import check_uid_hash
 from firesteel.graph.parallelism import check_parallelism
 from firesteel.graph.transformations import ChainingStrategy, Transformation
@@ -65,8 +66,12 @@ class OperatorSettings:
     def _register_slot_sharing_group(self, slot_sharing_group: Any) -> str:
         if isinstance(slot_sharing_group, str):
             return _text("slot sharing group", slot_sharing_group)
-        name: str = slot_sharing_group.get_name()
-        return name
+        if isinstance(slot_sharing_group, SlotSharingGroup):
+            return slot_sharing_group.get_name()
+        raise InvalidProgramError(
+            "slot_sharing_group expects the name of a group or a SlotSharingGroup, but got "
+            f"{shorten(slot_sharing_group)}."
+        )
 
 
 def _text(what: str, value: object) -> str:

@@ -22,7 +22,7 @@ class SplitStream:
     def __init__(
         self,
         stream: DataStream,
-        output_selector: Callable[[Any], Iterable[str]] | OutputSelector,
+        output_selector: Callable[[Any], Iterable[str] | str] | OutputSelector,
     ) -> None:
         require_function_or_callable("split", output_selector, OutputSelector)
         self._stream = stream

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from firesteel.common.typeinfo import TypeInformation
+from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.datastream.data_stream.function_arguments import ProgramTypeError, require_function
+from firesteel.datastream.data_stream.output_modes import (
+    APPEND,
+    COMPLETE,
+    UPDATE,
+    check_output_mode,
+)
 from firesteel.datastream.data_stream.window_settings import WindowSettings
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.window import GlobalWindows, WindowAssigner
@@ -24,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["WindowDefinition"]
 
-_OUTPUT_MODES = ("append", "update", "complete")
 # Windows that never become final by themselves.
 _ENDLESS = (GlobalWindows, CountTumblingWindowAssigner, CountSlidingWindowAssigner)
 
@@ -61,11 +66,7 @@ class WindowDefinition(WindowSettings):
           that replace by key;
         - ``complete``: at each firing the whole table of results, as ``((key, window), result)``.
         """
-        if mode not in _OUTPUT_MODES:
-            raise InvalidProgramError(
-                f"output_mode expects one of {', '.join(_OUTPUT_MODES)}, but got {shorten(mode)}."
-            )
-        self._output_mode = mode
+        self._output_mode = check_output_mode(mode)
         return self
 
     # -- helpers -------------------------------------------------------------------------------
@@ -101,6 +102,9 @@ class WindowDefinition(WindowSettings):
         )
         name = type(assigner).__name__
         functions = ", ".join(_name(function) for function in described if function is not None)
+        if self._output_mode in (UPDATE, COMPLETE):
+            # ((key, window), result)
+            output_type = Types.PICKLED_BYTE_ARRAY()
         stream = self._keyed_stream._apply(name, spec, output_type)
         stream.set_description(f"Window({assigner}, {type(trigger).__name__}, {functions})")
         self._finish(stream._operator("window"))
@@ -111,12 +115,12 @@ class WindowDefinition(WindowSettings):
 
     def _check(self, contents: WindowContents, window_function: Any) -> None:
         assigner, mode = self._window_assigner, self._output_mode
-        if mode == "append" and isinstance(assigner, _ENDLESS):
+        if mode == APPEND and isinstance(assigner, _ENDLESS):
             raise InvalidProgramError(
                 f"output_mode('append') waits until a window is final, which one of {assigner} "
                 f"never is. Use time windows, or another mode."
             )
-        if mode in ("update", "complete") and (
+        if mode in (UPDATE, COMPLETE) and (
             window_function is not None or not contents.is_aggregate
         ):
             raise InvalidProgramError(

@@ -30,6 +30,7 @@ from firesteel.datastream.functions.keyed_broadcast_process_function import (
 from firesteel.datastream.functions.keyed_co_process_function import KeyedCoProcessFunction
 from firesteel.datastream.functions.keyed_process_function import KeyedProcessFunction
 from firesteel.datastream.functions.map_function import MapFunction
+from firesteel.datastream.functions.map_partition_function import MapPartitionFunction
 from firesteel.datastream.functions.output_selector import OutputSelector
 from firesteel.datastream.functions.partitioner import Partitioner
 from firesteel.datastream.functions.process_function import ProcessFunction
@@ -76,6 +77,7 @@ __all__ = [
     "KeyedProcessFunction",
     "KeyedStateStore",
     "MapFunction",
+    "MapPartitionFunction",
     "OutputSelector",
     "Partitioner",
     "ProcessAllWindowFunction",

@@ -12,6 +12,8 @@ from firesteel.datastream.functions.base import Function
 class OutputSelector(Function):
     """Names the outputs of ``DataStream.split`` for each record: none, one or several.
 
+    A plain text is the name of one output.
+
     >>> class Parity(OutputSelector):
     ...     def select(self, value):
     ...         return ["even" if value % 2 == 0 else "odd"]
@@ -20,4 +22,4 @@ class OutputSelector(Function):
     """
 
     @abstractmethod
-    def select(self, value: Any) -> Iterable[str]: ...
+    def select(self, value: Any) -> Iterable[str] | str: ...

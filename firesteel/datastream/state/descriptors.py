@@ -7,11 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.datastream.state.time_to_live import StateTtlConfig
+from firesteel.errors import shorten
 
 if TYPE_CHECKING:
     # Functions know the state classes through their runtime context, so this way round is lazy.
     from firesteel.datastream.functions.aggregate_function import AggregateFunction
     from firesteel.datastream.functions.reduce_function import ReduceFunction
+
+
+def _checked(state: str, type_info: Any) -> Any:
+    """None is any Python object."""
+    if type_info is None or isinstance(type_info, TypeInformation):
+        return type_info
+    hint = " Types are called: write the parentheses." if callable(type_info) else ""
+    raise TypeError(
+        f"The type of the state '{state}' must be a TypeInformation such as Types.INT(), but it is "
+        f"{shorten(type_info)}.{hint}"
+    )
 
 
 class StateDescriptor:
@@ -21,13 +33,18 @@ class StateDescriptor:
         if not name:
             raise ValueError("A state needs a name")
         self.name = name
-        self.type_info = type_info
+        self.type_info = _checked(name, type_info)
         self.ttl_config: StateTtlConfig | None = None
 
     def get_name(self) -> str:
         return self.name
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
+        if not isinstance(ttl_config, StateTtlConfig):
+            raise TypeError(
+                f"The time to live of the state '{self.name}' must be a StateTtlConfig, as "
+                f"StateTtlConfig.new_builder(...).build() gives, but it is {shorten(ttl_config)}"
+            )
         self.ttl_config = ttl_config
 
     def __repr__(self) -> str:
@@ -41,7 +58,7 @@ class ValueStateDescriptor(StateDescriptor):
 
 class ListStateDescriptor(StateDescriptor):
     def __init__(self, name: str, elem_type_info: TypeInformation) -> None:
-        super().__init__(name, Types.LIST(elem_type_info))
+        super().__init__(name, Types.LIST(_checked(name, elem_type_info)))
         self.element_type_info = elem_type_info
 
 
@@ -49,7 +66,8 @@ class MapStateDescriptor(StateDescriptor):
     def __init__(
         self, name: str, key_type_info: TypeInformation, value_type_info: TypeInformation
     ) -> None:
-        super().__init__(name, Types.MAP(key_type_info, value_type_info))
+        types = _checked(name, key_type_info), _checked(name, value_type_info)
+        super().__init__(name, Types.MAP(*types))
         self.key_type_info = key_type_info
         self.value_type_info = value_type_info
 

@@ -103,11 +103,24 @@ class _CleanupStrategies:
         return _RocksdbCompactFilterCleanupStrategy(1000) if self.cleanup_in_background else None
 
 
+def _positive(ttl: Time | Duration) -> Time:
+    """Flink's newer versions have Duration where PyFlink has Time."""
+    if isinstance(ttl, Duration):
+        ttl = Time.milliseconds(ttl.to_millis())
+    if not isinstance(ttl, Time):
+        raise TypeError(
+            f"A time to live is a Time such as Time.hours(1), or a Duration, but it is {ttl!r}"
+        )
+    if ttl.to_milliseconds() <= 0:
+        raise ValueError(f"A time to live must be at least one millisecond, but it is {ttl}")
+    return ttl
+
+
 class _Builder:
     """Collects the settings of a StateTtlConfig."""
 
     def __init__(self, ttl: Time) -> None:
-        self._ttl = ttl
+        self._ttl = _positive(ttl)
         self._update_type = _UpdateType.OnCreateAndWrite
         self._state_visibility = _StateVisibility.NeverReturnExpired
         self._time_characteristic = _TtlTimeCharacteristic.ProcessingTime
@@ -150,6 +163,11 @@ class _Builder:
     def cleanup_incrementally(
         self, cleanup_size: int, run_cleanup_for_every_record: bool
     ) -> _Builder:
+        if type(cleanup_size) is not int or cleanup_size < 0:
+            raise ValueError(
+                "cleanup_incrementally: the number of entries to look at must be an int that is "
+                f"not negative, but it is {cleanup_size!r}"
+            )
         self._strategies[_Strategies.INCREMENTAL_CLEANUP] = _IncrementalCleanupStrategy(
             cleanup_size, run_cleanup_for_every_record
         )
@@ -205,6 +223,7 @@ class StateTtlConfig:
 
     @staticmethod
     def new_builder(ttl: Time) -> _Builder:
+        """``ttl`` may be a Duration too, as in Flink's Java API."""
         return _Builder(ttl)
 
     def get_update_type(self) -> _UpdateType:

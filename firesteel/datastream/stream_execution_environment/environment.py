@@ -17,7 +17,7 @@ from firesteel.common.restart_strategy import RestartStrategyConfiguration
 from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.config import check_keys, checkpoint_options, options
-from firesteel.config.loader import load_configuration
+from firesteel.config.loader import load_configuration, override
 from firesteel.datastream.checkpoint_config import CheckpointConfig
 from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.connectors.base import Source
@@ -47,7 +47,6 @@ from firesteel.datastream.stream_execution_environment import (
 from firesteel.datastream.stream_execution_environment.explanation import draw
 from firesteel.datastream.stream_execution_environment.interaction import is_interactive
 from firesteel.datastream.stream_execution_environment.job_compiler import (
-    CHAIN_DIFFERENT_MAX_PARALLELISM,
     NO_BUFFER_TIMEOUT,
     CompiledJob,
     buffer_timeout,
@@ -100,7 +99,7 @@ class StreamExecutionEnvironment:
     def configure(self, configuration: Configuration) -> None:
         """Take over all settings of ``configuration``."""
         check_keys(configuration.key_set())
-        self._configuration.add_all(configuration)
+        override(self._configuration, configuration)
 
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
         """Set the parallelism of all operators that set none themselves."""
@@ -167,7 +166,7 @@ class StreamExecutionEnvironment:
         return self._configuration.get(options.OPERATOR_CHAINING)
 
     def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
-        return self._configuration.get_boolean(CHAIN_DIFFERENT_MAX_PARALLELISM, True)
+        return self._configuration.get(options.CHAIN_DIFFERENT_MAX_PARALLELISM)
 
     def register_slot_sharing_group(
         self, slot_sharing_group: SlotSharingGroup

@@ -9,9 +9,12 @@ from datetime import timedelta
 
 from firesteel.common.configuration import Configuration
 from firesteel.config import checkpoint_options, options
-from firesteel.datastream.connectors.base import Boundedness
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.stream_execution_environment import python_dependencies
+from firesteel.datastream.stream_execution_environment.boundedness import (
+    check_final_results,
+    unbounded_sources,
+)
 from firesteel.datastream.stream_execution_environment.cached_files import cached_files
 from firesteel.errors import InvalidProgramError
 from firesteel.graph import (
@@ -24,18 +27,10 @@ from firesteel.graph.graph_settings import DEFAULT_JOB_NAME, GraphSettings
 from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.job_settings import JobSettings
 from firesteel.graph.levels import Levels
-from firesteel.graph.operator_specs import (
-    DataFrameSourceSpec,
-    OperatorSpec,
-    SourceSpec,
-    TwoPhaseCommitSinkSpec,
-)
+from firesteel.graph.operator_specs import DataFrameSourceSpec, TwoPhaseCommitSinkSpec
 from firesteel.graph.stream_graph import StreamGraph
 from firesteel.graph.transformations import Transformation
 
-CHAIN_DIFFERENT_MAX_PARALLELISM = (
-    "pipeline.operator-chaining.chain-operators-with-different-max-parallelism"
-)
 NO_BUFFER_TIMEOUT = -1
 
 _log = logging.getLogger("firesteel")
@@ -62,6 +57,7 @@ def compile_job(
     runtime_mode = resolve_runtime_mode(configuration, unbounded)
     check_frames(stream_graph, runtime_mode)
     check_iterations(stream_graph, runtime_mode)
+    check_final_results(stream_graph)
     settings = JobSettings(
         job_name=graph_settings.job_name,
         configuration=Configuration(configuration),
@@ -87,8 +83,8 @@ def settings_of_graph(
         max_parallelism=None if max_parallelism < 1 else max_parallelism,
         buffer_timeout=buffer_timeout(configuration),
         chaining_enabled=configuration.get(options.OPERATOR_CHAINING),
-        chain_operators_with_different_max_parallelism=configuration.get_boolean(
-            CHAIN_DIFFERENT_MAX_PARALLELISM, True
+        chain_operators_with_different_max_parallelism=configuration.get(
+            options.CHAIN_DIFFERENT_MAX_PARALLELISM
         ),
         auto_generate_uids=configuration.get(options.AUTO_GENERATE_UIDS),
     )
@@ -99,19 +95,6 @@ def buffer_timeout(configuration: Configuration) -> int:
     if not configuration.get(options.BUFFER_TIMEOUT_ENABLED):
         return NO_BUFFER_TIMEOUT
     return configuration.get(options.BUFFER_TIMEOUT) // timedelta(milliseconds=1)
-
-
-def unbounded_sources(stream_graph: StreamGraph) -> list[str]:
-    """The names of the sources that do not end by themselves."""
-    return [node.name for node in stream_graph.nodes.values() if _is_unbounded(node.spec)]
-
-
-def _is_unbounded(spec: OperatorSpec) -> bool:
-    if isinstance(spec, DataFrameSourceSpec):
-        return not spec.bounded
-    if isinstance(spec, SourceSpec):
-        return bool(spec.source.get_boundedness() is not Boundedness.BOUNDED)
-    return False
 
 
 def warn_of_sinks_that_never_commit(job: CompiledJob) -> None:

@@ -48,11 +48,16 @@ from firesteel.datastream.window.triggers.continuous_processing_time_trigger imp
 )
 from firesteel.datastream.window.triggers.count_trigger import CountTrigger
 from firesteel.datastream.window.triggers.delta_trigger import DeltaTrigger
+from firesteel.datastream.window.triggers.end_of_stream_trigger import EndOfStreamTrigger
 from firesteel.datastream.window.triggers.event_time_trigger import EventTimeTrigger
 from firesteel.datastream.window.triggers.never_trigger import NeverTrigger
 from firesteel.datastream.window.triggers.processing_time_trigger import ProcessingTimeTrigger
+from firesteel.datastream.window.triggers.processing_timeout_trigger import (
+    ProcessingTimeoutTrigger,
+)
 from firesteel.datastream.window.triggers.purging_trigger import PurgingTrigger
 from firesteel.datastream.window.window_assigner import NoTimestampError, WindowAssigner
+from firesteel.datastream.window.window_stagger import WindowStagger
 from firesteel.datastream.window.windows import CountWindow, GlobalWindow, TimeWindow, Window
 
 __all__ = [
@@ -68,6 +73,7 @@ __all__ = [
     "DeltaTrigger",
     "DynamicEventTimeSessionWindows",
     "DynamicProcessingTimeSessionWindows",
+    "EndOfStreamTrigger",
     "EventTimeSessionWindows",
     "EventTimeTrigger",
     "Evictor",
@@ -79,6 +85,7 @@ __all__ = [
     "NoTimestampError",
     "ProcessingTimeSessionWindows",
     "ProcessingTimeTrigger",
+    "ProcessingTimeoutTrigger",
     "PurgingTrigger",
     "SessionWindowTimeGapExtractor",
     "SlidingEventTimeWindows",
@@ -94,4 +101,5 @@ __all__ = [
     "TumblingProcessingTimeWindows",
     "Window",
     "WindowAssigner",
+    "WindowStagger",
 ]

@@ -1,19 +1,21 @@
 """The event time of a stream that one subtask produces: stamps records and emits watermarks.
 
 A source has a generator for each of its splits, any other operator has one. What goes on is the
-least watermark of those that are not idle.
+least watermark of those that are not idle. Who feeds it says how long the input was asked, and when
+it had nothing: see ``silence``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from firesteel.common.watermark_strategy import WatermarkStrategy
-from firesteel.task.event_time.future_guard import FutureGuard
+from firesteel.task.event_time.future_guard import Front, FutureGuard
 from firesteel.task.event_time.generators import Generator, PartialWatermark, create_generator
-from firesteel.task.event_time.timestamps import create_assigner
+from firesteel.task.event_time.silence import Silence
+from firesteel.task.event_time.timestamps import AscendingClock, create_assigner
 from firesteel.task.watermarks import MIN_WATERMARK
 
 
@@ -32,11 +34,13 @@ class TimedOutput(Protocol):
 
 @dataclass(slots=True)
 class _Part:
-    """The generator of one split. ``active_at``: when its last record came."""
+    """The time of one split. ``paused``: it is too far ahead of others, and nobody reads it."""
 
     generator: Generator
     output: PartialWatermark
-    active_at: int
+    silence: Silence
+    front: Front = field(default_factory=Front)
+    paused: bool = False
 
 
 class StreamTime:
@@ -55,14 +59,19 @@ class StreamTime:
         self._operator = operator
         self._now_millis = now_millis
         self._output = output
-        self._assign = create_assigner(strategy, operator, now_millis)
+        self._ingestion = AscendingClock(now_millis)
+        self._assign = create_assigner(strategy, operator, self._ingestion)
         self._guard = FutureGuard(strategy, operator)
         timeout = strategy.idle_timeout
         self._idle_timeout = None if timeout is None or not interval else timeout.to_millis()
         self._parts: dict[str | None, _Part] = {}
         self._next_emit = now_millis() + interval
-        # Since when there has been no split at all.
-        self._empty_since = now_millis()
+        # How long the input has been asked, in milliseconds.
+        self._asked = 0
+        # Of a stream that has no split at all.
+        self._silence = Silence(0)
+        # Whether a record came in this epoch.
+        self._fed = False
         self.watermark = MIN_WATERMARK
         self.idle = False
 
@@ -70,23 +79,30 @@ class StreamTime:
         """Stamp the records of one split and send them on, with the watermarks between them."""
         stamps = self._assign(values, timestamps)
         part = self._parts.get(split) or self._begin(split)
-        now = part.active_at = self._now_millis()
+        part.silence.end(self._asked)
+        self._fed = True
         if part.output.idle or self.idle:
             # Those downstream must wait for this stream again before its records come.
             part.output.mark_active()
             self._combine()
         if stamps is None:
             self._output.emit(values, None)
-            return
-        newest = max(stamps)
-        if newest - now > self._guard.tolerance:
-            self._process_doubtful(part, values, stamps, now)
-            return
-        self._process_believed(part, values, stamps, newest)
+        else:
+            now, newest = self._now_millis(), max(stamps)
+            if newest - now > self._guard.tolerance:
+                self._process_doubtful(part, values, stamps, now)
+            else:
+                self._process_believed(part, values, stamps, newest)
 
     def _process_believed(
         self, part: _Part, values: list[Any], stamps: list[int], newest: int
     ) -> None:
+        front, leap = part.front, self._guard.leap
+        if newest - stamps[-1] > leap or abs(newest - front.newest) > leap:
+            self._guard.examine(front, values, stamps, newest, part.output.watermark)
+        else:
+            front.newest = max(front.newest, newest)
+            front.suspect = None
         emit, sent = self._output.emit, 0
         for seen in part.generator.on_batch(values, stamps, newest, part.output):
             emit(values[sent:seen], stamps[sent:seen])
@@ -119,38 +135,67 @@ class StreamTime:
         """Ask the generators now, as at the end of an epoch, after which nothing may come for long."""
         if not self._interval:
             return
-        now = self._now_millis()
-        self._next_emit = now + self._interval
-        timeout = self._idle_timeout
+        self._next_emit = self._now_millis() + self._interval
         for part in self._parts.values():
-            if timeout is not None and now - part.active_at >= timeout:
+            # Those that nobody reads stay what they were.
+            if part.output.idle if part.paused else self._is_long(part.silence):
                 part.output.mark_idle()
             else:
                 part.generator.on_periodic_emit(part.output)
         if self._parts:
             self._combine()
-        elif timeout is not None and now - self._empty_since >= timeout:
+        elif self._is_long(self._silence):
             self._set_idle(True)
 
     def next_tick(self) -> int | None:
-        """When ``tick`` has something to say though no record has come."""
+        """When an epoch should come though no record has."""
         if not self._interval:
             return None
         dues: list[int] = []
         if self._idle_timeout is not None and not self.idle:
-            active = [p.active_at for p in self._parts.values() if not p.output.idle]
-            if not self._parts:
-                active = [self._empty_since]
-            dues += [since + self._idle_timeout for since in active]
+            for silence in self._silences():
+                since = silence.since
+                # What has not been silent yet must be seen to have nothing first.
+                dues.append(self._next_emit if since is None else since + self._idle_timeout)
         if any(part.generator.needs_ticks for part in self._parts.values()):
             dues.append(self._next_emit)
         return min(dues, default=None)
 
+    # Idleness
+
+    def asked(self, millis: int) -> None:
+        """A reader was asked for so long; splits that it did not name might have spoken."""
+        self._asked += millis
+
+    def found_nothing(self) -> None:
+        """The input was asked just now, and has nothing."""
+        now = self._now_millis()
+        for silence in self._silences():
+            silence.prove(now)
+
+    def end_epoch(self) -> None:
+        """For streams that others feed: in an epoch without a record there was none."""
+        if not self._fed:
+            self.found_nothing()
+        self._fed = False
+        self.emit_periodically()
+
+    def _is_long(self, silence: Silence) -> bool:
+        return self._idle_timeout is not None and silence.millis(self._asked) >= self._idle_timeout
+
+    def _silences(self) -> list[Silence]:
+        """Of everything that may become idle."""
+        if not self._parts:
+            return [self._silence]
+        parts = self._parts.values()
+        return [part.silence for part in parts if not part.paused and not part.output.idle]
+
     # Splits
 
     def _begin(self, split: str | None) -> _Part:
-        generator = create_generator(self._strategy, self._operator, self._now_millis)
-        part = self._parts[split] = _Part(generator, PartialWatermark(), self._now_millis())
+        generator = create_generator(self._strategy, self._operator, self._ingestion)
+        silence = Silence(self._asked)
+        part = self._parts[split] = _Part(generator, PartialWatermark(), silence)
         return part
 
     def expect(self, splits: Iterable[str]) -> None:
@@ -165,8 +210,32 @@ class StreamTime:
         ended = [split for split in self._parts if split not in alive]
         for split in ended:
             del self._parts[split]
-        if ended and not self._parts:
-            self._empty_since = self._now_millis()
+        if not ended:
+            return
+        if self._parts:
+            self._combine()
+        else:
+            self._silence = Silence(self._asked)
+
+    def splits_beyond(self, watermark: int) -> frozenset[str]:
+        """Those whose own watermark is further than that."""
+        return frozenset(
+            split
+            for split, part in self._parts.items()
+            if split is not None and part.output.watermark > watermark
+        )
+
+    def pause_splits(self, splits: Collection[str]) -> None:
+        """Nobody reads these splits now, but all others. They do not become idle by that."""
+        for split, part in self._parts.items():
+            if part.paused and not part.output.idle:
+                part.silence.end(self._asked)
+            part.paused = split in splits
+
+    def pause(self) -> None:
+        """Nobody reads anything now."""
+        for part in self._parts.values():
+            part.paused = True
 
     def _combine(self) -> None:
         parts = [part.output for part in self._parts.values()]
@@ -192,23 +261,35 @@ class StreamTime:
             split: (
                 part.output.watermark,
                 part.output.idle,
-                part.active_at,
+                self._kept(part.silence),
                 part.generator.snapshot(),
             )
             for split, part in self._parts.items()
         }
-        return self.watermark, self.idle, self._empty_since, parts
+        return self.watermark, self.idle, self._kept(self._silence), parts
 
     def restore(self, state: Any) -> None:
         self._parts.clear()
         self._next_emit = self._now_millis() + self._interval
+        self._asked = 0
+        self._fed = False
         if state is None:
-            self.watermark, self.idle = MIN_WATERMARK, False
-            self._empty_since = self._now_millis()
+            self.resume(MIN_WATERMARK)
+            self.idle, self._silence = False, Silence(0)
             return
-        self.watermark, self.idle, self._empty_since, parts = state
-        for split, (watermark, idle, active_at, generator) in parts.items():
+        watermark, self.idle, self._silence, parts = state
+        self.resume(watermark)
+        for split, (watermark, idle, silence, generator) in parts.items():
             part = self._begin(split)
             part.output.watermark, part.output.idle = watermark, idle
-            part.active_at = active_at
+            part.silence = silence
             part.generator.restore(generator)
+
+    def resume(self, watermark: int) -> None:
+        """Go on from where event time was."""
+        self.watermark = watermark
+        self._ingestion.newest = max(self._ingestion.newest, watermark + 1)
+
+    def _kept(self, silence: Silence) -> Silence:
+        """For a process that begins to ask."""
+        return replace(silence, heard_at=silence.heard_at - self._asked)

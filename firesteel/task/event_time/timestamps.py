@@ -19,12 +19,26 @@ from firesteel.task.watermarks import MIN_WATERMARK
 Assign = Callable[[list[Any], list[int] | None], list[int] | None]
 
 
+class AscendingClock:
+    """A clock that stands still while the machine's goes back: event time must not."""
+
+    __slots__ = ("_now_millis", "newest")
+
+    def __init__(self, now_millis: Callable[[], int]) -> None:
+        self._now_millis = now_millis
+        self.newest = MIN_WATERMARK
+
+    def __call__(self) -> int:
+        self.newest = max(self.newest, self._now_millis())
+        return self.newest
+
+
 class BadTimestampError(FiresteelError, TypeError):
     """A timestamp assigner answered with something that is no time."""
 
 
 def create_assigner(
-    strategy: WatermarkStrategy, operator: str, now_millis: Callable[[], int]
+    strategy: WatermarkStrategy, operator: str, now_millis: AscendingClock
 ) -> Assign:
     """A function from values and the timestamps that they have to those that they get."""
     if isinstance(strategy.generator, IngestionTime):
@@ -43,7 +57,10 @@ def create_assigner(
         iterator = iter(values)
         former = repeat(MIN_WATERMARK) if timestamps is None else timestamps
         try:
-            assigned = list(map(extract, iterator, former))
+            assigned = [
+                extract(value, timestamp)
+                for value, timestamp in zip(iterator, former, strict=False)
+            ]
         except Exception as error:
             raise user_function_error(error, operator, extract, values, iterator) from error
         try:

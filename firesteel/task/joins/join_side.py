@@ -40,6 +40,8 @@ class JoinSide:
         self._table: MapTable | TtlMapTable = table
         # Adds a row whose matches are not counted.
         self.count_up: Callable[[Any, Any], None] = table.count_up
+        # Replaces the value of an entry: a row stays as old as it is.
+        self._amend: Callable[[Any, Any, Any], None] = table.put
         self.rows: Callable[[Any], Mapping[Any, Any]] = table.view
         """The entries of a key; only good until the next change, but values may be replaced."""
         if ttl is not None:
@@ -48,6 +50,7 @@ class JoinSide:
             clean_up(ttl, context.keyed_state, table, expiring, rule, context.key_context)
             self.rows = lambda key: dict(expiring.entries(key))
             self.count_up = self._count_up
+            self._amend = expiring.amend
 
     def add(self, key: Any, row: Any, matches: int) -> None:
         """One more of this row, each of which is joined with so many others."""
@@ -71,12 +74,12 @@ class JoinSide:
         if times == 1:
             table.remove_entry(key, row)
         else:
-            table.put(key, row, (times - 1, matches) if self.counts else times - 1)
+            self._amend(key, row, (times - 1, matches) if self.counts else times - 1)
         found: int = matches
         return found
 
     def set_matches(self, key: Any, row: Any, times: int, matches: int) -> None:
-        self._table.put(key, row, (times, matches))
+        self._amend(key, row, (times, matches))
 
     def has_rows(self, key: Any) -> bool:
         return self._table.contains(key)

@@ -26,11 +26,12 @@ _FIELD: dict[str, Combine] = {
 
 
 class AggregationOperator(ReduceOperator):
+    may_change = False
+
     def __init__(self, spec: AggregationSpec, context: OperatorContext) -> None:
-        super().__init__(ReduceSpec(None), context)
+        super().__init__(ReduceSpec(None, output_mode=spec.output_mode), context)
         self._spec = spec
         self._shape: type | None = None
-        self._may_change = False
 
     def receive(
         self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None

@@ -17,6 +17,7 @@ from firesteel.task.async_io.event_loop_thread import EventLoopThread
 from firesteel.task.async_io.invoker import AsyncInvoker
 from firesteel.task.async_io.request import AsyncRequest
 from firesteel.task.async_io.runtime_context import StatelessRuntimeContext
+from firesteel.task.errors import USER_ERRORS
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
 
 # How often a wait looks whether there is still somebody to wait for.
@@ -53,7 +54,7 @@ class AsyncWaitOperator(FunctionOperator):
         context = StatelessRuntimeContext(self.context.runtime_context())
         try:
             thread.call(self.function.open, context)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failure(error, self.function.open) from error
 
     def restore(self, whole: Any) -> None:
@@ -71,7 +72,7 @@ class AsyncWaitOperator(FunctionOperator):
         try:
             thread.call(self._invoker.cancel)
             thread.call(self.function.close)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failure(error, self.function.close) from error
         finally:
             thread.stop()

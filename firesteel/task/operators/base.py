@@ -13,7 +13,7 @@ from firesteel.metrics import MetricRegistry
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.hashmap.keyed_state import HashMapKeyedState
 from firesteel.task.checkpointing_contexts import InitializationContext, SnapshotContext
-from firesteel.task.errors import user_function_error
+from firesteel.task.errors import USER_ERRORS, user_function_error
 from firesteel.task.fusion import Emit, FusedNode, Step, StepKind
 from firesteel.task.messages import AbandonedState
 from firesteel.task.runtime_context import SubtaskInfo, TaskRuntimeContext
@@ -156,6 +156,9 @@ class Operator:
     def tick(self) -> None:
         """Some time has passed; called often, between two batches."""
 
+    def found_nothing(self) -> None:
+        """All inputs are silent right now."""
+
     def next_tick(self) -> int | None:
         """The processing time at which ``tick`` must be called though nothing comes; None: never."""
         return None
@@ -214,12 +217,12 @@ class FunctionOperator(Operator):
         if isinstance(self.function, CheckpointedFunction):
             try:
                 self.function.initialize_state(self.context.initialization_context())
-            except Exception as error:
+            except USER_ERRORS as error:
                 raise self.failure(error, self.function.initialize_state) from error
         if isinstance(self.function, Function):
             try:
                 self.function.open(self.context.runtime_context())
-            except Exception as error:
+            except USER_ERRORS as error:
                 raise self.failure(error, self.function.open) from error
 
     @property
@@ -231,14 +234,14 @@ class FunctionOperator(Operator):
             return
         try:
             self.function.snapshot_state(SnapshotContext(checkpoint_id, timestamp))
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failure(error, self.function.snapshot_state) from error
 
     def close(self) -> None:
         if isinstance(self.function, Function):
             try:
                 self.function.close()
-            except Exception as error:
+            except USER_ERRORS as error:
                 raise self.failure(error, self.function.close) from error
 
     def fed(self, iterator: Iterator[Any], keys: list[Any] | None) -> Iterator[Any]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from firesteel.graph.operator_specs import CoFlatMapSpec
+from firesteel.task.errors import USER_ERRORS
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
 
 
@@ -40,7 +41,7 @@ class CoFlatMapOperator(FunctionOperator):
                 results.extend(function(value) or ())
                 if timestamps is not None:
                     stamps.extend([timestamps[index]] * (len(results) - before))
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failure(error, function, values, iterator) from error
         if results:
             self.output.emit(results, stamps if timestamps is not None else None)

@@ -7,6 +7,7 @@ from itertools import compress
 from typing import Any
 
 from firesteel.graph.operator_specs import CoMapSpec
+from firesteel.task.errors import USER_ERRORS
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
 
 
@@ -33,8 +34,8 @@ class CoMapOperator(FunctionOperator):
     ) -> None:
         iterator = iter(values)
         try:
-            results = list(map(function, self.fed(iterator, keys)))
-        except Exception as error:
+            results = [function(value) for value in self.fed(iterator, keys)]
+        except USER_ERRORS as error:
             raise self.failure(error, function, values, iterator) from error
         present = [result is not None for result in results]
         if not all(present):

@@ -53,7 +53,7 @@ class DataFrameSourceOperator(Operator):
 
     def end_epoch(self, *, finished: bool) -> None:
         if self._time is not None and not finished:
-            self._time.emit_periodically()
+            self._time.end_epoch()
 
     def snapshot(self) -> Any:
         return None if self._time is None else self._time.snapshot()

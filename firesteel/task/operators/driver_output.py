@@ -8,6 +8,7 @@ from firesteel import pickling
 from firesteel.graph.operator_specs import CollectSpec, PrintSpec
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.rows import OUTPUT
+from firesteel.unpicklable import unpicklable_record
 
 
 class PrintOperator(Operator):
@@ -23,8 +24,8 @@ class PrintOperator(Operator):
         self._format = value_type.to_print_string if typed else str
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
-        prefix = self._prefix
-        lines = [prefix + line for line in map(self._format, values)]
+        prefix, to_line = self._prefix, self._format
+        lines = [prefix + to_line(value) for value in values]
         self.context.to_driver(OUTPUT, pickling.dumps(lines))
 
 
@@ -35,7 +36,11 @@ class CollectOperator(Operator):
         super().__init__(context)
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
-        self.context.to_driver(OUTPUT, pickling.dumps(values))
+        try:
+            payload = pickling.dumps(values)
+        except Exception as error:
+            raise unpicklable_record(error, values, self.name) from error
+        self.context.to_driver(OUTPUT, payload)
 
 
 def print_prefix(sink_identifier: str | None, subtask: int, parallelism: int) -> str:

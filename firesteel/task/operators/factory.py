@@ -19,6 +19,7 @@ from firesteel.task.operators.driver_output import CollectOperator, PrintOperato
 from firesteel.task.operators.filter import FilterOperator, SelectOperator
 from firesteel.task.operators.flat_map import FlatMapOperator
 from firesteel.task.operators.fold import FoldOperator
+from firesteel.task.operators.full_partition import create_full_partition_operator
 from firesteel.task.operators.interval_join import IntervalJoinOperator
 from firesteel.task.operators.iteration_head import IterationHeadOperator
 from firesteel.task.operators.iteration_tail import IterationTailOperator
@@ -50,6 +51,7 @@ _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any, OperatorContext], Oper
     specs.ReduceSpec: ReduceOperator,
     specs.FoldSpec: FoldOperator,
     specs.AggregationSpec: AggregationOperator,
+    specs.FullPartitionSpec: create_full_partition_operator,
     specs.WindowSpec: create_window_operator,
     specs.WindowJoinSpec: create_window_join_operator,
     specs.CoMapSpec: CoMapOperator,

@@ -7,6 +7,7 @@ from itertools import compress
 from typing import Any
 
 from firesteel.graph.operator_specs import FilterSpec, SelectSpec
+from firesteel.task.errors import USER_ERRORS
 from firesteel.task.fusion import Step, StepKind
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
 
@@ -44,7 +45,7 @@ class FilterOperator(FunctionOperator):
                 chosen = [condition(value) for value in fed]
                 kept = list(compress(values, chosen))
                 stamps = list(compress(timestamps, chosen))
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failure(error, condition, values, iterator) from error
         if kept:
             self.output.emit(kept, stamps)
@@ -60,7 +61,15 @@ class SelectOperator(FilterOperator):
             self.function = spec.functions[0]
         select, names = spec.selector, spec.names
         self._selector = select
-        self._condition = lambda value: not names.isdisjoint(select(value))
+
+        def condition(value: Any) -> bool:
+            outputs = select(value)
+            if type(outputs) is str:
+                # One name; as an iterable it would be its letters.
+                return outputs in names
+            return not names.isdisjoint(outputs)
+
+        self._condition = condition
 
     def failure(
         self,

@@ -6,6 +6,7 @@ from itertools import chain, repeat
 from typing import Any
 
 from firesteel.graph.operator_specs import FlatMapSpec
+from firesteel.task.errors import USER_ERRORS
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
 
 
@@ -20,17 +21,21 @@ class FlatMapOperator(FunctionOperator):
     def receive(
         self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
     ) -> None:
+        flat_map = self._flat_map
         iterator = iter(values)
         stamps: list[int] | None = None
         try:
-            groups = map(self._flat_map, self.fed(iterator, keys))
+            # No map() around a user's function: it takes the function's StopIteration for the end.
             if timestamps is None:
-                results = list(chain.from_iterable(groups))
+                results: list[Any] = []
+                extend = results.extend
+                for value in self.fed(iterator, keys):
+                    extend(flat_map(value))
             else:
-                lists = [list(group) for group in groups]
+                lists = [list(flat_map(value)) for value in self.fed(iterator, keys)]
                 results = list(chain.from_iterable(lists))
                 stamps = list(chain.from_iterable(map(repeat, timestamps, map(len, lists))))
-        except Exception as error:
-            raise self.failure(error, self._flat_map, values, iterator) from error
+        except USER_ERRORS as error:
+            raise self.failure(error, flat_map, values, iterator) from error
         if results:
             self.output.emit(results, stamps)

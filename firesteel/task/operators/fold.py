@@ -1,6 +1,7 @@
 """fold: an aggregate per key that starts from a given value.
 
-In a stream it rolls, with a result for every record; a batch gives each key's last result only.
+In a stream it rolls, with a result for every record; a batch gives each key's last result only, and an
+output mode says otherwise.
 """
 
 from __future__ import annotations
@@ -10,17 +11,16 @@ from typing import Any
 
 from firesteel.graph.operator_specs import FoldSpec
 from firesteel.state.missing import MISSING
-from firesteel.task.copies import copy_of, copying, copying_get, is_immutable
-from firesteel.task.operators.base import FunctionOperator, OperatorContext
-from firesteel.task.operators.reduce import emit_last_results
+from firesteel.task.copies import copy_of, is_immutable
+from firesteel.task.errors import USER_ERRORS
+from firesteel.task.operators.base import OperatorContext
+from firesteel.task.operators.keyed_aggregation import KeyedAggregationOperator
 
 
-class FoldOperator(FunctionOperator):
+class FoldOperator(KeyedAggregationOperator):
     def __init__(self, spec: FoldSpec, context: OperatorContext) -> None:
-        super().__init__(context, spec.function)
+        super().__init__(spec, context, spec.function, "fold")
         self._fold = self.method("fold")
-        self._table = context.keyed_state.value_table("fold")
-        self._rolls = not context.subtask.batch
         initial = spec.initial_value
         # Every key starts from its own copy, as in Flink, where the value is serialized.
         self._initial: Callable[[], Any] = lambda: copy_of(initial)
@@ -32,13 +32,11 @@ class FoldOperator(FunctionOperator):
     ) -> None:
         assert keys is not None
         keys_in_order: Iterable[Any] = keys
-        fold, initial, table = self._fold, self._initial, self._table
-        overlay, in_base = table.overlay, table.base.get
-        missing = MISSING
+        fold, initial = self._fold, self._initial
+        overlay, missing = self.table.overlay, MISSING
         results: list[Any] = []
-        append = results.append
-        if self._copies:
-            append, in_base = copying(append), copying_get(in_base)
+        copies = self._copies
+        append, in_base = self.adder(results, copies=copies), self.reader(copies=copies)
         if self.uses_keys:
             keys_in_order = self.context.key_context.following(keys)
         iterator = iter(values)
@@ -53,11 +51,6 @@ class FoldOperator(FunctionOperator):
                 folded = fold(folded, value)
                 overlay[key] = folded
                 append(folded)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failure(error, fold, values, iterator) from error
-        if self._rolls:
-            self.output.emit(results, timestamps)
-
-    def finish(self) -> None:
-        if not self._rolls:
-            emit_last_results(self._table, self.output)
+        self.results.add(results, keys, timestamps)

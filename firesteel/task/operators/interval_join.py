@@ -11,6 +11,7 @@ from typing import Any
 from firesteel.datastream.functions import ProcessJoinFunction
 from firesteel.datastream.window.window_assigner import NoTimestampError
 from firesteel.graph.operator_specs import IntervalJoinSpec
+from firesteel.task.errors import USER_ERRORS
 from firesteel.task.joins.interval_buffer import IntervalBuffer
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
 from firesteel.task.operators.process import ResultCollector
@@ -124,7 +125,7 @@ class IntervalJoinOperator(FunctionOperator):
                         )
                         if results is not None:
                             collector.add(results, timestamp)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failure(error, process, values, iterator) from error
         collector.emit()
 

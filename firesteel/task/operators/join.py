@@ -12,6 +12,7 @@ from typing import Any
 
 from firesteel.common.types import Row, RowKind, new_row
 from firesteel.graph.operator_specs import JoinSpec
+from firesteel.task.errors import USER_ERRORS
 from firesteel.task.joins.join_side import JoinSide
 from firesteel.task.joins.row_entries import entry_of, record_of
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
@@ -67,7 +68,7 @@ class JoinOperator(FunctionOperator):
         join = self._join_plain if plain else self._join_changes
         try:
             join(side, zip(iterator, keys, times, strict=False), keys, results, stamps)
-        except Exception as error:
+        except USER_ERRORS as error:
             functions = [f for f in (self._predicate, self._make) if f is not None]
             failed = failed_function(error, *functions) if functions else self.receive
             raise self.failure(error, failed, values, iterator) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from firesteel.graph.operator_specs import MapSpec
+from firesteel.task.errors import USER_ERRORS
 from firesteel.task.fusion import Step, StepKind
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
 
@@ -36,6 +37,6 @@ class MapOperator(FunctionOperator):
         try:
             # Faster than map(): the interpreter calls Python from Python without leaving its loop.
             results = [function(value) for value in self.fed(iterator, keys)]
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failure(error, function, values, iterator) from error
         self.output.emit(results, timestamps)

@@ -14,6 +14,7 @@ from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.datastream.timerservice import TimerService
 from firesteel.graph.operator_specs import ProcessSpec
+from firesteel.task.errors import USER_ERRORS
 from firesteel.task.operators.base import FunctionOperator, OperatorContext, Output
 from firesteel.task.state.key_context import KeyContext
 from firesteel.task.user_timers import KeyedTimerService, UnkeyedTimerService
@@ -142,7 +143,7 @@ class ProcessOperator(FunctionOperator):
                     results = process_element(value, context)
                     if results is not None:
                         add(results, stamp)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failure(error, process_element, values, iterator) from error
         collector.emit()
 
@@ -172,7 +173,7 @@ class ProcessOperator(FunctionOperator):
             if results is not None:
                 # As in PyFlink, results carry the time of the timer, whichever clock it follows.
                 self._fired.add(results, timestamp)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failure(error, on_timer, [FiringTimer(key, timestamp)]) from error
 
     def _round_ended(self) -> None:

@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import Any
 
 from firesteel.graph.operator_specs import ProjectSpec
-from firesteel.task.errors import user_function_error
+from firesteel.task.errors import USER_ERRORS, user_function_error
 from firesteel.task.operators.base import Operator, OperatorContext
 
 
@@ -21,6 +21,6 @@ class ProjectOperator(Operator):
         iterator = iter(values)
         try:
             results = list(map(self._project, iterator))
-        except Exception as error:
+        except USER_ERRORS as error:
             raise user_function_error(error, self.name, self._project, values, iterator) from error
         self.output.emit(results, timestamps)

@@ -1,6 +1,7 @@
 """reduce: a reduction per key.
 
-In a stream it rolls, with a result for every record; a batch gives each key's last result only.
+In a stream it rolls, with a result for every record; a batch gives each key's last result only, and an
+output mode says otherwise.
 """
 
 from __future__ import annotations
@@ -10,19 +11,16 @@ from typing import Any
 
 from firesteel.graph.operator_specs import ReduceSpec
 from firesteel.state.missing import MISSING
-from firesteel.state.tables import ValueTable
-from firesteel.task.copies import copying, copying_get, is_immutable
-from firesteel.task.operators.base import FunctionOperator, OperatorContext, Output
+from firesteel.task.copies import is_immutable
+from firesteel.task.errors import USER_ERRORS
+from firesteel.task.operators.base import OperatorContext
+from firesteel.task.operators.keyed_aggregation import KeyedAggregationOperator
 
 
-class ReduceOperator(FunctionOperator):
+class ReduceOperator(KeyedAggregationOperator):
     def __init__(self, spec: ReduceSpec, context: OperatorContext) -> None:
-        super().__init__(context, spec.function)
+        super().__init__(spec, context, spec.function, "reduce")
         self._reduce = self.method("reduce")
-        self._table = context.keyed_state.value_table("reduce")
-        self._rolls = not context.subtask.batch
-        # Whether the function may change its arguments in place.
-        self._may_change = True
 
     def receive(
         self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
@@ -30,14 +28,10 @@ class ReduceOperator(FunctionOperator):
         assert keys is not None
         keys_in_order: Iterable[Any] = keys
         reduce = self._reduce
-        overlay, base = self._table.overlay, self._table.base
-        in_base, missing = base.get, MISSING
+        overlay, missing = self.table.overlay, MISSING
         results: list[Any] = []
-        # An accumulator that is changed in place goes on changing after it was emitted.
-        copies = self._may_change and not is_immutable(values[0])
-        append = copying(results.append) if copies else results.append
-        if copies:
-            in_base = copying_get(in_base)
+        copies = self.may_change and not is_immutable(values[0])
+        append, in_base = self.adder(results, copies=copies), self.reader(copies=copies)
         if self.uses_keys:
             keys_in_order = self.context.key_context.following(keys)
         iterator = iter(values)
@@ -52,17 +46,6 @@ class ReduceOperator(FunctionOperator):
                         value = reduce(reduced, value)
                 overlay[key] = value
                 append(value)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failure(error, reduce, values, iterator) from error
-        if self._rolls:
-            self.output.emit(results, timestamps)
-
-    def finish(self) -> None:
-        if not self._rolls:
-            emit_last_results(self._table, self.output)
-
-
-def emit_last_results(table: ValueTable, output: Output) -> None:
-    results = [value for _, value in table.items()]
-    if results:
-        output.emit(results, None)
+        self.results.add(results, keys, timestamps)

@@ -8,7 +8,7 @@ from typing import Any
 from firesteel.datastream.connectors.base import SinkWriter, WriteContext, WriterContext
 from firesteel.errors import FiresteelError, WriteFailedError
 from firesteel.graph.operator_specs import SinkSpec
-from firesteel.task.errors import user_function_error
+from firesteel.task.errors import USER_ERRORS, user_function_error
 from firesteel.task.operators.base import Operator, OperatorContext
 
 
@@ -49,7 +49,7 @@ class SinkOperator(Operator):
             for index, value in enumerate(iterator):
                 context._timestamp = None if timestamps is None else timestamps[index]
                 writer.write(value, context)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise user_function_error(
                 error, self.name, type(writer).write, values, iterator
             ) from error
@@ -79,7 +79,7 @@ class SinkOperator(Operator):
             if isinstance(error, WriteFailedError):
                 error.operator = error.operator or self.name
             raise
-        except Exception as error:
+        except USER_ERRORS as error:
             raise user_function_error(error, self.name, method, None, None) from error
 
 

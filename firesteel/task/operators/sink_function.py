@@ -6,6 +6,7 @@ from typing import Any
 
 from firesteel.datastream.functions import SinkFunction
 from firesteel.graph.operator_specs import SinkFunctionSpec
+from firesteel.task.errors import USER_ERRORS
 from firesteel.task.fusion import Step, StepKind
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
 from firesteel.task.subtask_clock import SubtaskClock
@@ -47,5 +48,5 @@ class SinkFunctionOperator(FunctionOperator):
             else:
                 for value, invocation.element_timestamp in zip(iterator, timestamps, strict=True):
                     invoke(value, invocation)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failure(error, invoke, values, iterator) from error

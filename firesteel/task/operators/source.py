@@ -9,7 +9,7 @@ from typing import Any
 from firesteel.datastream.connectors.base import ReaderContext, SourceReader, SourceSplit
 from firesteel.graph.operator_specs import SourceSpec
 from firesteel.task.chunk_pacer import ChunkPacer
-from firesteel.task.errors import user_function_error
+from firesteel.task.errors import USER_ERRORS, user_function_error
 from firesteel.task.messages import ReadBudget, SourceStatus
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.operators.timestamps_and_watermarks import create_stream_time
@@ -32,6 +32,8 @@ class SourceOperator(Operator):
         self._time = None if strategy is None else create_stream_time(strategy, self)
         # An alignment group lets the watermark go so far.
         self._aligned_watermark = MAX_WATERMARK
+        self._ahead = False
+        self._paused: frozenset[str] = frozenset()
         self._complete = False
         self._finished = False
         self.status: SourceStatus | None = None
@@ -45,6 +47,7 @@ class SourceOperator(Operator):
         self._finished = False
         self._complete = False
         self._aligned_watermark = MAX_WATERMARK
+        self._ahead, self._paused = False, frozenset()
         times = None
         if whole is not None:
             splits, self._finished, times = whole
@@ -53,13 +56,13 @@ class SourceOperator(Operator):
         if self._time is None:
             return
         self._time.restore(times)
-        if whole is not None and times is None and _tells_splits(self._reader):
-            # The job was restored. A split that is read first must not leave the others behind.
-            self._time.expect(split.split_id for split in splits)
+        if whole is not None and times is None:
+            # The job was restored.
+            self._expect(splits)
 
     def resume_time(self, watermark: int) -> None:
         if self._time is not None:
-            self._time.watermark = watermark
+            self._time.resume(watermark)
 
     def snapshot(self) -> tuple[tuple[SourceSplit, ...], bool, Any]:
         assert self._reader is not None
@@ -70,7 +73,23 @@ class SourceOperator(Operator):
         assert self._reader is not None
         if splits:
             self._reader.add_splits(splits)
+            self._expect(splits)
         self._complete = complete
+
+    def _expect(self, splits: Sequence[SourceSplit]) -> None:
+        """Let the watermark wait for splits: one that is read first must not leave others behind.
+
+        Of those that are read one after the other only the begun ones hold it back. The rest may
+        stand in line for long, and a source that hands them out late does not mind their time.
+        """
+        reader = self._reader
+        assert reader is not None
+        if self._time is None or not _overrides(reader, "current_split"):
+            return
+        in_line = self._source.side_by_side is False
+        self._time.expect(
+            split.split_id for split in splits if not (in_line and split.position is None)
+        )
 
     def align(self, watermark: int) -> None:
         """In this epoch, stop reading once the watermark is beyond ``watermark``."""
@@ -94,20 +113,19 @@ class SourceOperator(Operator):
         assert reader is not None
         left = 0 if self._finished else budget.records
         started = time.perf_counter()
-        available, ahead = True, False
+        available = True
         pacer = self._pacer
         while left > 0:
             chunk_started = time.perf_counter()
             if chunk_started - started >= budget.seconds:
                 break
             if self._is_ahead():
-                ahead = True
                 break
-            try:
-                values = reader.read(min(left, pacer.records if pacer is not None else 1))
-            except Exception as error:
-                raise user_function_error(error, self.name, reader.read, None, None) from error
+            values = self._read(reader, min(left, pacer.records if pacer is not None else 1))
             if not values:
+                if budget.to_the_end and reader.snapshot_splits():
+                    time.sleep(reader.next_read_delay())
+                    continue
                 available = False
                 break
             left -= len(values)
@@ -131,12 +149,45 @@ class SourceOperator(Operator):
             finished=ended,
             watermark=MIN_WATERMARK if self._time is None else self._time.watermark,
             idle=self._time is not None and self._time.idle,
-            ahead=ahead,
+            ahead=self._ahead,
+            paused=self._paused,
         )
         self._finished = ended
 
+    def _read(self, reader: SourceReader, limit: int) -> list[Any]:
+        now_millis = self.context.clock.now_millis
+        began = now_millis()
+        try:
+            values = reader.read(limit)
+        except USER_ERRORS as error:
+            raise user_function_error(error, self.name, reader.read, None, None) from error
+        if self._time is not None:
+            # A split that stands in line is not asked.
+            if self._source.side_by_side is not False:
+                self._time.asked(max(0, now_millis() - began))
+            if not values:
+                self._time.found_nothing()
+        return values
+
     def _is_ahead(self) -> bool:
-        return self._time is not None and self._time.watermark > self._aligned_watermark
+        """Whether to wait for the group; where only some splits are ahead, these alone are paused."""
+        stream_time, limit = self._time, self._aligned_watermark
+        if stream_time is None or (limit == MAX_WATERMARK and not self._ahead and not self._paused):
+            return False
+        self._ahead = stream_time.watermark > limit
+        if self._ahead:
+            stream_time.pause()
+        else:
+            self._pause_splits(stream_time.splits_beyond(limit))
+            stream_time.pause_splits(self._paused)
+        return self._ahead
+
+    def _pause_splits(self, splits: frozenset[str]) -> None:
+        reader = self._reader
+        assert reader is not None
+        if splits != self._paused and _overrides(reader, "pause_or_resume_splits"):
+            reader.pause_or_resume_splits(splits - self._paused, self._paused - splits)
+            self._paused = splits
 
     @property
     def finished(self) -> bool:
@@ -148,5 +199,5 @@ class SourceOperator(Operator):
             self._reader = None
 
 
-def _tells_splits(reader: SourceReader) -> bool:
-    return type(reader).current_split is not SourceReader.current_split
+def _overrides(reader: SourceReader, method: str) -> bool:
+    return getattr(type(reader), method) is not getattr(SourceReader, method)

@@ -35,12 +35,15 @@ class TimestampsAndWatermarksOperator(Operator):
     def tick(self) -> None:
         self._time.tick()
 
+    def found_nothing(self) -> None:
+        self._time.found_nothing()
+
     def next_tick(self) -> int | None:
         return self._time.next_tick()
 
     def end_epoch(self, *, finished: bool) -> None:
         if not finished:
-            self._time.emit_periodically()
+            self._time.end_epoch()
 
     def snapshot(self) -> Any:
         return self._time.snapshot()
@@ -49,7 +52,7 @@ class TimestampsAndWatermarksOperator(Operator):
         self._time.restore(whole)
 
     def resume_time(self, watermark: int) -> None:
-        self._time.watermark = watermark
+        self._time.resume(watermark)
 
 
 def create_stream_time(strategy: WatermarkStrategy, operator: Operator) -> StreamTime:

@@ -21,6 +21,7 @@ from firesteel.errors import UserFunctionError
 from firesteel.graph.operator_specs import TwoPhaseCommitSinkSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.metrics import MetricRegistry
+from firesteel.task.errors import USER_ERRORS
 from firesteel.task.messages import AbandonedState
 from firesteel.task.operators.base import FunctionOperator, Operator, OperatorContext
 from firesteel.task.operators.sink_function import InvocationContext
@@ -119,7 +120,7 @@ class TwoPhaseCommitSinkOperator(FunctionOperator):
             else:
                 for value, invocation.element_timestamp in zip(iterator, timestamps, strict=True):
                     invoke(transaction, value, invocation)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failure(error, invoke, values, iterator) from error
 
     def end_epoch(self, *, finished: bool) -> None:
@@ -153,7 +154,7 @@ class TwoPhaseCommitSinkOperator(FunctionOperator):
         )
         try:
             return state.encode()
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failure(error, self.function.begin_transaction) from error
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
@@ -320,7 +321,7 @@ class TwoPhaseCommitSinkOperator(FunctionOperator):
     def _call(self, method: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return method(*arguments)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failure(error, method) from error
 
     # For the function

@@ -14,7 +14,8 @@ class NoKey:
     def __hash__(self) -> int:
         raise InvalidProgramError(
             "keyed state belongs to the key of a record, and no record is being processed: use it "
-            "in process_element() or on_timer(), not in open() or close()"
+            "in process_element() or on_timer(), not in open() or close(); in "
+            "process_broadcast_element(), use ctx.apply_to_keyed_state()"
         )
 
 

@@ -49,7 +49,7 @@ class TaskKeyedStateStore(KeyedStateStore):
         self._namespaced = current is not None and current is not key_context
         # Tables of the operator itself, whose names are not for users.
         self._reserved = backend.declared()
-        self._states: dict[tuple[str, type], Any] = {}
+        self._states: dict[str, tuple[StateDescriptor, Any]] = {}
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> TaskValueState:
         return self._state(
@@ -100,11 +100,17 @@ class TaskKeyedStateStore(KeyedStateStore):
             raise InvalidProgramError(
                 f"the name '{descriptor.name}' is taken by the operator's own state; choose another"
             )
-        known = self._states.get((descriptor.name, expected))
+        known = self._states.get(descriptor.name)
         if known is None:
-            known = self._states[descriptor.name, expected] = create()
-        state: _S = known
-        return state
+            known = self._states[descriptor.name] = descriptor, create()
+        before, state = known
+        if before is not descriptor and not _is_same(before, descriptor):
+            raise InvalidProgramError(
+                f"the state '{descriptor.name}' was asked for as {before!r} and now as "
+                f"{descriptor!r}; give states of another kind or type another name"
+            )
+        found: _S = state
+        return found
 
     def _values(self, descriptor: StateDescriptor) -> ValueTable | TtlValueTable:
         ttl = _ttl_of(descriptor)
@@ -142,6 +148,10 @@ class TaskKeyedStateStore(KeyedStateStore):
         expiring = wrapper(table, rule)
         clean_up(config, self._backend, table, expiring, rule, self._key_context)
         return expiring
+
+
+def _is_same(one: StateDescriptor, other: StateDescriptor) -> bool:
+    return type(one) is type(other) and one.type_info == other.type_info
 
 
 def _ttl_of(descriptor: StateDescriptor) -> StateTtlConfig | None:

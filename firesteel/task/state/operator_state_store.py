@@ -230,11 +230,13 @@ class ReadOnlyView(ReadOnlyBroadcastState[Any, Any]):
     def is_empty(self) -> bool:
         return self._state.is_empty()
 
-    def clear(self) -> NoReturn:
+    def _refuse(self, *_: Any) -> NoReturn:
         raise InvalidProgramError(
             "broadcast state can only be changed in process_broadcast_element(), where every "
             "subtask sees the same records"
         )
+
+    clear = put = put_all = remove = __setitem__ = __delitem__ = _refuse
 
 
 def _check(descriptor: Any, expected: type) -> None:

@@ -165,6 +165,12 @@ class TtlMapTable:
         self.access()
         self._table.put(key, entry, (value, self._rule.now()))
 
+    def amend(self, key: Any, entry: Any, value: Any) -> None:
+        """Another value for an entry that is there; it lives no longer for that."""
+        pair = self._table.get(key, entry)
+        if pair is not MISSING:
+            self._table.put(key, entry, (value, pair[1]))
+
     def remove_entry(self, key: Any, entry: Any) -> None:
         self._table.remove_entry(key, entry)
 

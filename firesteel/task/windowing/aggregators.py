@@ -18,6 +18,7 @@ from firesteel.state.tables import ValueTable
 from firesteel.task.errors import user_function_error
 from firesteel.task.operators.aggregation import reducer
 from firesteel.task.windowing.deep_copies import copying_get, deep_copy_of, is_plain
+from firesteel.task.windowing.user_code import failed_function
 
 
 class Aggregator(ABC):
@@ -26,6 +27,16 @@ class Aggregator(ABC):
     function: Function | None = None
     # What is called, for errors.
     called: Callable[..., Any]
+
+    @property
+    def called_for_result(self) -> Callable[..., Any]:
+        """The same for ``result``."""
+        return self.called
+
+    @property
+    def user_functions(self) -> tuple[Callable[..., Any], ...]:
+        """All that may be called; the most likely one comes last."""
+        return (self.called,)
 
     def __init__(self, operator: str, accumulator_type: Any) -> None:
         self._operator = operator
@@ -54,7 +65,8 @@ class Aggregator(ABC):
         """Called before anything else, with the first records that come."""
 
     def failure(self, error: Exception, values: list[Any], iterator: Any) -> Exception:
-        return user_function_error(error, self._operator, self.called, values, iterator)
+        function = failed_function(error, *self.user_functions)
+        return user_function_error(error, self._operator, function, values, iterator)
 
 
 class ReduceAggregator(Aggregator):
@@ -134,6 +146,14 @@ class AggregateAggregator(Aggregator):
 
     def result(self, accumulator: Any) -> Any:
         return self._result(accumulator)
+
+    @property
+    def called_for_result(self) -> Callable[..., Any]:
+        return self._result
+
+    @property
+    def user_functions(self) -> tuple[Callable[..., Any], ...]:
+        return self._create, self._merge, self._result, self.called
 
     def add_batch(self, table: ValueTable, values: list[Any], keys: list[Any]) -> None:
         add, create, overlay, missing = self.called, self._create, table.overlay, MISSING

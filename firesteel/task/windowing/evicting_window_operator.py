@@ -41,9 +41,11 @@ class EvictingWindowOperator(WindowOperator):
 
     def final_contents(self, key: Any, window: Any, state_window: Any) -> list[Any] | None:
         elements = self._records.timed(key, state_window)
+        if not elements:
+            return None
         kept = self._evictor.evict_before(elements, len(elements), window, self._trigger_context)
         values = [element.value for element in kept]
-        return self._aggregated(values) if values else None
+        return self._aggregated(values) if values or self._aggregator is None else None
 
     def _aggregated(self, values: list[Any]) -> list[Any]:
         aggregator = self._aggregator

@@ -53,6 +53,7 @@ def are_aligned(spec: WindowSpec) -> bool:
         type(spec.assigner) in _ALIGNED
         and spec.assigner.slide <= spec.assigner.size
         and type(spec.trigger) is EventTimeTrigger
+        and not spec.assigner.is_staggered
     )
 
 

@@ -33,7 +33,7 @@ class MergingWindowSets:
     def __init__(
         self, backend: KeyedStateBackend, assigner: MergingWindowAssigner[Any, Any]
     ) -> None:
-        self._table = backend.value_table("merging-window-set")
+        self._table = backend.value_table("_merging-window-set")
         self._find = _neighbors if _are_sessions(assigner) else _asking(assigner)
 
     def of(self, key: Any) -> MergingWindowSet:

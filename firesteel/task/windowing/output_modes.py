@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.missing import MISSING
+from firesteel.task.comparison import is_another
 from firesteel.task.operators.process import ResultCollector
 
 Emit = Callable[[Any, Any, list[Any]], None]
@@ -18,6 +19,12 @@ Contents = Callable[[], list[Any] | None]
 
 class EveryFiring:
     """Flink's way: a firing emits. ``collected`` gives the collector that results go into."""
+
+    waits: ClassVar[bool] = False
+    """Whether a firing is left out, with all that it would take out of the window."""
+
+    accumulates: ClassVar[bool] = False
+    """Whether a result takes the place of the window's last one, so that it must be that of all records."""
 
     def __init__(
         self, backend: KeyedStateBackend, emit: Emit, collected: Callable[[], ResultCollector]
@@ -32,6 +39,9 @@ class EveryFiring:
     def expire(self, key: Any, window: Any, contents: Contents) -> None:
         """The window is dropped; nothing can change it any more."""
 
+    def purged(self, key: Any, window: Any) -> None:
+        """The window's contents are gone: its next result has nothing to do with the last one."""
+
     def merged(self, key: Any, windows: list[Any]) -> None:
         """These windows have become part of another one."""
 
@@ -40,10 +50,9 @@ class EveryFiring:
 
 
 class Append(EveryFiring):
-    """A window's result is emitted once: when it is final."""
+    """A window's result is emitted once: when it is final. Until then nothing may be missing in it."""
 
-    def fire(self, key: Any, window: Any, contents: list[Any]) -> None:
-        """It is not final yet."""
+    waits = accumulates = True
 
     def expire(self, key: Any, window: Any, contents: Contents) -> None:
         final = contents()
@@ -57,20 +66,25 @@ class Update(EveryFiring):
     A window that was emitted and then became part of another one is taken back with a result of None.
     """
 
+    accumulates = True
+
     def __init__(
         self, backend: KeyedStateBackend, emit: Emit, collected: Callable[[], ResultCollector]
     ) -> None:
         super().__init__(backend, emit, collected)
-        self._emitted = backend.value_table("emitted-results", namespaced=True)
+        self._emitted = backend.value_table("_emitted-results", namespaced=True)
 
     def fire(self, key: Any, window: Any, contents: list[Any]) -> None:
         (result,) = contents
         last = self._emitted.get((key, window))
-        if last is MISSING or last != result:
+        if last is MISSING or is_another(result, last):
             self._emitted.put((key, window), result)
             self.collected().add([((key, window), result)], window.max_timestamp())
 
     def expire(self, key: Any, window: Any, contents: Contents) -> None:
+        self.purged(key, window)
+
+    def purged(self, key: Any, window: Any) -> None:
         if self._emitted.get((key, window)) is not MISSING:
             self._emitted.remove((key, window))
 
@@ -84,11 +98,13 @@ class Update(EveryFiring):
 class Complete(EveryFiring):
     """The results of all windows that ever fired, after every round in which one did."""
 
+    accumulates = True
+
     def __init__(
         self, backend: KeyedStateBackend, emit: Emit, collected: Callable[[], ResultCollector]
     ) -> None:
         super().__init__(backend, emit, collected)
-        self._results = backend.value_table("all-results", namespaced=True)
+        self._results = backend.value_table("_all-results", namespaced=True)
         self._fired = False
 
     def fire(self, key: Any, window: Any, contents: list[Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import chain, product, starmap
+from itertools import chain
 from typing import Any
 
 from firesteel.datastream.functions import (
@@ -43,10 +43,13 @@ class PairCalls:
             self.call = self._join
 
     def _join(self, _: Any, __: Any, sides: Sides) -> Iterable[Any]:
-        return starmap(self.user_call, product(*sides))
+        # Not starmap(): it takes a StopIteration of the user's function for the end.
+        join, (lefts, rights) = self.user_call, sides
+        return chain.from_iterable([join(left, right) for right in rights] for left in lefts)
 
     def _join_flat(self, _: Any, __: Any, sides: Sides) -> Iterable[Any]:
-        return chain.from_iterable(starmap(self.user_call, product(*sides)))
+        join, (lefts, rights) = self.user_call, sides
+        return (result for left in lefts for right in rights for result in join(left, right))
 
     def _group(self, _: Any, __: Any, sides: Sides) -> Iterable[Any]:
         results: Iterable[Any] = self.user_call(*sides)

@@ -41,7 +41,7 @@ class SessionWindowOperator(BaseWindowOperator):
         self.stateless_function = self._aggregator.function
         self._lateness = spec.allowed_lateness
         self._emits_once = spec.output_mode == "append"
-        self._table = context.keyed_state.value_table("sessions")
+        self._table = context.keyed_state.value_table("_sessions")
         self._heap: list[tuple[int, int, Any]] = []
         # The one entry of a key that counts.
         self._next_look: dict[Any, int] = {}
@@ -93,7 +93,8 @@ class SessionWindowOperator(BaseWindowOperator):
                     late[0].append(value)
                     late[1].append(start)
         except Exception as error:
-            candidates = [aggregator.called] if extract is None else [extract, aggregator.called]
+            functions = aggregator.user_functions
+            candidates = functions if extract is None else (extract, *functions)
             raise self.failure(
                 error, failed_function(error, *candidates), values, iterator
             ) from error
@@ -220,7 +221,7 @@ class SessionWindowOperator(BaseWindowOperator):
             result = deep_copy_of(self._aggregator.result(accumulator))
         except Exception as error:
             raise self.failure(
-                error, self._aggregator.result, [FiringWindow(key, window)]
+                error, self._aggregator.called_for_result, [FiringWindow(key, window)]
             ) from error
         self.call_function(key, window, [result])
 

@@ -82,9 +82,9 @@ class SlicedWindowOperator(AlignedWindowOperator):
     def _results(self, found: Iterable[Any]) -> list[Any]:
         result = self._aggregator.result
         try:
-            results = list(map(result, found))
+            results = [result(accumulator) for accumulator in found]
         except Exception as error:
-            raise self.failure(error, result) from error
+            raise self.failure(error, self._aggregator.called_for_result) from error
         if self._goes_on and results and not is_plain(results[0]):
             # The accumulators may go on changing after their results were emitted.
             return list(map(deep_copy_of, results))

@@ -1,4 +1,4 @@
-"""Calling the user's window function, whichever of the four kinds it is."""
+"""Calling the user's window function, whichever kind it is."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from firesteel.datastream.functions import (
     AllWindowFunction,
     Function,
+    MapPartitionFunction,
     ProcessAllWindowFunction,
     ProcessWindowFunction,
     WindowFunction,
@@ -20,17 +21,25 @@ Call = Callable[[Any, Any, list[Any]], Iterable[Any]]
 class WindowCalls:
     """``call(key, window, contents)`` gives results. ``clear`` is None where nobody listens.
 
-    ``function`` is None where the contents are the results.
+    ``function`` is None where the contents are the results, and where there is nothing to open.
     """
 
-    def __init__(self, function: Function | None, context: FunctionContext) -> None:
-        self.function = function
+    def __init__(
+        self, function: Function | Callable[..., Any] | None, context: FunctionContext
+    ) -> None:
+        self.function = function if isinstance(function, Function) else None
         self._context = context
         self.call: Call = _contents_are_results
         self.user_call: Callable[..., Any] = _contents_are_results
         self.clear: Callable[[Any], None] | None = None
         if isinstance(function, WindowFunction):
             self.call = self.user_call = function.apply
+        elif isinstance(function, MapPartitionFunction):
+            self.user_call = function.called
+            self.call = _partition_call(function.map_partition)
+        elif function is not None and not isinstance(function, Function):
+            self.user_call = function
+            self.call = _partition_call(function)
         elif isinstance(function, AllWindowFunction):
             self.user_call = function.apply
             self.call = self._apply_to_all
@@ -64,3 +73,7 @@ class WindowCalls:
 
 def _contents_are_results(_: Any, __: Any, contents: list[Any]) -> list[Any]:
     return contents
+
+
+def _partition_call(map_partition: Callable[[list[Any]], Iterable[Any] | None]) -> Call:
+    return lambda _, __, contents: map_partition(contents) or ()

@@ -27,7 +27,7 @@ class PairedRecordsState(WindowState):
         self._tables = [
             backend.list_table(name, namespaced=True, element_type=None if t.is_pickled else t)
             for name, t in zip(
-                ("window-contents/left", "window-contents/right"), types, strict=True
+                ("_window-contents/left", "_window-contents/right"), types, strict=True
             )
         ]
 

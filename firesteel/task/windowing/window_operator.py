@@ -21,6 +21,7 @@ from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from firesteel.task.windowing.base_window_operator import BaseWindowOperator, FiringWindow
 from firesteel.task.windowing.merging_window_set import MergingWindowSet, MergingWindowSets
 from firesteel.task.windowing.output_modes import OUTPUT_MODES
+from firesteel.task.windowing.stagger import staggered
 from firesteel.task.windowing.trigger_context import TaskTriggerContext
 from firesteel.task.windowing.user_code import failed_function
 from firesteel.task.windowing.window_state import WindowState, create_window_state
@@ -46,7 +47,8 @@ class WindowOperator(BaseWindowOperator):
     def __init__(self, spec: WindowSpec, context: OperatorContext) -> None:
         super().__init__(spec, context)
         self._spec = spec
-        self._assigner = spec.assigner
+        self._staggered = staggered(spec.assigner, context)
+        self._assigner = spec.assigner if self._staggered is None else self._staggered.assigner
         self._trigger = spec.trigger
         self._lateness = spec.allowed_lateness
         self._is_event_time = spec.assigner.is_event_time()
@@ -231,9 +233,16 @@ class WindowOperator(BaseWindowOperator):
         if not isinstance(result, TriggerResult):
             raise TypeError(f"a trigger must answer with a TriggerResult, not with {result!r}")
         if result.is_fire():
+            results = self._results
+            if results.waits:
+                return
             self.fire(key, window, state_window)
+            if results.accumulates and self._cleanup_time(window) != MAX_WATERMARK:
+                # Its contents go when its time is over.
+                return
         if result.is_purge():
             self.contents.clear(key, state_window)
+            self._results.purged(key, window)
 
     def fire(self, key: Any, window: Any, state_window: Any) -> None:
         contents = self.contents.get(key, state_window)
@@ -253,7 +262,7 @@ class WindowOperator(BaseWindowOperator):
         return failed_function(
             error,
             *self._functions(),
-            *(() if aggregator is None else (aggregator.called,)),
+            *(() if aggregator is None else aggregator.user_functions),
             self._trigger.on_element,
         )
 
@@ -269,6 +278,16 @@ class WindowOperator(BaseWindowOperator):
         ]
 
     # State
+
+    def load(self) -> None:
+        super().load()
+        if self._staggered is not None:
+            self._staggered.load()
+
+    def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
+        super().snapshot_state(checkpoint_id, timestamp)
+        if self._staggered is not None:
+            self._staggered.save()
 
     def restore(self, whole: Any) -> None:
         super().restore(whole)

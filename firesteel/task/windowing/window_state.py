@@ -13,7 +13,8 @@ from firesteel.state.missing import MISSING
 from firesteel.task.windowing.aggregators import Aggregator, create_aggregator
 from firesteel.task.windowing.deep_copies import deep_copy_of
 
-_TABLE = "window-contents"
+# No state of the user begins with an underscore.
+_TABLE = "_window-contents"
 
 
 class WindowState(ABC):

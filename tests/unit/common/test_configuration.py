@@ -2,6 +2,7 @@
 
 import copy
 import datetime as dt
+import logging
 import pickle
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firesteel.common import ConfigOptions, Configuration, ExecutionConfig
-from firesteel.config import options
+from firesteel.config import options, restart_options
 from firesteel.errors import ConfigurationError, NeverSupportedError
 
 
@@ -129,6 +130,33 @@ def test_execution_config_is_a_view_of_the_configuration():
     configuration.set_string("parallelism.default", "8")
     assert config.get_parallelism() == 8
     assert config.set_parallelism(-1).get_parallelism() == -1
+
+
+def test_a_setting_in_code_without_effect_is_noted(caplog, monkeypatch):
+    monkeypatch.setattr("firesteel.config.check._noted", set())
+    with caplog.at_level(logging.WARNING, logger="firesteel"):
+        ExecutionConfig().set_latency_tracking_interval(100).set_auto_watermark_interval(50)
+        ExecutionConfig().set_latency_tracking_interval(200)
+    (record,) = caplog.records
+    assert "'metrics.latency.interval' is accepted, but has no effect" in record.getMessage()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        (options.EPOCH_MAX_RECORDS, "0"),
+        (options.MAX_PARALLELISM, "32769"),
+        (options.MAX_PARALLELISM, "-2"),
+    ],
+)
+def test_a_number_out_of_range_is_an_error(option, value):
+    with pytest.raises(ConfigurationError, match="expected an integer of at least"):
+        Configuration().set_string(option.key, value).get(option)
+
+
+@pytest.mark.parametrize("text", ["fixeddelay", "FIXED_DELAY", "fixed-delay"])
+def test_words_of_a_choice_may_stand_apart_or_not(text):
+    assert restart_options.RESTART_STRATEGY.parse(text) == "fixed-delay"
 
 
 @pytest.mark.parametrize("parallelism", [0, -2, -7])

@@ -52,6 +52,20 @@ def test_a_misspelled_key_is_an_error_with_a_suggestion(key, meant):
     assert f"Did you mean '{meant}'?" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        "state.backend.rocksdb.memory.fixed-per-tm",
+        "execution.checkpointing.unaligned",
+        "taskmanager.network.memory.max-buffers-per-channel",
+        # Close to another key without effect: nothing is lost by taking it for one of Flink's.
+        "taskmanager.memory.framework.off-heap.sizes",
+    ],
+)
+def test_a_key_of_flink_that_looks_like_another_is_accepted(key):
+    assert classify_key(key).status is KeyStatus.FLINK
+
+
 def test_an_unknown_key_of_firesteels_own_is_an_error():
     with pytest.raises(ConfigurationError, match="Unknown setting"):
         check_keys(["firesteel.zzzzzzzz.qqqqqqq"])

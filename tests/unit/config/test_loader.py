@@ -5,6 +5,7 @@ import pytest
 from firesteel.common import Configuration
 from firesteel.config import options
 from firesteel.config.loader import find_config_file, load_configuration, read_config_file
+from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.errors import ConfigurationError
 
 FILE = """
@@ -60,6 +61,14 @@ def test_an_older_key_in_code_wins_over_the_file(tmp_path):
     code = Configuration().set_string("execution.buffer-timeout", "1 s")
     configuration = load_configuration(code, path=file)
     assert configuration.get(options.BUFFER_TIMEOUT).total_seconds() == 1
+
+
+def test_configure_wins_over_the_file_under_an_older_key(conf_dir, monkeypatch):
+    (conf_dir / "config.yaml").write_text("state.backend.type: rocksdb")
+    monkeypatch.setenv("FIRESTEEL_CONF_DIR", str(conf_dir))
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.configure(Configuration().set_string("state.backend", "hashmap"))
+    assert env._configuration.get(options.STATE_BACKEND) == "hashmap"
 
 
 def test_a_map_may_be_nested(tmp_path):

@@ -1,4 +1,4 @@
-"""The Python blocks of docs/connectors.md run, in order, in one namespace."""
+"""The Python blocks of docs/connectors.md and docs/kafka.md run, each page in one namespace."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ import pytest
 
 from firesteel.datastream import connectors
 
-PAGE = Path(__file__).parents[3] / "docs" / "connectors.md"
+DOCS = Path(__file__).parents[3] / "docs"
 MODULES = [
     module.name for module in pkgutil.walk_packages(connectors.__path__, f"{connectors.__name__}.")
 ]
 
 
-def test_the_page_runs(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("page", "least"), [("connectors.md", 5), ("kafka.md", 3)])
+def test_the_page_runs(tmp_path, monkeypatch, page, least):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    assert len(blocks) >= 5
+    text = (DOCS / page).read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert len(blocks) >= least
     namespace = {"__name__": "connectors_page"}
     for number, block in enumerate(blocks):
-        exec(compile(block, f"{PAGE.name}, block {number}", "exec"), namespace)
+        exec(compile(block, f"{page}, block {number}", "exec"), namespace)
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -175,3 +175,8 @@ class TestStorage:
 @pytest.mark.parametrize("name", ["checkpoint_config", "checkpoint_storage"])
 def test_docstrings_run(name: str) -> None:
     assert doctest.testmod(importlib.import_module(f"firesteel.datastream.{name}")).failed == 0
+
+
+def test_times_are_numbers_of_milliseconds():
+    with pytest.raises(TypeError, match="number of milliseconds, for example 1000, but got '1 s'"):
+        StreamExecutionEnvironment.get_execution_environment().enable_checkpointing("1 s")

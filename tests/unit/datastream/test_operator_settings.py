@@ -129,3 +129,9 @@ def test_sink_settings(env, node):
     assert (out.slot_sharing_group, out.chaining) == ("g", ChainingStrategy.NEVER)
     sink.set_uid_hash("0" * 32)
     assert node("Sink: out").operator_id == "0" * 32
+
+
+def test_a_slot_sharing_group_is_a_name_or_a_group(env):
+    stream = env.from_collection([1]).map(str)
+    with pytest.raises(InvalidProgramError, match=r"expects the name of a group .* but got 5"):
+        stream.slot_sharing_group(5)

@@ -179,6 +179,16 @@ def test_an_enumerator_that_sees_pending_data_is_heard():
     assert coordinator.delay() == 0.0
 
 
+def test_splits_that_are_paused_wait_for_their_group_whatever_they_have_pending():
+    coordinator, enumerator = _coordinator(1)
+    enumerator.has_pending = lambda splits: "b" in [split.split_id for split in splits]
+    paused = SourceStatus(tuple(_splits("a", "b")), False, 3.0, False, paused=frozenset("b"))
+    coordinator.update(0, paused)
+    assert coordinator.delay(until_aligned=0.6) == 0.6
+    coordinator.update(0, _status("a", "b", delay=3.0))
+    assert coordinator.delay(until_aligned=0.6) == 0.0
+
+
 def test_readers_without_splits_must_be_told_that_none_will_come():
     coordinator, enumerator = _coordinator(1)
     coordinator.discover(0.0)
@@ -204,9 +214,18 @@ def test_a_snapshot_has_what_only_the_driver_knows():
     enumerator.found = _splits(*"abcdef")
     coordinator.discover(0.0)
     coordinator.assign()
-    kept = coordinator.checkpoint()
+    kept = coordinator.checkpoint(1)
     assert kept.json["enumerator"] == {"calls": 1}
     assert [split["split_id"] for split in kept.json["unassigned"]] == ["e", "f"]
+
+
+def test_splits_that_are_read_side_by_side_are_handed_out_at_once():
+    source = FakeSource(Boundedness.BOUNDED)
+    source.side_by_side = True
+    coordinator = SourceCoordinator(1, source, 1)
+    source.enumerator.found = _splits(*"abcdefgh")
+    coordinator.discover(0.0)
+    assert [split.split_id for split in coordinator.assign()[0]] == [*"abcdefgh"]
 
 
 def test_close_reaches_the_enumerator():
@@ -228,3 +247,36 @@ def test_every_split_is_assigned_once(parallelism):
         for subtask in range(parallelism):
             coordinator.update(subtask, _status())
     assert sorted(assigned) == sorted(names)
+
+
+def test_the_enumerator_hears_what_a_completed_checkpoint_left_unread():
+    """In the state of its epoch, whatever was read since; and nothing of those that failed."""
+    coordinator, enumerator = _coordinator(1)
+    heard: list[list[str]] = []
+    enumerator.checkpoint_complete = lambda splits: heard.append([s.split_id for s in splits])
+    enumerator.found = _splits(*"abcdef")
+    coordinator.discover(0.0)
+    coordinator.assign()
+    coordinator.update(0, _status(*"bcd"))
+    coordinator.checkpoint(1)
+    coordinator.update(0, _status(*"cd"))
+    coordinator.checkpoint(2)
+    coordinator.update(0, _status("d"))
+    coordinator.checkpoint(3)
+    coordinator.checkpoint_aborted(2)
+    coordinator.checkpoint_complete(2)
+    coordinator.checkpoint_complete(3)
+    assert heard == [[*"def"]]
+
+
+def test_checkpoints_that_complete_while_others_are_under_way_are_told_apart():
+    coordinator, enumerator = _coordinator(1)
+    heard: list[list[str]] = []
+    enumerator.checkpoint_complete = lambda splits: heard.append([s.split_id for s in splits])
+    coordinator.update(0, _status("a", "b"))
+    coordinator.checkpoint(1)
+    coordinator.update(0, _status("b"))
+    coordinator.checkpoint(2)
+    coordinator.checkpoint_complete(1)
+    coordinator.checkpoint_complete(2)
+    assert heard == [["a", "b"], ["b"]]

@@ -12,7 +12,8 @@ from firesteel.graph.partitioning import Partitioning
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.graph.transformations import ChainingStrategy
 from firesteel.task.buffers import decode_buffer
-from firesteel.task.record_writers import RecordWriter, create_record_writer
+from firesteel.task.record_writer_factory import create_record_writer
+from firesteel.task.record_writers import RecordWriter
 from firesteel.task.rows import DATA, BufferRow
 
 

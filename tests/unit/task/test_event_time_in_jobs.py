@@ -13,6 +13,7 @@ from firesteel.datastream.connectors.base import (
     SourceReader,
     SourceSplit,
 )
+from firesteel.datastream.connectors.file_system import FileSource, StreamFormat
 from firesteel.datastream.connectors.range_splits import IndexRangeEnumerator
 from firesteel.datastream.functions import ProcessFunction
 from firesteel.datastream.window import TumblingEventTimeWindows
@@ -126,19 +127,28 @@ class TwoPartitions(Source):
         return InTurn(self._partitions)
 
 
+class ManyPartitions(TwoPartitions):
+    side_by_side = True
+
+
 class InTurn(SourceReader):
     def __init__(self, partitions: tuple[list[int], ...]) -> None:
         self._partitions = partitions
         self._splits: list[SourceSplit] = []
         self._current: str | None = None
+        self._paused: set[str] = set()
 
     def add_splits(self, splits):
         self._splits += [split.at(split.position or 0) for split in splits]
 
+    def pause_or_resume_splits(self, splits_to_pause, splits_to_resume):
+        self._paused = (self._paused | splits_to_pause) - splits_to_resume
+
     def read(self, limit):
-        if not self._splits:
+        split = next((s for s in self._splits if s.split_id not in self._paused), None)
+        if split is None:
             return []
-        split = self._splits.pop(0)
+        self._splits.remove(split)
         self._current = split.split_id
         records = self._partitions[int(split.split_id)]
         if split.position + 1 < len(records):
@@ -152,19 +162,75 @@ class InTurn(SourceReader):
         return list(self._splits)
 
 
-@pytest.mark.parametrize("faults", [None, Fault.LOSE_HOST])
-def test_two_splits_of_one_reader_do_not_make_each_other_late(faults):
-    source = TwoPartitions([0, 4, 8, 12, 16], [1000, 1004, 1008, 1012, 1016])
-    strategy = _ASCENDING.with_timestamp_assigner(lambda number, _: number)
+def _greatest_of_windows(source: Source, strategy: WatermarkStrategy) -> Any:
+    stamped = strategy.with_timestamp_assigner(lambda number, _: number)
 
     def program(env: Any) -> Any:
         windows = TumblingEventTimeWindows.of(Time.milliseconds(10))
-        numbers = env.from_source(source, strategy, "numbers")
+        numbers = env.from_source(source, stamped, "numbers")
         return numbers.key_by(lambda _: "all").window(windows).reduce(max)
 
-    harness = JobHarness(program, records_per_epoch=3)
-    lost = dict.fromkeys(harness.places(), faults) if faults else None
-    harness.run(dict.fromkeys(range(2, 9), lost) if lost else None)
-    assert sorted(harness.collected) == [8, 16, 1008, 1016]
+    return program
+
+
+def _dropped(harness: JobHarness) -> int:
     (dropped,) = harness.metrics().values()
-    assert dropped["count"] == 0
+    return dropped["count"]
+
+
+@pytest.mark.parametrize("faults", [None, Fault.LOSE_HOST])
+@pytest.mark.parametrize("records", [1, 3, 1000])
+def test_two_splits_of_one_reader_do_not_make_each_other_late(records, faults):
+    """Whichever is read first, and however much an epoch reads: with one record, only of one."""
+    source = TwoPartitions([1000, 1004, 1008, 1012, 1016], [0, 4, 8, 12, 16])
+    harness = JobHarness(_greatest_of_windows(source, _ASCENDING), records_per_epoch=records)
+    lost = dict.fromkeys(harness.places(), faults) if faults else None
+    harness.run(dict.fromkeys(range(2, 20), lost) if lost else None)
+    assert sorted(harness.collected) == [8, 16, 1008, 1016]
+    assert _dropped(harness) == 0
+
+
+def test_splits_that_are_read_side_by_side_wait_for_each_other_however_many_they_are():
+    source = ManyPartitions(*([start, start + 12] for start in range(700, -1, -100)))
+    harness = JobHarness(_greatest_of_windows(source, _ASCENDING), records_per_epoch=1)
+    harness.run()
+    assert _dropped(harness) == 0
+    assert len(harness.collected) == 16
+
+
+def test_files_that_wait_in_line_hold_nobody_up(tmp_path):
+    for number in range(3):
+        lines = "\n".join(str(number * 100 + n) for n in range(0, 40, 10))
+        (tmp_path / f"{number}.txt").write_text(lines)
+    builder = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(tmp_path))
+    strategy = _ASCENDING.with_timestamp_assigner(lambda line, _: int(line))
+
+    def program(env: Any) -> Any:
+        return env.from_source(builder.build(), strategy, "lines").process(Watermark())
+
+    harness = JobHarness(program, records_per_epoch=1)
+    harness.run()
+    assert harness.collected == [MIN_WATERMARK, -1, 9, 19, 29, 99, 109, 119, 129, 199, 209, 219]
+
+
+def test_slow_epochs_do_not_make_splits_idle():
+    source = TwoPartitions([1000, 1004, 1008, 1012, 1016], [0, 4, 8, 12, 16])
+    strategy = _ASCENDING.with_idleness(Duration.of_seconds(5))
+    harness = JobHarness(_greatest_of_windows(source, strategy), records_per_epoch=[2, 1, 2])
+    while harness.run_epoch():
+        harness._now += 10
+    assert sorted(harness.collected) == [8, 16, 1008, 1016]
+    assert _dropped(harness) == 0
+
+
+def test_in_an_alignment_group_a_split_that_is_ahead_waits_for_the_others_of_its_reader():
+    source = TwoPartitions([*range(8)], [1000, 1005, 1010, 2000, 2001])
+    strategy = _ASCENDING.with_timestamp_assigner(lambda number, _: number)
+    aligned = strategy.with_watermark_alignment("g", Duration.of_millis(10), Duration.of_millis(1))
+    harness = JobHarness(
+        lambda env: env.from_source(source, aligned, "numbers"), records_per_epoch=2
+    )
+    harness.run()
+    # One record of each; then the second split is far ahead until the first one has ended.
+    assert harness.collected == [0, 1000, *range(1, 8), 1005, 1010, 2000, 2001]
+    assert harness.now_millis() < 3_000

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from firesteel import pickling
-from firesteel.errors import UserFunctionError
+from firesteel.common import Types
+from firesteel.errors import TypeMismatchError, UserFunctionError
 from firesteel.graph.channels import target_subtasks
 from firesteel.graph.partitioning import (
     BROADCAST,
@@ -25,10 +28,11 @@ from firesteel.task.buffers import decode_buffer
 from firesteel.task.input_gate import ABORTED, FINISHED, OPEN
 from firesteel.task.record_writers import BadPartitionError
 from firesteel.task.rows import DATA, END_OF_EPOCH, WATERMARK
+from firesteel.unpicklable import UnpicklableRecordError
 
 
-def _hash(select=lambda value: value):
-    return Partitioning(ShipStrategy.HASH, key_selector=select)
+def _hash(select=lambda value: value, key_type=None):
+    return Partitioning(ShipStrategy.HASH, key_selector=select, key_type=key_type)
 
 
 def _custom(partitioner, select=lambda value: value):
@@ -189,6 +193,57 @@ def test_a_key_that_cannot_be_one_names_its_record(sent, key):
     with pytest.raises(UserFunctionError) as caught:
         edge.writer.emit([("good", 1), ("bad", key)], None)
     assert "bad" in caught.value.record
+    assert "or a tuple of these" in str(caught.value)
+
+
+@pytest.mark.parametrize("answer", [2, -1, 0.5, "x", None, [0]], ids=repr)
+def test_a_partition_that_does_not_exist_is_refused(sent, answer):
+    edge = sent(_custom(lambda key, _: answer if key == "bad" else 1), targets=2)
+    with pytest.raises(BadPartitionError, match=r"after node 1 answered .* 'bad'"):
+        edge.writer.emit(["good", "bad"], None)
+
+
+def test_a_record_that_cannot_be_pickled_is_named(sent):
+    edge = sent(REBALANCE, targets=2)
+    edge.writer.emit(["good", {"lock": threading.Lock()}], None)
+    with pytest.raises(UnpicklableRecordError) as caught:
+        edge.writer.flush()
+    assert caught.value.operator == "node 1"
+    assert "the entry 'lock' is a _thread.lock" in str(caught.value)
+
+
+# Keys of a declared type
+
+
+@pytest.mark.parametrize("timestamps", [None, [1, 2, 3, 4]], ids=["plain", "stamped"])
+def test_keys_go_through_their_type(sent, timestamps):
+    edge = sent(_hash(key_type=Types.DOUBLE()), targets=3)
+    for _ in range(2):
+        edge.writer.emit([1, 2, 3, 4], timestamps)
+    edge.writer.flush()
+    found = [
+        pair for _, (values, keys, _) in edge.buffers() for pair in zip(values, keys, strict=True)
+    ]
+    assert sorted(found) == [(value, float(value)) for value in (1, 1, 2, 2, 3, 3, 4, 4)]
+    assert {type(key) for _, key in found} == {float}
+
+
+def test_typed_keys_go_where_untyped_ones_go(sent):
+    values = [0, -5, 7, 10**12, None, 7]
+    typed, untyped = sent(_hash(key_type=Types.LONG()), targets=3), sent(_hash(), targets=3)
+    for edge in (typed, untyped):
+        for start in range(0, len(values), 2):
+            edge.writer.emit(values[start : start + 2], None)
+        edge.writer.flush()
+    assert typed.values() == untyped.values()
+
+
+def test_a_key_of_another_type_is_refused(sent):
+    edge = sent(_hash(key_type=Types.STRING()), targets=2)
+    with pytest.raises(TypeMismatchError) as caught:
+        edge.writer.emit(["one", 2], None)
+    assert caught.value.operator == "key_by after node 1"
+    assert (caught.value.value, caught.value.type) == ("2", "String")
 
 
 # In which rows

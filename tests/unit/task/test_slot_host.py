@@ -233,7 +233,7 @@ def test_a_host_that_dies_within_an_epoch_is_noticed(hosts, started):
             os._exit(9)
 
     job = Job([1], Die())
-    with pytest.raises(BrokenHostError):
+    with pytest.raises(BrokenHostError, match=r"the process of slot 0 died \(exit code 9\)"):
         job.epoch(hosts)
 
 

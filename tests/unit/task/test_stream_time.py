@@ -46,8 +46,9 @@ class Stream:
         self.time.process(split, [f"r{t}" for t in timestamps], list(timestamps))
 
     def wait(self, millis: int) -> list[Any]:
-        """Let time pass; what was heard until then besides records."""
+        """Let time pass in which a record could come; what was heard until then besides records."""
         self.clock.advance(millis)
+        self.time.asked(millis)
         self.time.tick()
         return self.times()
 
@@ -142,6 +143,19 @@ def test_ingestion_time_is_the_clock_and_goes_on_without_records():
     assert stream.wait(_INTERVAL) == [5_199, 5_399]
 
 
+def test_ingestion_time_does_not_go_back_with_the_clock():
+    stream = Stream(WatermarkStrategy.ingestion_time(), now=10_000)
+    stream.process(1)
+    stream.wait(_INTERVAL)
+    behind = Stream(WatermarkStrategy.ingestion_time(), now=5_000)
+    behind.time.restore(stream.time.snapshot())
+    behind.process(2)
+    assert behind.heard == [("r2", 10_200)]
+    behind.clock.set(12_000)
+    behind.process(3)
+    assert behind.heard[1:] == [("r3", 12_000)]
+
+
 # Generators of the user's own
 
 
@@ -230,13 +244,31 @@ def test_a_split_that_has_ended_holds_nobody_up():
     assert stream.wait(_INTERVAL) == [989]
 
 
-def test_a_split_that_has_not_begun_holds_nobody_up():
+def test_a_split_that_is_expected_holds_the_others_back_until_it_is_read():
     stream = Stream(_BOUNDED)
+    stream.time.expect(["a", "b"])
     stream.process(1000, split="a")
-    assert stream.wait(_INTERVAL) == [989]
+    assert stream.wait(_INTERVAL) == []
     stream.process(300, split="b")
-    stream.process(1100, split="a")
-    assert stream.wait(_INTERVAL) == [989]
+    assert stream.wait(_INTERVAL) == [289]
+
+
+def test_an_expected_split_that_turns_out_to_be_empty_holds_nobody_up():
+    stream = Stream(_BOUNDED)
+    stream.time.expect(["a", "b"])
+    stream.process(1000, split="a")
+    stream.wait(_INTERVAL)
+    stream.time.keep_only(["a"])
+    assert stream.times() == [989]
+
+
+def test_an_expected_split_can_be_idle():
+    stream = Stream(_BOUNDED.with_idleness(Duration.of_millis(500)))
+    stream.time.expect(["a", "b"])
+    for _ in range(3):
+        stream.process(1000, split="a")
+        stream.wait(_INTERVAL)
+    assert stream.times() == [989]
 
 
 # Idleness
@@ -258,7 +290,6 @@ def test_a_silent_split_does_not_count_until_it_speaks_again():
 def test_the_stream_is_idle_when_all_splits_are_and_active_before_the_next_record():
     stream = Stream(_BOUNDED.with_idleness(Duration.of_millis(500)))
     stream.process(1000, split="a")
-    assert stream.time.next_tick() == 1_500
     assert stream.wait(500) == ["idle"]
     assert stream.time.next_tick() is None
     stream.process(1001, split="a")
@@ -267,7 +298,6 @@ def test_the_stream_is_idle_when_all_splits_are_and_active_before_the_next_recor
 
 def test_a_stream_that_never_had_a_record_becomes_idle_too():
     stream = Stream(_BOUNDED.with_idleness(Duration.of_millis(500)))
-    assert stream.time.next_tick() == 1_500
     assert stream.wait(500) == ["idle"]
     stream.process(9)
     assert stream.times() == ["idle", "active"]
@@ -284,16 +314,77 @@ def test_idleness_and_splits_survive_a_restore():
     stream = Stream(strategy)
     stream.process(1000, split="a")
     stream.process(500, split="b")
-    stream.clock.advance(400)
+    stream.wait(400)
     again = Stream(strategy, now=1_400)
     again.time.restore(stream.time.snapshot())
     again.process(1000, split="a")
     assert again.wait(200) == [989]
 
 
+def test_time_in_which_nobody_asks_does_not_make_a_split_idle():
+    stream = Stream(_BOUNDED.with_idleness(Duration.of_seconds(5)))
+    stream.process(1000, split="a")
+    stream.process(500, split="b")
+    stream.clock.advance(10_000)
+    stream.process(2000, split="a")
+    stream.time.emit_periodically()
+    assert stream.times() == [489]
+
+
+def test_a_split_is_idle_if_the_input_had_nothing_twice_and_nothing_in_between():
+    stream = Stream(_BOUNDED.with_idleness(Duration.of_seconds(5)))
+
+    def ask() -> list[Any]:
+        stream.time.found_nothing()
+        stream.time.emit_periodically()
+        return stream.times()
+
+    stream.process(1000, split="a")
+    stream.process(500, split="b")
+    # The job is busy for long. That b has nothing now says nothing about how long it was silent.
+    stream.clock.advance(60_000)
+    assert ask() == [489]
+    assert stream.time.next_tick() == stream.clock() + 5_000
+    stream.clock.advance(4_000)
+    stream.process(1100, split="a")
+    assert ask() == [489]
+    stream.clock.advance(1_000)
+    assert ask() == [489, 1089]
+
+
+def test_a_paused_split_does_not_become_idle():
+    stream = Stream(_BOUNDED.with_idleness(Duration.of_millis(500)))
+    stream.process(1000, split="a")
+    stream.process(500, split="b")
+    stream.time.pause_splits({"a"})
+    for _ in range(4):
+        stream.process(500, split="b")
+        stream.time.found_nothing()
+        stream.wait(_INTERVAL)
+    stream.process(2000, split="b")
+    assert stream.wait(_INTERVAL) == [489, 989]
+    # It has had no chance to speak until now.
+    stream.time.pause_splits(())
+    stream.process(2000, split="b")
+    assert stream.wait(_INTERVAL) == [489, 989]
+
+
+def test_epochs_without_a_record_make_a_stream_idle_that_others_feed():
+    stream = Stream(_BOUNDED.with_idleness(Duration.of_millis(500)))
+    stream.process(1000)
+    stream.time.end_epoch()
+    stream.clock.advance(10_000)
+    stream.time.end_epoch()
+    assert stream.times() == [989]
+    stream.clock.advance(500)
+    stream.time.end_epoch()
+    assert stream.times() == [989, "idle"]
+
+
 # Timestamps from the future
 
-_DAY = 24 * 60 * 60 * 1000
+_HOUR = 60 * 60 * 1000
+_DAY = 24 * _HOUR
 
 
 def test_a_timestamp_beyond_the_drift_keeps_its_place_but_does_not_move_the_watermark():
@@ -324,3 +415,63 @@ def test_without_a_bound_the_first_odd_record_is_logged(caplog):
     assert f"'r{1_001 + _DAY}'" in record.getMessage()
     assert "with_max_future_drift" in record.getMessage()
     assert "Source: clicks" in record.getMessage()
+
+
+def _warnings(
+    caplog: Any, *batches: list[int], strategy: WatermarkStrategy = _BOUNDED
+) -> list[str]:
+    """What is logged about batches of a stream that is read years later."""
+    stream = Stream(strategy, now=1_000 * _DAY)
+    with caplog.at_level(logging.WARNING, logger="firesteel"):
+        for batch in batches:
+            stream.process(*batch)
+            stream.wait(_INTERVAL)
+    return [record.getMessage() for record in caplog.records]
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        ([_DAY, 9 * _DAY, _DAY + 1],),
+        ([_DAY, 9 * _DAY], [_DAY + 1]),
+        ([_DAY], [9 * _DAY], [_DAY + 1]),
+        ([_DAY], [_DAY, 9 * _DAY], [_DAY + 1, 9 * _DAY, _DAY + 2]),
+        ([9 * _DAY], [_DAY], [_DAY, _DAY]),
+        ([9 * _DAY, _DAY, _DAY, _DAY],),
+        ([_DAY], [9 * _DAY], [_DAY + 1], [20 * _DAY], [_DAY]),
+    ],
+)
+def test_a_record_that_leaps_ahead_of_all_others_is_logged_once_also_in_old_data(caplog, batches):
+    (message,) = _warnings(caplog, *batches)
+    assert f"'r{9 * _DAY}'" in message
+    assert "Source: clicks" in message
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        ([1, 2, 9 * _DAY, 9 * _DAY + 1],),
+        ([1, 2], [9 * _DAY], [9 * _DAY - 5], [20 * _DAY]),
+        ([1, 2, 9 * _DAY], [9 * _DAY - 5, 9 * _DAY + 1]),
+        # A straggler is behind the others; they are not ahead of it.
+        ([9 * _DAY, 9 * _DAY + 1], [9 * _DAY + 2, 5, 9 * _DAY + 3], [7], [9 * _DAY]),
+        ([9 * _DAY, 5], [9 * _DAY + 1]),
+        ([_HOUR], [4 * _HOUR], [_HOUR + 1], [4 * _HOUR + 1, 5 * _HOUR], [_HOUR]),
+        # So much may be expected of disorder.
+        ([_DAY], [_DAY + _HOUR], [_DAY], [_DAY], [_DAY]),
+    ],
+)
+def test_gaps_stragglers_and_disorder_are_not_logged(caplog, batches):
+    assert _warnings(caplog, *batches) == []
+
+
+def test_disorder_within_the_bound_is_not_logged(caplog):
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_days(30))
+    assert _warnings(caplog, [_DAY, 9 * _DAY, _DAY], [_DAY], strategy=strategy) == []
+
+
+def test_a_generator_of_ones_own_that_does_not_follow_a_leap_is_not_suspected(caplog):
+    batches = [_DAY, 9 * _DAY + 1, _DAY + 2], [_DAY + 4]
+    assert _warnings(caplog, *batches, strategy=WatermarkStrategy.for_generator(AtEvens)) == []
+    batches = [_DAY, 9 * _DAY, _DAY + 2], [_DAY + 4]
+    assert len(_warnings(caplog, *batches, strategy=WatermarkStrategy.for_generator(AtEvens))) == 1

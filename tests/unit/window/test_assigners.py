@@ -25,6 +25,7 @@ from firesteel.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
     WindowAssigner,
+    WindowStagger,
 )
 from firesteel.errors import InvalidProgramError
 
@@ -138,3 +139,21 @@ def test_what_makes_no_window_is_refused_at_once(create):
 
 def test_the_global_window_is_always_the_same():
     assert GlobalWindow() == GlobalWindow.get()
+
+
+@pytest.mark.parametrize("assigner", [TumblingEventTimeWindows, TumblingProcessingTimeWindows])
+def test_a_stagger_shifts_all_windows_from_the_first_record_on(assigner):
+    aligned = assigner.of(_MS(10), _MS(2), WindowStagger.ALIGNED)
+    assert _windows(aligned, 1_003) == [(1_002, 1_012)]
+    # Processing time is 1003, so windows begin 3 ms later.
+    natural = assigner.of(_MS(10), _MS(2), WindowStagger.NATURAL)
+    assert _windows(natural, 1_003) == [(995, 1_005)]
+    drawn = assigner.of(_MS(10), None, WindowStagger.RANDOM)
+    ((start, end),) = _windows(drawn, 1_003)
+    assert start <= 1_003 < end == start + 10
+    assert _windows(drawn, 1_003) == [(start, end)]
+
+
+def test_a_stagger_is_a_window_stagger():
+    with pytest.raises(InvalidProgramError, match=r"WindowStagger\.NATURAL"):
+        TumblingEventTimeWindows.of(_MS(10), _MS(0), "natural")

@@ -71,6 +71,8 @@ class FileSource(Source):
     FileSource(/data/in, /data/archive/*.gz)
     """
 
+    side_by_side = False
+
     def __init__(
         self,
         stream_format: StreamFormat,

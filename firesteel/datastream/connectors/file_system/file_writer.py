@@ -219,7 +219,7 @@ def _bucket_directory(base_path: str, bucket_id: str) -> str:
 
 def _batch_encoder(encoder: Encoder) -> Callable[[list[Any]], bytes]:
     def encode_each(values: list[Any]) -> bytes:
-        return b"".join(map(encoder.encode, values))
+        return b"".join([encoder.encode(value) for value in values])
 
     def encode_texts(values: list[Any]) -> bytes:
         try:

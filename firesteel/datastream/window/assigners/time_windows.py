@@ -34,6 +34,11 @@ class AlignedTimeWindows(WindowAssigner[T, TimeWindow]):
         self.slide = slide
         self.offset = offset
 
+    @property
+    def is_staggered(self) -> bool:
+        """Whether each subtask shifts its windows by another time."""
+        return False
+
     @abstractmethod
     def time_of(self, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> int:
         """The time that decides about a record's windows."""

@@ -7,26 +7,34 @@ from typing import Any
 from firesteel.common.time import Duration, Time
 from firesteel.datastream.window.arguments import to_millis
 from firesteel.datastream.window.assigners.time_windows import EventTimeWindows
+from firesteel.datastream.window.assigners.tumbling_windows import TumblingWindows
+from firesteel.datastream.window.window_stagger import WindowStagger
 
 
-class TumblingEventTimeWindows(EventTimeWindows[Any]):
+class TumblingEventTimeWindows(TumblingWindows[Any], EventTimeWindows[Any]):
     """Every record is in exactly one window.
 
     >>> TumblingEventTimeWindows.of(Time.seconds(60), offset=Time.seconds(15))
     TumblingEventTimeWindows(60000, 15000)
     """
 
-    def __init__(self, size: int, offset: int) -> None:
-        super().__init__(size, size, offset)
+    def __init__(
+        self, size: int, offset: int, window_stagger: WindowStagger = WindowStagger.ALIGNED
+    ) -> None:
+        super().__init__(size, offset, window_stagger)
 
     @staticmethod
     def of(
-        size: Time | Duration, offset: Time | Duration | None = None
+        size: Time | Duration,
+        offset: Time | Duration | None = None,
+        window_stagger: WindowStagger = WindowStagger.ALIGNED,
     ) -> TumblingEventTimeWindows:
-        """Windows of ``size``, the first of them beginning at 1970-01-01 UTC plus ``offset``."""
-        return TumblingEventTimeWindows(
-            to_millis(size, "The size"), 0 if offset is None else to_millis(offset, "The offset")
-        )
+        """Windows of ``size``, the first of them beginning at 1970-01-01 UTC plus ``offset``.
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.size}, {self.offset})"
+        With a ``window_stagger`` every subtask shifts its windows; not in PyFlink.
+        """
+        return TumblingEventTimeWindows(
+            to_millis(size, "The size"),
+            0 if offset is None else to_millis(offset, "The offset"),
+            window_stagger,
+        )

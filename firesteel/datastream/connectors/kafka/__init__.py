@@ -1,0 +1,22 @@
+"""Kafka: KafkaSource reads topics; the sink is not in this version, and importing it says so."""
+
+from typing import TYPE_CHECKING
+
+from firesteel.datastream.connectors.kafka.kafka_source import KafkaSource, KafkaSourceBuilder
+from firesteel.datastream.connectors.kafka.offsets_initializer import (
+    KafkaOffsetResetStrategy,
+    KafkaOffsetsInitializer,
+)
+from firesteel.datastream.connectors.kafka.topic_partition import KafkaTopicPartition
+from firesteel.gaps import gap_importer
+
+__all__ = [
+    "KafkaOffsetResetStrategy",
+    "KafkaOffsetsInitializer",
+    "KafkaSource",
+    "KafkaSourceBuilder",
+    "KafkaTopicPartition",
+]
+
+if not TYPE_CHECKING:  # type checkers see only what exists
+    __getattr__ = gap_importer(__name__)

@@ -1,0 +1,161 @@
+"""The record writer of key_by: which subtask owns the key of a record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from firesteel.graph.stream_graph import StreamEdge, StreamNode
+from firesteel.state.key_groups import KeyRouter, TargetLookup
+from firesteel.state.stable_hash import FOLDED_INTS
+from firesteel.task.errors import USER_ERRORS, user_function_error
+from firesteel.task.keys import bad_key_error, key_converter
+from firesteel.task.record_writers import SelectingWriter, key_function
+from firesteel.task.rows import BufferRow
+
+
+class HashWriter(SelectingWriter):
+    """HASH: the subtask that owns the key's group. The keys travel with the records."""
+
+    def __init__(
+        self,
+        edge: StreamEdge,
+        source: StreamNode,
+        target: StreamNode,
+        subtask: int,
+        first_slot: int,
+        send: Callable[[BufferRow], None],
+    ) -> None:
+        super().__init__(edge, source, target, subtask, first_slot, send)
+        self._select = key_function(edge)
+        self._router = KeyRouter(target.parallelism, target.max_parallelism)
+        self._lookup: TargetLookup | None = self._router.small_ints
+        self._name = f"key_by after {source.name}"
+        self._convert = key_converter(edge, self._name)
+
+    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
+        if self._convert is not None:
+            self._emit_typed(values, timestamps, self._convert)
+            return
+        lookup = self._lookup
+        if lookup is not None:
+            try:
+                if lookup is self._router.large_ints and timestamps is None:
+                    self._emit_large_ints(values)
+                else:
+                    self._emit_looked_up(values, timestamps, lookup)
+            except USER_ERRORS:  # the general way raises it again, with its reason
+                # Keys of another kind, or a failure of the user's function; nothing was sent yet.
+                self._lookup = None
+            else:
+                return
+        keys = self._keys_of(values)
+        self._scatter(values, keys, timestamps, self._targets(values, keys))
+
+    def _keys_of(self, values: list[Any]) -> list[Any]:
+        select = self._select
+        iterator = iter(values)
+        try:
+            return [select(value) for value in iterator]
+        except USER_ERRORS as error:
+            raise user_function_error(error, self._name, select, values, iterator) from error
+
+    def _targets(self, values: list[Any], keys: list[Any]) -> list[int]:
+        try:
+            targets = self._router.targets(keys)
+        except TypeError as error:
+            raise bad_key_error(self._router, self._name, self._select, values, keys) from error
+        self._lookup = self._router.lookup_for(keys)
+        return targets
+
+    def _emit_typed(
+        self,
+        values: list[Any],
+        timestamps: list[int] | None,
+        convert: Callable[[list[Any]], list[Any]],
+    ) -> None:
+        """Where the type of the keys was declared, they go through it, as in PyFlink."""
+        keys = convert(self._keys_of(values))
+        if self._lookup is not None:
+            try:
+                self._emit_keyed(values, keys, timestamps, self._lookup)
+            except (LookupError, TypeError):
+                # Keys of another kind; nothing was sent yet.
+                self._lookup = None
+            else:
+                return
+        self._scatter(values, keys, timestamps, self._targets(values, keys))
+
+    def _emit_keyed(
+        self,
+        values: list[Any],
+        keys: list[Any],
+        timestamps: list[int] | None,
+        lookup: TargetLookup,
+    ) -> None:
+        """One pass from the record and its key to its target's list."""
+        lists: list[tuple[list[Any], list[Any], list[int]]] = [
+            ([], [], []) for _ in range(self._count)
+        ]
+        if timestamps is None:
+            pairs = [(of_values.append, of_keys.append) for of_values, of_keys, _ in lists]
+            for value, key in zip(values, keys, strict=True):
+                add_value, add_key = pairs[lookup[key]]
+                add_value(value)
+                add_key(key)
+        else:
+            triples = [(v.append, k.append, t.append) for v, k, t in lists]
+            for value, key, timestamp in zip(values, keys, timestamps, strict=True):
+                add_value, add_key, add_timestamp = triples[lookup[key]]
+                add_value(value)
+                add_key(key)
+                add_timestamp(timestamp)
+        self._append_all(lists, timestamps)
+
+    def _emit_looked_up(
+        self, values: list[Any], timestamps: list[int] | None, lookup: TargetLookup
+    ) -> None:
+        """One pass from the record over its key to its target's list."""
+        select = self._select
+        lists: list[tuple[list[Any], list[Any], list[int]]] = [
+            ([], [], []) for _ in range(self._count)
+        ]
+        if timestamps is None:
+            pairs = [(of_values.append, of_keys.append) for of_values, of_keys, _ in lists]
+            for value in values:
+                key = select(value)
+                add_value, add_key = pairs[lookup[key]]
+                add_value(value)
+                add_key(key)
+        else:
+            triples = [(v.append, k.append, t.append) for v, k, t in lists]
+            for value, timestamp in zip(values, timestamps, strict=True):
+                key = select(value)
+                add_value, add_key, add_timestamp = triples[lookup[key]]
+                add_value(value)
+                add_key(key)
+                add_timestamp(timestamp)
+        self._append_all(lists, timestamps)
+
+    def _append_all(
+        self,
+        lists: list[tuple[list[Any], list[Any], list[int]]],
+        timestamps: list[int] | None,
+    ) -> None:
+        for index, (of_values, of_keys, stamps) in enumerate(lists):
+            if of_values:
+                self._append(index, of_values, of_keys, None if timestamps is None else stamps)
+
+    def _emit_large_ints(self, values: list[Any]) -> None:
+        """The same with the table of folded integers, its key computed in the loop."""
+        select, table = self._select, self._router.small_ints
+        lists: list[tuple[list[Any], list[Any]]] = [([], []) for _ in range(self._count)]
+        pairs = [(of_values.append, of_keys.append) for of_values, of_keys in lists]
+        for value in values:
+            key = select(value)
+            add_value, add_key = pairs[table[key % FOLDED_INTS]]
+            add_value(value)
+            add_key(key)
+        for index, (of_values, of_keys) in enumerate(lists):
+            if of_values:
+                self._append(index, of_values, of_keys, None)

@@ -1,0 +1,109 @@
+"""What a job's failure says: the operator, the function, the record, and what to do."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from firesteel.common import Time
+from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.datastream.functions import AggregateFunction, MapFunction
+from firesteel.datastream.window import TumblingProcessingTimeWindows
+from firesteel.errors import UserFunctionError
+from firesteel.testing import JobHarness
+from firesteel.unpicklable import UnpicklableFunctionError, UnpicklableRecordError
+
+
+class _Connected(MapFunction):
+    def __init__(self) -> None:
+        self.connection = threading.Lock()
+
+    def map(self, value: Any) -> Any:
+        return value
+
+
+def _around(lock: Any) -> Callable[[Any], Any]:
+    return lambda value: lock and value
+
+
+_UNPICKLABLE: dict[str, tuple[Callable[[Any], Any], str, str]] = {
+    "attribute": (
+        lambda s: s.map(_Connected()).name("enrich"),
+        "Operator 'enrich'",
+        "the _Connected object cannot .* the attribute 'connection' is a _thread.lock",
+    ),
+    "closure": (
+        lambda s: s.map(_around(threading.Lock())).name("enrich"),
+        "Operator 'enrich'",
+        r"_around.<locals>.<lambda> \(.*test_failures_in_jobs.py:.* the variable 'lock' is a",
+    ),
+    "key selector": (
+        lambda s: s.key_by(_around(threading.Lock())).sum(),
+        "Operator 'key_by after Source: Collection Source'",
+        "the variable 'lock' is a",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _UNPICKLABLE)
+def test_a_function_that_cannot_travel_is_named_with_what_it_holds(name: str) -> None:
+    build, operator, reason = _UNPICKLABLE[name]
+    with pytest.raises(UnpicklableFunctionError, match=reason) as caught:
+        JobHarness(lambda env: build(env.from_collection([1]))).run()
+    assert operator in str(caught.value)
+    assert "in open()" in str(caught.value)
+
+
+def test_a_collected_record_that_cannot_be_pickled_is_named() -> None:
+    def build(env: StreamExecutionEnvironment) -> Any:
+        return env.from_collection([1, 2]).map(lambda v: (v, threading.Lock()) if v == 2 else v)
+
+    with pytest.raises(UnpicklableRecordError) as caught:
+        JobHarness(build).run()
+    assert caught.value.record.startswith("(2, <unlocked _thread.lock")
+    assert caught.value.job == "harness"
+
+
+def _leaves(value: Any) -> Any:
+    return sys.exit(3) if value == 2 else value
+
+
+class _LeavingAggregate(AggregateFunction):
+    def create_accumulator(self) -> int:
+        return 0
+
+    def add(self, value: int, accumulator: int) -> int:
+        return int(_leaves(value))
+
+    def get_result(self, accumulator: int) -> int:
+        return accumulator
+
+    def merge(self, a: int, b: int) -> int:
+        return a
+
+
+_LEAVING: dict[str, Callable[[Any], Any]] = {
+    "map": lambda s: s.map(_leaves),
+    "fused": lambda s: s.map(_leaves).map(str),
+    "flat_map": lambda s: s.flat_map(lambda v: [_leaves(v)]),
+    "key selector": lambda s: s.key_by(_leaves).sum(),
+    "window": lambda s: (
+        s.key_by(lambda v: 0)
+        .window(TumblingProcessingTimeWindows.of(Time.seconds(1)))
+        .aggregate(_LeavingAggregate())
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _LEAVING)
+def test_sys_exit_is_a_failure_of_the_function_that_called_it(name: str) -> None:
+    with pytest.raises(UserFunctionError, match="SystemExit: 3") as caught:
+        JobHarness(lambda env: _LEAVING[name](env.from_collection([1, 2, 3]))).run()
+    assert caught.value.operator
+    assert caught.value.cause == "SystemExit"
+    if name != "window":
+        assert caught.value.record == "2"
