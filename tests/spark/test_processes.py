@@ -93,21 +93,25 @@ def numbers():
     return env.from_source(source, None, "numbers")
 
 
+def wait_until(client, condition):
+    while not condition():
+        if client.get_job_status().result().is_terminal_state():
+            client.get_job_execution_result().result()
+        time.sleep(0.1)
+
+
 numbers().map(Logged())
 left = env.execute_async("left running")
-while left.get_overview()["epochs"] < 2:
-    time.sleep(0.1)
+wait_until(left, lambda: left.get_overview()["epochs"] >= 2)
 numbers().map(block)
 stuck = env.execute_async("stuck")
-while not (DIRECTORY / "blocked").exists():
-    time.sleep(0.1)
+wait_until(stuck, lambda: (DIRECTORY / "blocked").exists())
 started = time.monotonic()
 stuck.cancel().result()
 seconds = time.monotonic() - started
 # Both lived in one process, which had to be killed.
 epochs = left.get_overview()["epochs"]
-while left.get_overview()["epochs"] < epochs + 2:
-    time.sleep(0.1)
+wait_until(left, lambda: left.get_overview()["epochs"] >= epochs + 2)
 print(stuck.get_job_status().result().name, seconds, flush=True)
 left.get_job_execution_result().result()
 """
