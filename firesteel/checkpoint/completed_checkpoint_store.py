@@ -10,8 +10,9 @@ from firesteel.datastream.externalized_checkpoint_retention import ExternalizedC
 
 __all__ = ["CompletedCheckpointStore"]
 
+# A job is suspended when its program is ended from outside: somebody may start it again.
 _KEPT_AFTER = {
-    ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS: frozenset[JobStatus](),
+    ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS: frozenset({JobStatus.SUSPENDED}),
     ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION: frozenset(
         {JobStatus.FAILED, JobStatus.SUSPENDED}
     ),

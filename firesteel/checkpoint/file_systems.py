@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pyarrow import fs
 
+from firesteel.common.arrow_files import file_system_of
 from firesteel.errors import ConfigurationError
 
 __all__ = ["FileStatus", "FileSystem", "FileSystemOptions", "find_file_system"]
@@ -98,7 +99,7 @@ def find_file_system(
     if parts.scheme in _S3_SCHEMES:
         return _s3(location, options or FileSystemOptions())
     try:
-        file_system, path = fs.FileSystem.from_uri(location)
+        file_system, path = file_system_of(location)
     except (ValueError, OSError) as error:
         raise ConfigurationError(
             f"{location!r} is no place for checkpoints: {error}. Use a local path, file://, s3://, "

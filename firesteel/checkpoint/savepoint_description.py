@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ from firesteel.checkpoint.metadata_file import FORMAT_VERSION, open_checkpoint
 from firesteel.checkpoint.plain_pickle import foreign_class
 from firesteel.checkpoint.sizes import readable_size
 from firesteel.checkpoint.state_descriptions import describe_operator_states, in_words
+from firesteel.checkpoint.verification import find_defects
 from firesteel.state.elements import pickles_in
 from firesteel.state.redistribution import Redistribution
 
@@ -59,7 +60,7 @@ class OperatorSummary:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotSummary:
-    """Times are milliseconds since 1970, sizes bytes."""
+    """Times are milliseconds since 1970, sizes bytes. ``defects``: files that are missing or damaged."""
 
     location: str
     type: str
@@ -73,6 +74,7 @@ class SnapshotSummary:
     size: int
     files: int
     operators: tuple[OperatorSummary, ...]
+    defects: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -95,7 +97,9 @@ class SnapshotSummary:
 def show_snapshot(location: str, options: FileSystemOptions | None = None) -> SnapshotSummary:
     """Describe what is at ``location``: the directory of a savepoint or checkpoint."""
     directory, metadata = open_checkpoint(location, options)
-    return describe_snapshot(metadata, directory.location)
+    defects = find_defects(metadata, directory, deep=False)
+    summary = describe_snapshot(metadata, directory.location)
+    return replace(summary, defects=tuple(map(str, defects)))
 
 
 def describe_snapshot(metadata: CheckpointMetadata, location: str) -> SnapshotSummary:

@@ -10,7 +10,7 @@ from firesteel.checkpoint.metadata import CheckpointMetadata, KeyedStateFile
 from firesteel.checkpoint.segment_store import segment_facts
 from firesteel.checkpoint.storage import FileFacts, Storage
 
-__all__ = ["verify"]
+__all__ = ["find_defects", "verify"]
 
 
 def verify(metadata: CheckpointMetadata, directory: Storage, *, deep: bool = True) -> None:
@@ -19,22 +19,31 @@ def verify(metadata: CheckpointMetadata, directory: Storage, *, deep: bool = Tru
     ``directory`` is that of the checkpoint. Without ``deep`` only sizes are compared; with it every
     file is read.
     """
+    for defect in find_defects(metadata, directory, deep=deep):
+        raise defect
+
+
+def find_defects(
+    metadata: CheckpointMetadata, directory: Storage, *, deep: bool
+) -> Iterator[CorruptCheckpointError]:
+    """What is wrong with each file that is missing or damaged."""
     for location, facts in dict(_files_of(metadata)).items():
         storage = directory.parent if directory.name_of(location) is None else directory
         name = storage.name_of(location)
         if name is None:
-            raise CorruptCheckpointError(location, "it does not belong to this checkpoint")
+            yield CorruptCheckpointError(location, "it does not belong to this checkpoint")
+            continue
         try:
             if deep:
                 storage.read(name, facts)
             else:
                 _compare_size(storage, name, facts)
         except CorruptFileError as error:
-            raise CorruptCheckpointError(location, error.reason) from error
+            yield CorruptCheckpointError(location, error.reason)
         except StorageError as error:
             if not error.missing:
                 raise
-            raise CorruptCheckpointError(location, "it is not there") from error
+            yield CorruptCheckpointError(location, "it is not there")
 
 
 def _files_of(metadata: CheckpointMetadata) -> Iterator[tuple[str, FileFacts]]:

@@ -17,3 +17,6 @@ def main() -> None:
 
 
 main.add_command(savepoint)
+
+if __name__ == "__main__":
+    main(prog_name="firesteel")

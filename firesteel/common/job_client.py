@@ -23,6 +23,8 @@ class JobControl(Protocol):
 
     def cancel(self) -> Future[None]: ...
 
+    def cancel_and_wait(self) -> None: ...
+
     def result(self) -> Future[JobExecutionResult]: ...
 
     def accumulators(self) -> dict[str, Any]: ...
@@ -55,6 +57,10 @@ class JobClient:
     def cancel(self) -> CompletableFuture[None]:
         """Cancel the job; the future ends when the job has ended."""
         return CompletableFuture(self._control.cancel())
+
+    def _cancel_and_wait(self) -> None:
+        """Cancel the job because of Ctrl-C; a second one ends it by force."""
+        self._control.cancel_and_wait()
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
         """The future ends with the job, and raises what made it fail."""

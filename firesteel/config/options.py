@@ -179,6 +179,14 @@ BUFFER_TIMEOUT_ENABLED: Option[bool] = Option(
     "If false, buffers are sent on only when they are full or the epoch ends.",
 )
 
+CANCELLATION_TIMEOUT: Option[timedelta] = Option(
+    "task.cancellation.timeout",
+    DURATION,
+    timedelta(seconds=10),
+    "How long the running epoch of a canceled job may take to end. Then its tasks are stopped, and "
+    "processes whose functions still do not return are killed; 0 ms: never. Flink's default is 3 min.",
+)
+
 # --- Flink: not in use yet -------------------------------------------------------------------
 
 ATTACHED: Option[bool] = Option(
@@ -204,14 +212,8 @@ CANCELLATION_INTERVAL: Option[timedelta] = Option(
     "task.cancellation.interval",
     DURATION,
     timedelta(seconds=30),
-    "The time between two attempts to cancel a task.",
-    is_used=False,
-)
-CANCELLATION_TIMEOUT: Option[timedelta] = Option(
-    "task.cancellation.timeout",
-    DURATION,
-    timedelta(seconds=180),
-    "After this time a task that does not cancel is fatal.",
+    "The time between two interrupts of a task in Flink. Here it is interrupted once, when "
+    "task.cancellation.timeout is over.",
     is_used=False,
 )
 LATENCY_INTERVAL: Option[timedelta] = Option(

@@ -6,7 +6,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Iterable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from threading import Condition
 
 from firesteel.checkpoint.decisions import AnswerRequest, CleanUp, DeleteCheckpoint, WriteSnapshot
@@ -15,6 +15,7 @@ from firesteel.checkpoint.snapshot_writer import SnapshotWriter
 from firesteel.errors import FiresteelError, JobExecutionError
 from firesteel.master.job_checkpoints import EdgeDecision
 from firesteel.master.job_master import JobMaster
+from firesteel.master.single_thread import SingleThread
 
 _log = logging.getLogger("firesteel")
 
@@ -38,7 +39,7 @@ class CheckpointExecutor:
         self._clock = clock
         self._master: JobMaster | None = None
         self._answers: dict[str, Future[str]] = {}
-        self._thread = thread or ThreadPoolExecutor(1, thread_name_prefix="firesteel-checkpoints")
+        self._thread = thread or SingleThread("firesteel-checkpoints")
 
     def serve(self, master: JobMaster) -> None:
         self._master = master

@@ -7,7 +7,7 @@ carry its plans out.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from firesteel.checkpoint.coordinator import CheckpointCoordinator
@@ -53,6 +53,14 @@ class EpochPlan:
 
     def of_level(self, level: int) -> list[SlotControl]:
         return [control for control in self.controls if control.address.level == level]
+
+    def by_force(self) -> EpochPlan:
+        """The same epoch, for slots that may still be busy with an earlier one."""
+        controls = [
+            replace(control, address=replace(control.address, by_force=True))
+            for control in self.controls
+        ]
+        return replace(self, controls=tuple(controls))
 
 
 @dataclass(slots=True)

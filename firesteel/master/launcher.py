@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import contextlib
 import threading
 import time
 from concurrent.futures import Future
@@ -27,6 +25,7 @@ from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.job_settings import JobSettings
 from firesteel.graph.levels import Levels
 from firesteel.graph.stream_graph import StreamGraph
+from firesteel.master.running_jobs import running_jobs
 
 
 def launch(
@@ -34,20 +33,6 @@ def launch(
 ) -> JobClient:
     """Start a job in a thread of its own."""
     return JobClient(RunningJob(stream_graph, levels, settings))
-
-
-# Jobs that a program leaves running when it ends.
-_running: set[RunningJob] = set()
-_END_SECONDS = 20.0
-
-
-def _cancel_running_jobs() -> None:
-    for job in list(_running):
-        with contextlib.suppress(TimeoutError):
-            job.cancel().result(timeout=_END_SECONDS)
-
-
-atexit.register(_cancel_running_jobs)
 
 
 class RunningJob:
@@ -64,14 +49,14 @@ class RunningJob:
         self._engine = SparkEngine(str(self.job_id), graph, levels, settings)
         self._thread = threading.Thread(target=self._run, name=f"firesteel-{settings.job_name}")
         self._thread.daemon = True
-        _running.add(self)
+        running_jobs.add(self)
         self._thread.start()
 
     def _run(self) -> None:
         try:
             self._run_to_its_end()
         finally:
-            _running.discard(self)
+            running_jobs.discard(self)
 
     def _run_to_its_end(self) -> None:
         try:
@@ -115,6 +100,19 @@ class RunningJob:
         done: Future[None] = Future()
         self._result.add_done_callback(lambda _: done.set_result(None))
         return done
+
+    def cancel_and_wait(self) -> None:
+        """As Ctrl-C does it: one more of them, and nothing is waited for that can be ended by force."""
+        end = self.cancel()
+        try:
+            end.result()
+        except KeyboardInterrupt:
+            self.give_up()
+            end.result()
+
+    def give_up(self) -> None:
+        """Do not wait for the running epoch any more."""
+        self._engine.give_up()
 
     def result(self) -> Future[JobExecutionResult]:
         return self._result

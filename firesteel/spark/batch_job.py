@@ -53,6 +53,9 @@ class BatchJob:
         self._master.cancel()
         self._session.sparkContext.cancelJobGroup(self._group)
 
+    def give_up(self) -> None:
+        """Nothing to do: Spark ends the tasks of a canceled job by force."""
+
     def run(self) -> None:
         server = EpochServer(self._program.job_id, self)
         context = self._session.sparkContext

@@ -23,6 +23,7 @@ from firesteel.master.job_attempts import JobAttempts
 from firesteel.master.job_master import JobMaster
 from firesteel.master.job_recovery import JobRecovery
 from firesteel.master.rate_control import RateControl, target_duration
+from firesteel.master.running_jobs import running_jobs
 from firesteel.spark.batch_job import BatchJob
 from firesteel.spark.job_files import JobFiles
 from firesteel.spark.resources import stage_resources
@@ -145,6 +146,7 @@ class SparkEngine:
                 self._files,
                 task,
                 self._changed,
+                configuration.get(options.CANCELLATION_TIMEOUT).total_seconds(),
             )
 
     def _slot_task(self, program: JobProgram) -> SlotTask:
@@ -203,6 +205,10 @@ class SparkEngine:
         self._canceled.set()
         self._job.cancel()
 
+    def give_up(self) -> None:
+        """The job has been canceled: do not wait for the epoch that runs."""
+        self._job.give_up()
+
     @property
     def was_canceled_between_attempts(self) -> bool:
         """A job that was canceled while it waited for its restart has not failed."""
@@ -224,7 +230,8 @@ class SparkEngine:
 
     def _end(self) -> None:
         try:
-            self._attempts.end(self.status)
+            suspended = running_jobs.suspended and self.status is JobStatus.CANCELED
+            self._attempts.end(JobStatus.SUSPENDED if suspended else self.status)
             hand_out(self._graph, self._attempts.collected.take())
         finally:
             self._release()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
 import secrets
@@ -18,7 +17,10 @@ from pyspark.sql import SparkSession
 from firesteel.common.configuration import Configuration
 from firesteel.config import options
 from firesteel.errors import InsufficientSlotsError
+from firesteel.log import set_log_level
+from firesteel.master.running_jobs import running_jobs
 from firesteel.spark.java import java_environment
+from firesteel.spark.program_end import program_end
 from firesteel.task.slot_client import HostSettings
 
 # What every job's plan needs, set in a session of the job's own: the user's settings stay.
@@ -69,6 +71,7 @@ class _OwnSession:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.session: SparkSession | None = None
+        self.is_quiet = True
         self.jobs = 0
 
 
@@ -127,6 +130,18 @@ def release_session() -> None:
 def _base_session(
     required_slots: int, configuration: Configuration, *, may_restart: bool
 ) -> SparkSession:
+    level = configuration.get_optional(options.LOG_LEVEL_OPTION)
+    if level is not None:
+        set_log_level(level)
+    session = _active_or_new_session(required_slots, configuration, may_restart=may_restart)
+    # After PySpark, which sets a handler of its own.
+    program_end.watch(stop_own_session)
+    return session
+
+
+def _active_or_new_session(
+    required_slots: int, configuration: Configuration, *, may_restart: bool
+) -> SparkSession:
     active = SparkSession.getActiveSession()
     if active is None and SparkContext._active_spark_context is not None:
         active = SparkSession.builder.getOrCreate()
@@ -178,7 +193,7 @@ def _start(required_slots: int, configuration: Configuration) -> SparkSession:
     with java_environment():
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel(level if verbose else "ERROR")
-    _own.session = session
+    _own.session, _own.is_quiet = session, not verbose
     return session
 
 
@@ -197,14 +212,15 @@ def host_settings(
 
 
 def stop_own_session() -> None:
-    """End Spark, if Firesteel started it."""
+    """Cancel the jobs that still run, then end Spark if Firesteel started it."""
+    running_jobs.cancel_all()
     with _own.lock:
         session, _own.session = _own.session, None
     if session is not None:
         with suppress(Exception):
+            if _own.is_quiet:
+                # Tasks that were killed a moment ago complain when Spark goes.
+                session.sparkContext.setLogLevel("OFF")
             session.stop()
     for settings in _hosts.values():
         shutil.rmtree(settings.directory, ignore_errors=True)
-
-
-atexit.register(stop_own_session)

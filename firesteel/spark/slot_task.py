@@ -16,7 +16,7 @@ from firesteel import pickling
 from firesteel.task.messages import SlotAddress, SlotControl
 from firesteel.task.program import PackedProgram
 from firesteel.task.rows import BufferRow, rows_of
-from firesteel.task.slot_client import HostSettings, run_in_host
+from firesteel.task.slot_client import HostIsGoneError, HostSettings, run_in_host
 from firesteel.task.slot_registry import SlotRegistry
 
 # The slots of this worker process, where no hosts are used.
@@ -52,9 +52,24 @@ class SlotTask:
         batches: Iterable[pa.RecordBatch] | None,
         control: SlotControl | None,
     ) -> Iterator[pa.RecordBatch]:
-        if self.hosts is not None:
-            return run_in_host(self.hosts, address, self.load_program, batches, control)
-        return self._run_here(address, batches, control)
+        if self.hosts is None:
+            return self._run_here(address, batches, control)
+        if address.by_force:
+            return self._close_by_force(self.hosts, address, batches, control)
+        return run_in_host(self.hosts, address, self.load_program, batches, control)
+
+    def _close_by_force(
+        self,
+        hosts: HostSettings,
+        address: SlotAddress,
+        batches: Iterable[pa.RecordBatch] | None,
+        control: SlotControl | None,
+    ) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from run_in_host(hosts, address, self.load_program, batches, control)
+        except HostIsGoneError:
+            # Nothing is open any more. What is for later levels must still be passed on.
+            yield from self._run_here(address, batches, control)
 
     def _run_here(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from firesteel.common.job_status import JobStatus
 from firesteel.errors import FiresteelError, JobExecutionError
 from firesteel.graph.operator_specs import DataFrameSinkSpec, DataFrameSourceSpec
 from firesteel.graph.stream_graph import StreamGraph
@@ -19,7 +21,7 @@ from firesteel.master.job_master import EpochPlan
 from firesteel.spark.clock import ONLY_EPOCH, clock_options
 from firesteel.spark.dataframe_bridge import decode_dataframe, spark_schema, without_frames
 from firesteel.spark.epoch_server import EpochServer
-from firesteel.spark.errors import SPARK_ERRORS, failure_of
+from firesteel.spark.errors import SPARK_ERRORS, failure_of, reason_of
 from firesteel.spark.job_files import JobFiles
 from firesteel.spark.plan import build_plan
 from firesteel.spark.slot_task import SlotTask
@@ -43,7 +45,9 @@ class StreamingJob:
         files: JobFiles,
         task: SlotTask,
         changed: threading.Condition,
+        cancellation_timeout: float = 0.0,
     ) -> None:
+        """A canceled job's epoch may take ``cancellation_timeout`` seconds to end; 0: any time."""
         self._session = session
         self._program = program
         self._graph = graph
@@ -53,6 +57,8 @@ class StreamingJob:
         self._files = files
         self._task = task
         self._changed = changed
+        self._cancellation_timeout = cancellation_timeout
+        self._give_up_at = math.inf
         self._plan: EpochPlan | None = None
         self._plan_open = False
         self._stopping = False
@@ -65,22 +71,28 @@ class StreamingJob:
         """Run until the job master says that the job is over."""
         server = EpochServer(self._program.job_id, self)
         try:
-            query = self._rows(server, streaming=True).writeStream.foreachBatch(self._epoch_arrived)
+            query = self._rows(server, streaming=True).writeStream.foreachBatch(self._query_brings)
             query.option("checkpointLocation", self._files.spark_checkpoint(self._program.attempt))
             running = query.start()
             try:
-                died = self._wait(running)
+                broke_off = self._wait(running)
             finally:
                 self._stop(running)
-            if died:
-                self._query_died(running, server)
+            if broke_off:
+                self._close_by_force(running, server)
         finally:
             server.close()
 
     def cancel(self) -> None:
         with self._changed:
             self._master.cancel()
+            if self._cancellation_timeout and self._give_up_at == math.inf:
+                self._give_up_at = time.monotonic() + self._cancellation_timeout
             self._changed.notify_all()
+
+    def give_up(self) -> None:
+        """Without the lock: a signal handler calls it."""
+        self._give_up_at = 0.0
 
     def _rows(self, server: EpochServer, *, streaming: bool) -> DataFrame:
         frames = {
@@ -98,31 +110,38 @@ class StreamingJob:
         )
 
     def _wait(self, query: StreamingQuery) -> bool:
-        """Until the job is over; True if its query ended before it."""
+        """Until the job is over; True if its query ended before it, or is to be waited for no more."""
         with self._changed:
             while not self._master.status.is_terminal_state():
+                if time.monotonic() >= self._give_up_at:
+                    return True
                 if not self._changed.wait(timeout=0.25) and not query.isActive:
                     return True
         return False
 
-    def _query_died(self, query: StreamingQuery, server: EpochServer) -> None:
+    def _close_by_force(self, query: StreamingQuery, server: EpochServer) -> None:
         """Close the slots with an epoch of its own, as an ordinary Spark job."""
-        self._master.fail(
-            JobExecutionError(
-                _reason(self._program.job_name, query),
-                job_id=self._program.job_id,
-                job_name=self._program.job_name,
+        if self._master.status is not JobStatus.CANCELLING:
+            self._master.fail(
+                JobExecutionError(
+                    _reason(self._program.job_name, query),
+                    job_id=self._program.job_id,
+                    job_name=self._program.job_name,
+                )
             )
-        )
-        self._plan = self._master.plan_epoch(time.monotonic())
+        self._plan = self._master.plan_epoch(time.monotonic()).by_force()
         try:
-            self._epoch_arrived(self._rows(server, streaming=False), self._plan.epoch)
+            self._epoch_arrived(self._rows(server, streaming=False))
         except SPARK_ERRORS as error:
-            _log.warning("the slots of %s could not be closed: %s", self._program.job_name, error)
+            reason = reason_of(error)
+            _log.warning("the slots of %s could not be closed: %s", self._program.job_name, reason)
         self._master.abandon()
 
     def _stop(self, query: StreamingQuery) -> None:
-        """The query waits in the clock between two epochs, so nothing is interrupted."""
+        """The query waits in the clock between two epochs, so nothing is interrupted.
+
+        Unless an epoch was waited for in vain: then its tasks are killed.
+        """
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
@@ -176,7 +195,15 @@ class StreamingJob:
 
     # The end of an epoch
 
-    def _epoch_arrived(self, frame: DataFrame, _: int) -> None:
+    def _query_brings(self, frame: DataFrame, _: int) -> None:
+        try:
+            self._epoch_arrived(frame)
+        except SPARK_ERRORS:
+            # Who stops a query in the middle of an epoch wants to hear nothing more of it.
+            if not self._stopping:
+                raise
+
+    def _epoch_arrived(self, frame: DataFrame) -> None:
         if self._frame_sinks:
             frame = frame.persist()
         try:

@@ -31,6 +31,8 @@ class SlotAddress:
     epoch: int
     # The runs of (level, slot) that the epoch before was confirmed with.
     confirmed_runs: dict[tuple[int, int], int] = field(default_factory=dict)
+    # The slot is to be closed, whatever it still does.
+    by_force: bool = False
 
 
 @dataclass(frozen=True, slots=True)

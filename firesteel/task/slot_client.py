@@ -37,6 +37,10 @@ WHY_PROCESSES_DIE = (
 _started: dict[Path, subprocess.Popen[bytes]] = {}
 
 
+class HostIsGoneError(ConnectionError):
+    """A slot is to be closed by force, and its host has ended, if there was one."""
+
+
 class SlotHostError(FiresteelError, RuntimeError):
     """A slot host could not be started or reached."""
 
@@ -61,12 +65,17 @@ def run_in_host(
     batches: Iterable[pa.RecordBatch] | None,
     control: SlotControl | None,
 ) -> Iterator[pa.RecordBatch]:
-    """Run one epoch of a slot in its host; the batches of its output."""
-    peer = Peer(_connect(settings, address.slot))
+    """Run one epoch of a slot in its host; the batches of its output.
+
+    No host is started to close a slot by force. HostIsGoneError comes before any input is taken.
+    """
+    peer = Peer(
+        _connect_if_there(settings, address.slot)
+        if address.by_force
+        else _connect(settings, address.slot)
+    )
     try:
-        peer.send_bytes(settings.token.encode())
-        peer.send(Opening(address, control, has_input=batches is not None))
-        if peer.receive():
+        if _needs_program(peer, settings, Opening(address, control, batches is not None)):
             peer.send(load_program())
         feeder = _Feeder(peer, batches) if batches is not None else None
         try:
@@ -79,6 +88,17 @@ def run_in_host(
             feeder.finish()
     finally:
         peer.close()
+
+
+def _needs_program(peer: Peer, settings: HostSettings, opening: Opening) -> bool:
+    try:
+        peer.send_bytes(settings.token.encode())
+        peer.send(opening)
+        return bool(peer.receive())
+    except BrokenHostError as error:
+        if opening.address.by_force:
+            raise HostIsGoneError from error
+        raise
 
 
 def _explained(error: BrokenHostError, settings: HostSettings, slot: int) -> BrokenHostError:
@@ -129,6 +149,13 @@ class _Feeder:
         self._thread.join()
         if self._error is not None:
             raise self._error
+
+
+def _connect_if_there(settings: HostSettings, slot: int) -> socket.socket:
+    connection = _try_connect(_socket_path(settings, slot))
+    if connection is None:
+        raise HostIsGoneError
+    return connection
 
 
 def _connect(settings: HostSettings, slot: int) -> socket.socket:

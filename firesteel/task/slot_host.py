@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import hmac
+import logging
 import os
 import signal
 import socket
@@ -20,13 +21,18 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from firesteel.task.messages import SlotAddress
 from firesteel.task.program import PackedProgram
 from firesteel.task.rows import BufferRow, rows_of
 from firesteel.task.slot_protocol import BrokenHostError, Opening, Peer
-from firesteel.task.slot_registry import SlotRegistry
+from firesteel.task.slot_registry import InterruptedSlotError, SlotRegistry
 
 TOKEN_VARIABLE = "FIRESTEEL_SLOT_HOST_TOKEN"
 _POLL_SECONDS = 0.5
+_INTERRUPT_SECONDS = 1.0
+_CLOSE_SECONDS = 3.0
+
+_log = logging.getLogger("firesteel")
 
 
 class SlotHost:
@@ -75,7 +81,7 @@ class SlotHost:
             if not hmac.compare_digest(peer.receive_bytes(), self._token):
                 return
             self._run(peer, peer.receive())
-        except (BrokenHostError, BrokenPipeError, ConnectionResetError):
+        except (BrokenHostError, BrokenPipeError, ConnectionResetError, InterruptedSlotError):
             # The Spark task is gone: its next attempt starts over.
             return
         finally:
@@ -85,6 +91,8 @@ class SlotHost:
 
     def _run(self, peer: Peer, opening: Opening) -> None:
         address = opening.address
+        if address.by_force:
+            self._free(address)
         needs_program = not self._registry.has_program(address.job_id, address.attempt)
         peer.send(needs_program)
         packed: PackedProgram | None = peer.receive() if needs_program else None
@@ -98,12 +106,26 @@ class SlotHost:
             return packed
 
         entry = self._registry.entry(address, load)
-        with entry.lock:
-            peer.send_batches(
-                entry.slot.run_epoch(address, _input_rows(peer, opening), opening.control)
-            )
-            if entry.slot.closed:
+        with entry.use() as slot:
+            peer.send_batches(slot.run_epoch(address, _input_rows(peer, opening), opening.control))
+            if slot.closed:
                 self._registry.forget(address)
+
+    def _free(self, address: SlotAddress) -> None:
+        """Make the slot closable. If its function blocks, only the end of the process ends it."""
+        entry = self._registry.find(address)
+        if entry is None or entry.interrupt(_INTERRUPT_SECONDS):
+            return
+        _log.warning(
+            "level %d, slot %d: a function of the canceled job does not return; its process is killed",
+            address.level,
+            address.slot,
+        )
+        closing = threading.Thread(target=self._registry.close_idle, daemon=True)
+        closing.start()
+        closing.join(_CLOSE_SECONDS)
+        remove_socket(self._path)
+        os._exit(1)
 
 
 def _input_rows(peer: Peer, opening: Opening) -> Iterator[BufferRow]:

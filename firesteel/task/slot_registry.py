@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from firesteel.task.messages import SlotAddress
@@ -19,6 +21,40 @@ class SlotEntry:
     # Where the functions run that have archives; None: wherever the process is.
     working_directory: str | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
+    # The thread that holds the lock.
+    worker: int | None = None
+
+    @contextmanager
+    def use(self) -> Iterator[Slot]:
+        with self.lock:
+            self.worker = threading.get_ident()
+            try:
+                yield self.slot
+            finally:
+                self.worker = None
+
+    def interrupt(self, seconds: float) -> bool:
+        """End what the slot does, so that it can be closed; whether it has ended in time.
+
+        Python delivers an interrupt when the function comes back to Python code. One that sleeps
+        or waits for another machine does not.
+        """
+        worker = self.worker
+        if worker is not None:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(worker), ctypes.py_object(InterruptedSlotError)
+            )
+        if not self.lock.acquire(timeout=seconds):
+            return False
+        self.lock.release()
+        return True
+
+
+class InterruptedSlotError(BaseException):
+    """Raised within a user's function that takes too long to be canceled.
+
+    It is no Exception, so that functions that go on after errors do not go on after this one.
+    """
 
 
 class SlotRegistry:
@@ -42,6 +78,19 @@ class SlotRegistry:
                 slot = Slot(packed.unpack(), address.level, address.slot, renew=packed.unpack)
                 entry = self._slots[key] = SlotEntry(slot, packed.placed.working_directory)
             return entry
+
+    def find(self, address: SlotAddress) -> SlotEntry | None:
+        with self._lock:
+            return self._slots.get((address.job_id, address.attempt, address.level, address.slot))
+
+    def close_idle(self) -> None:
+        """Close the slots that do nothing at the moment, of all jobs: their process is to end."""
+        with self._lock:
+            entries = list(self._slots.values())
+        for entry in entries:
+            if entry.lock.acquire(blocking=False):
+                # It stays locked: nobody shall use it any more.
+                entry.slot.close_quietly()
 
     def _program(self, address: SlotAddress, load: Callable[[], PackedProgram]) -> PackedProgram:
         key = (address.job_id, address.attempt)

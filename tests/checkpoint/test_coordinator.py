@@ -391,6 +391,7 @@ class TestLifeOfTheJob:
             (JobStatus.FAILED, "RETAIN_ON_CANCELLATION", True),
             (JobStatus.FAILED, "DELETE_ON_CANCELLATION", True),
             (JobStatus.FAILED, "NO_EXTERNALIZED_CHECKPOINTS", False),
+            (JobStatus.SUSPENDED, "NO_EXTERNALIZED_CHECKPOINTS", True),
         ],
     )
     def test_what_is_left_at_the_end(self, status: JobStatus, retention: str, kept: bool) -> None:

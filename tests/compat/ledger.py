@@ -91,7 +91,7 @@ RULES: tuple[Rule, ...] = (
     # Settings that no part of the runtime reads.
     _idle("common.execution_config.*object_reuse*", "operators always hand on the very object; a function must not change what it is given"),
     _idle("common.execution_config.*latency_tracking_interval", "latency is not tracked in this version"),
-    _idle("common.execution_config.*task_cancellation_*", "cancelling has one fixed way in this version"),
+    _idle("common.execution_config.*task_cancellation_interval", "a function is interrupted once, at the end of the cancellation timeout"),
     Rule("common.input_dependency_constraint.*", Status.NEVER, Evidence.IDLE, "nothing takes it, in PyFlink neither"),
     # Schemas for message queues: reading is there, writing is not.
     _idle("common.serialization.SerializationSchema*", "sinks that take it come in a later version"),

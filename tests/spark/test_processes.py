@@ -52,6 +52,67 @@ stream.rebalance().map(lambda record: record.value).print()
 env.execute("bounded")
 """
 
+STUCK_AND_LEFT = """
+import time
+from pathlib import Path
+
+from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from firesteel.datastream.functions import MapFunction
+
+DIRECTORY = Path.cwd()
+
+
+class Logged(MapFunction):
+    def open(self, runtime_context):
+        self.log("open")
+
+    def map(self, value):
+        return value
+
+    def close(self):
+        self.log("close")
+
+    def log(self, word):
+        with (DIRECTORY / "log").open("a") as file:
+            file.write(word + "\\n")
+
+
+def block(value):
+    (DIRECTORY / "blocked").touch()
+    time.sleep(600)
+
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.set_parallelism(1)
+env.get_config().set_task_cancellation_timeout(2000)
+
+
+def numbers():
+    source = DataGeneratorSource(lambda i: i, 10**9, RateLimiterStrategy.per_second(100))
+    return env.from_source(source, None, "numbers")
+
+
+def wait_until(client, condition):
+    while not condition():
+        if client.get_job_status().result().is_terminal_state():
+            client.get_job_execution_result().result()
+        time.sleep(0.1)
+
+
+numbers().map(block)
+stuck = env.execute_async("stuck")
+wait_until(stuck, lambda: (DIRECTORY / "blocked").exists())
+started = time.monotonic()
+stuck.cancel().result()
+seconds = time.monotonic() - started
+numbers().map(Logged())
+left = env.execute_async("left running")
+wait_until(left, lambda: left.get_overview()["epochs"] >= 2)
+print(stuck.get_job_status().result().name, seconds, flush=True)
+left.get_job_execution_result().result()
+"""
+
 
 class Driver:
     """A driver in a process of its own, with a temporary directory of its own."""
@@ -157,6 +218,23 @@ def test_ctrl_c_ends_a_job_within_seconds_without_a_traceback(
     assert time.monotonic() - started < 30
     assert driver.process.returncode == 130
     assert driver.errors() == ""
+    assert_nothing_is_left(driver)
+
+
+def test_a_function_that_blocks_is_killed_and_sigterm_closes_what_a_program_leaves_running(
+    start: Callable[[str], Driver], tmp_path: Path
+) -> None:
+    driver = start(STUCK_AND_LEFT)
+    status, seconds = driver.wait_for_output().split()
+    assert status == "CANCELED"
+    assert float(seconds) < 30
+    driver.process.terminate()
+    driver.process.communicate(timeout=60)
+    assert driver.process.returncode == 128 + signal.SIGTERM, driver.errors()
+    assert (tmp_path / "log").read_text().splitlines() == ["open", "close"]
+    assert driver.errors() == (
+        "level 0, slot 0: a function of the canceled job does not return; its process is killed"
+    )
     assert_nothing_is_left(driver)
 
 

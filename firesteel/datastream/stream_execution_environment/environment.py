@@ -355,7 +355,7 @@ class StreamExecutionEnvironment:
         try:
             return client.get_job_execution_result().result()
         except KeyboardInterrupt:
-            client.cancel().result()
+            client._cancel_and_wait()
             if is_interactive():
                 raise
             # A script ends as the shell expects, without a traceback of ours.
@@ -444,7 +444,7 @@ class StreamExecutionEnvironment:
         def close() -> None:
             buffer.close()
             if not result.done():
-                client.cancel().result()
+                client._cancel_and_wait()
 
         return CloseableIterator(iter(buffer), close)
 

@@ -36,7 +36,7 @@ from firesteel.task.rows import (
     to_record_batch,
 )
 from firesteel.task.slot import control_row
-from firesteel.task.slot_client import HostSettings, run_in_host
+from firesteel.task.slot_client import HostIsGoneError, HostSettings, run_in_host
 from firesteel.task.slot_host import TOKEN_VARIABLE
 from firesteel.task.slot_protocol import BrokenHostError, Opening, Peer
 from firesteel.testing import ScriptedSource
@@ -65,11 +65,13 @@ class WhoAmI(MapFunction):
 
 
 class Job:
-    """script -> key_by -> map -> print, in two levels of one slot."""
+    """script (-> map) -> key_by -> map -> print, in two levels of one slot."""
 
-    def __init__(self, script: list[Any], function: Any = None) -> None:
+    def __init__(self, script: list[Any], function: Any = None, first: Any = None) -> None:
         env = StreamExecutionEnvironment().set_parallelism(1)
         stream = env.from_source(ScriptedSource(script), None, "script")
+        if first is not None:
+            stream = stream.map(first)
         keyed = stream.key_by(lambda v: 0)
         self.reduced = keyed.reduce(lambda a, b: a + b)
         self.reduced.map(function or WhoAmI()).print()
@@ -255,6 +257,81 @@ def test_a_whole_stream_comes_through():
     batch = to_record_batch([BufferRow(0, 0, 0, n, 2, b"x" * 50) for n in range(5)])
     Peer(ours).send_batches([batch, batch])
     assert list(Peer(theirs).receive_batches()) == [batch, batch]
+
+
+class Stuck(MapFunction):
+    """Does not come back: from C, or from Python code."""
+
+    def __init__(self, directory: Path, *, in_python: bool) -> None:
+        self.directory = directory
+        self.in_python = in_python
+
+    def map(self, value: Any) -> Any:
+        if value == 1:
+            return value
+        (self.directory / "stuck").touch()
+        while self.in_python:
+            time.sleep(0.01)
+        return time.sleep(600)
+
+    def close(self) -> None:
+        (self.directory / "closed").touch()
+
+
+class Neighbor(MapFunction):
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def map(self, value: Any) -> Any:
+        return value
+
+    def close(self) -> None:
+        (self.directory / "neighbor closed").touch()
+
+
+def _get_stuck(job: Job, hosts: HostSettings, directory: Path) -> None:
+    """One epoch whose Spark task is killed while the function of level 1 is stuck."""
+    job.epoch(hosts)
+    controls = job.plan()
+    rows = job.run_level(hosts, controls[0], None)
+    peer = Peer(slot_client._connect(hosts, 0))
+    peer.send_bytes(hosts.token.encode())
+    peer.send(Opening(controls[1].address, None, has_input=True))
+    peer.receive()
+    peer.send_batches([to_record_batch([control_row(controls[1]), *rows])])
+    assert _wait_for((directory / "stuck").exists)
+    peer.break_off()
+
+
+def _close_by_force(job: Job) -> list[SlotControl]:
+    job.master.cancel()
+    return list(job.master.plan_epoch(0.0).by_force().controls)
+
+
+def test_a_function_that_is_busy_is_interrupted_and_closed_by_force(hosts, started, tmp_path):
+    job = Job([1, 2], Stuck(tmp_path, in_python=True))
+    _get_stuck(job, hosts, tmp_path)
+    control = _close_by_force(job)[1]
+    rows = job.run_level(hosts, control, [control_row(control)])
+    assert [row.kind for row in rows] == [ACK]
+    assert (tmp_path / "closed").exists()
+    assert started[0].poll() is None
+
+
+def test_a_function_that_blocks_ends_with_its_host_and_the_others_there_are_closed(
+    hosts, started, tmp_path
+):
+    job = Job([1, 2], Stuck(tmp_path, in_python=False), Neighbor(tmp_path))
+    _get_stuck(job, hosts, tmp_path)
+    first, second = _close_by_force(job)
+    with pytest.raises(HostIsGoneError):
+        job.run_level(hosts, second, [control_row(second)])
+    assert started[0].wait(_PATIENCE) == 1
+    assert (tmp_path / "neighbor closed").exists()
+    assert not (tmp_path / "closed").exists()
+    with pytest.raises(HostIsGoneError):
+        job.run_level(hosts, first, None)
+    assert len(started) == 1
 
 
 def test_a_job_that_closes_leaves_an_idle_host_that_ends(started, hosts):

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
 
+from firesteel.common.arrow_files import file_system_of
 from firesteel.errors import FiresteelError, NotYetSupportedError
 
 __all__ = ["FileStatus", "PathNotFoundError", "list_files", "local_path", "open_file", "qualify"]
@@ -82,7 +83,7 @@ def list_files(path: str, *, must_exist: bool = True) -> list[FileStatus]:
 def open_file(path: str) -> BinaryIO:
     """A seekable binary stream."""
     if _SCHEME.match(path):
-        file_system, inner = fs.FileSystem.from_uri(path)
+        file_system, inner = file_system_of(path)
         return cast(BinaryIO, file_system.open_input_file(inner))
     return open(path, "rb")
 
@@ -115,7 +116,7 @@ def _walk_local(root: str) -> Iterator[FileStatus]:
 def _list_remote(uri: str, must_exist: bool) -> Iterator[FileStatus]:
     wildcard = _WILDCARD.search(uri)
     base = uri if wildcard is None else uri[: uri.rindex("/", 0, wildcard.start())]
-    file_system, inner = fs.FileSystem.from_uri(base)
+    file_system, inner = file_system_of(base)
     info = file_system.get_file_info(inner)
     if info.type == fs.FileType.NotFound:
         if must_exist:

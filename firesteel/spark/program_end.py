@@ -1,0 +1,130 @@
+"""The end of the program, however it comes: running jobs are canceled first, then Spark is stopped.
+
+A thread that is no daemon waits for the main thread to end. Functions that are registered with
+atexit would come too late: Python starts no threads any more by then, and Spark needs some.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any
+
+from firesteel.datastream.stream_execution_environment.interaction import is_interactive
+from firesteel.master.running_jobs import RunningJobs, running_jobs
+
+__all__ = ["ProgramEnd", "program_end"]
+
+_TERMINATED = 128 + signal.SIGTERM
+_POLL_SECONDS = 0.1
+
+
+class ProgramEnd:
+    def __init__(self, jobs: RunningJobs) -> None:
+        self._jobs = jobs
+        self._lock = threading.Lock()
+        self._process = 0
+        # Set when nothing is waited for any more: the jobs are to end.
+        self._ending = threading.Event()
+        self._interrupt: KeyboardInterrupt | None = None
+        self._handle_interrupt: Callable[[int, FrameType | None], Any] = signal.default_int_handler
+        self._show_error: Callable[..., Any] = sys.__excepthook__
+
+    def watch(self, stop: Callable[[], None]) -> None:
+        """From now on the program's end calls ``stop``, and signals end it in good order.
+
+        ``stop`` cancels the jobs, then stops Spark.
+        """
+        with self._lock:
+            if self._process != os.getpid():
+                self._process = os.getpid()
+                threading.Thread(
+                    target=self._wait, args=(stop,), name="firesteel-end", daemon=False
+                ).start()
+        if threading.current_thread() is threading.main_thread():
+            self._take_signals()
+
+    def _wait(self, stop: Callable[[], None]) -> None:
+        threading.main_thread().join()
+        # Python waits for these threads too, so their jobs go on, unless a signal says otherwise.
+        while not self._ending.is_set() and (thread := _other_thread()) is not None:
+            thread.join(_POLL_SECONDS)
+        self._ending.set()
+        stop()
+
+    # Signals. Handlers run in the main thread, between two steps of whatever it does.
+
+    def _take_signals(self) -> None:
+        """Whoever has handlers of his own keeps them."""
+        before = signal.getsignal(signal.SIGINT)
+        if before is signal.default_int_handler or _is_of_pyspark(before):
+            assert callable(before)
+            self._handle_interrupt = before
+            signal.signal(signal.SIGINT, self._interrupted)
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, self._terminated)
+        if sys.excepthook is sys.__excepthook__:
+            sys.excepthook = self._uncaught
+
+    def _interrupted(self, number: int, frame: FrameType | None) -> None:
+        if _main_has_ended(frame):
+            self._hurry()
+        elif self._jobs and os.getpid() == self._process:
+            # PySpark's handler would cancel what Spark does for our jobs, in the middle of an epoch.
+            self._interrupt = KeyboardInterrupt()
+            raise self._interrupt
+        else:
+            self._handle_interrupt(number, frame)
+
+    def _terminated(self, number: int, frame: FrameType | None) -> None:
+        if os.getpid() != self._process:
+            # A child that the program has forked.
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        elif self._ending.is_set() or _main_has_ended(frame):
+            self._hurry()
+        else:
+            self._jobs.suspended = True
+            self._ending.set()
+            raise SystemExit(_TERMINATED)
+
+    def _hurry(self) -> None:
+        """A signal while the program is ending: no exception, for nobody would catch it."""
+        if self._ending.is_set():
+            self._jobs.give_up()
+        self._ending.set()
+
+    def _uncaught(
+        self, kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
+        if error is self._interrupt and not is_interactive():
+            # Ctrl-C while jobs run is the way to end them, no error to be traced.
+            self._ending.set()
+            return
+        self._show_error(kind, error, trace)
+
+
+def _main_has_ended(frame: FrameType | None) -> bool:
+    """Whether the program's last line has run, and Python waits for threads."""
+    while frame is not None:
+        if frame.f_globals is vars(threading) and frame.f_code.co_name == "_shutdown":
+            return True
+        frame = frame.f_back
+    return not threading.main_thread().is_alive()
+
+
+def _other_thread() -> threading.Thread | None:
+    """A thread that keeps Python from ending."""
+    own = (threading.main_thread(), threading.current_thread())
+    return next((t for t in threading.enumerate() if not t.daemon and t not in own), None)
+
+
+def _is_of_pyspark(handler: Any) -> bool:
+    return str(getattr(handler, "__module__", "")).startswith("pyspark.")
+
+
+program_end = ProgramEnd(running_jobs)
