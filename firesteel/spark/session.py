@@ -211,6 +211,12 @@ def host_settings(
     return settings
 
 
+def _silence(context: SparkContext) -> None:
+    """Tasks that were killed a moment ago complain when Spark goes, in the JVM and in PySpark."""
+    context.setLogLevel("OFF")
+    context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
+
+
 def stop_own_session() -> None:
     """Cancel the jobs that still run, then end Spark if Firesteel started it."""
     running_jobs.cancel_all()
@@ -219,8 +225,7 @@ def stop_own_session() -> None:
     if session is not None:
         with suppress(Exception):
             if _own.is_quiet:
-                # Tasks that were killed a moment ago complain when Spark goes.
-                session.sparkContext.setLogLevel("OFF")
+                _silence(session.sparkContext)
             session.stop()
     for settings in _hosts.values():
         shutil.rmtree(settings.directory, ignore_errors=True)
