@@ -306,6 +306,7 @@ def test_remote_file_systems_through_pyarrow(tmp_path, monkeypatch):
     """Any other scheme takes pyarrow's way; a local directory stands in for the store."""
     from pyarrow import fs
 
+    from firesteel.common import arrow_files
     from firesteel.datastream.connectors.file_system import storage
 
     class Store:
@@ -318,6 +319,7 @@ def test_remote_file_systems_through_pyarrow(tmp_path, monkeypatch):
                 return local, uri.removeprefix("store://")
 
     monkeypatch.setattr(storage, "fs", Store)
+    monkeypatch.setattr(arrow_files, "fs", Store)
     for name in ("in/a.txt", "in/deep/b.txt", "in/_c.txt", "in/.d/e.txt", "in/f.log"):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)

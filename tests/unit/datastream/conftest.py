@@ -57,6 +57,9 @@ class FakeJob:
         done.set_result(None)
         return done
 
+    def cancel_and_wait(self) -> None:
+        self.cancel().result()
+
     def result(self) -> Future[JobExecutionResult]:
         return self._result
 
