@@ -187,7 +187,7 @@ CASES: tuple[Case, ...] = (
     MapFilter(
         name="map_filter",
         title="map + filter",
-        records=60_000_000,
+        records=120_000_000,
         make=triple,
         keep=is_even,
     ),
@@ -215,7 +215,7 @@ CASES: tuple[Case, ...] = (
     Union(
         name="union",
         title="union of 2",
-        records=60_000_000,
+        records=120_000_000,
         make=add_one,
         other=subtract_one,
         then=double,

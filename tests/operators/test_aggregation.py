@@ -156,3 +156,16 @@ def test_a_failure_names_the_record():
     assert caught.value.operator == "total"
     assert caught.value.record == "('a', None)"
     assert "TypeError" in str(caught.value)
+
+
+def test_sum_of_pairs_takes_wider_tuples_and_what_was_restored_as_well():
+    def program(stream):
+        return stream.key_by(lambda record: record[0]).sum(1)
+
+    with OperatorHarness.of(program) as harness:
+        harness.process_elements([("a", 1), ("b", 2, "wide"), ("a", 3, "wide"), ("b", 4)])
+        assert harness.output == [("a", 1), ("b", 2, "wide"), ("a", 4), ("b", 6, "wide")]
+        snapshot = harness.snapshot()
+    with OperatorHarness.restored(program, snapshot) as harness:
+        harness.process_elements([("a", 10), ("b", 10), ("c", 10)])
+        assert harness.output == [("a", 14), ("b", 16, "wide"), ("c", 10)]

@@ -12,6 +12,8 @@ from typing import Any
 from firesteel.common.types import Row, new_row
 from firesteel.errors import InvalidProgramError
 from firesteel.graph.operator_specs import AggregationSpec, ReduceSpec
+from firesteel.state.missing import MISSING
+from firesteel.task.errors import USER_ERRORS
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.operators.reduce import ReduceOperator
 
@@ -32,6 +34,7 @@ class AggregationOperator(ReduceOperator):
         super().__init__(ReduceSpec(None, output_mode=spec.output_mode), context)
         self._spec = spec
         self._shape: type | None = None
+        self._sums_pairs = False
 
     def receive(
         self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
@@ -40,7 +43,39 @@ class AggregationOperator(ReduceOperator):
         if self._shape is None:
             self._shape = type(values[0])
             self._reduce = reducer(self._spec.kind, self._spec.position, self._shape)
-        super().receive(values, keys, timestamps)
+            self._sums_pairs = (
+                self._shape is tuple
+                and len(values[0]) == 2
+                and (self._spec.kind, self._spec.position) == ("sum", 1)
+            )
+        if self._sums_pairs:
+            assert keys is not None
+            self._sum_pairs(values, keys, timestamps)
+        else:
+            super().receive(values, keys, timestamps)
+
+    def _sum_pairs(self, values: list[Any], keys: list[Any], timestamps: list[int] | None) -> None:
+        """The loop of reduce with the addition in it, for what sum is mostly used on: (key, count)."""
+        reduce, overlay, missing = self._reduce, self.table.overlay, MISSING
+        results: list[Any] = []
+        append, in_base = self.adder(results, copies=False), self.reader(copies=False)
+        iterator = iter(values)
+        try:
+            for value, key in zip(iterator, keys, strict=False):
+                kept = overlay[key] if key in overlay else in_base(key, missing)
+                if kept is not missing:
+                    try:
+                        first, total = kept
+                    except ValueError:
+                        # Not a pair, as the first record was.
+                        value = reduce(kept, value)
+                    else:
+                        value = (first, total + value[1])
+                overlay[key] = value
+                append(value)
+        except USER_ERRORS as error:
+            raise self.failure(error, reduce, values, iterator) from error
+        self.results.add(results, keys, timestamps)
 
 
 def reducer(kind: str, position: int | str, shape: type) -> Combine:
@@ -96,7 +131,7 @@ def _combine_in_tuple(
             (*kept[:index], combine(kept[index], new[index]), *kept[index + 1 :])
         )
     if kind == "sum" and index == 1:
-        # (key, count) pairs are what sum is mostly used on.
+
         def sum_of_pair(kept: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
             if len(kept) == 2:
                 return (kept[0], kept[1] + new[1])
