@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("firesteel", deadline=None)
 settings.load_profile("firesteel")
+
+# Tests start many short-lived JVMs on few cores, and what the optimizing compiler does for them comes too late.
+_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+for _options in ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
+    os.environ.setdefault(_options, _QUICK_START)
 
 _SPARK_TESTS = Path(__file__).parent / "spark"
 
