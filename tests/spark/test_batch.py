@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from firesteel.common import JobStatus
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from firesteel.datastream.connectors.base import Committer
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
-from firesteel.errors import InvalidProgramError
+from firesteel.errors import InvalidProgramError, UserFunctionError
+from firesteel.testing import ListSink
 from tests.spark.conftest import MakeEnvironment
 
 
@@ -66,6 +71,26 @@ def test_a_cached_stream_is_computed_once_until_it_is_invalidated(
     assert len(calls.read_text().splitlines()) == 10
     assert len(cached.execute_and_collect(limit=100)) == 10
     assert len(calls.read_text().splitlines()) == 20
+
+
+class UnwillingCommitter(Committer):
+    def commit(self, committables: Sequence[Any]) -> None:
+        raise OSError("the disk is gone")
+
+
+class UnwillingSink(ListSink):
+    def create_committer(self) -> Committer:
+        return UnwillingCommitter()
+
+
+def test_a_batch_whose_commit_fails_has_failed(env: StreamExecutionEnvironment) -> None:
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    env.from_collection([1]).sink_to(UnwillingSink()).name("unwilling")
+    client = env.execute_async("uncommitted")
+    with pytest.raises(UserFunctionError, match="disk is gone") as failure:
+        client.get_job_execution_result().result()
+    assert "Job 'uncommitted' failed: operator 'unwilling: Writer'" in str(failure.value)
+    assert client.get_job_status().result() is JobStatus.FAILED
 
 
 def test_a_stream_of_a_streaming_job_cannot_be_cached(make_env: MakeEnvironment) -> None:
