@@ -63,7 +63,7 @@ SLOT_HOST_IDLE_TIMEOUT: Option[timedelta] = Option(
     "firesteel.slot-host.idle-timeout",
     DURATION,
     timedelta(seconds=60),
-    "After this time without work a slot host ends by itself.",
+    "After this time without work a slot host ends by itself. Jobs share hosts: the last one counts.",
 )
 EPOCH_TARGET_DURATION: Option[timedelta | None] = Option(
     "firesteel.epoch.target-duration",

@@ -8,6 +8,7 @@ import shutil
 import sys
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from pyspark import SparkContext
@@ -205,8 +206,8 @@ def host_settings(
     settings = _hosts.get(application)
     if settings is None:
         name = f"{application}-{secrets.token_hex(4)}"
-        settings = _hosts[application] = HostSettings(name, secrets.token_hex(16), idle_timeout)
-    return settings
+        settings = _hosts[application] = HostSettings(name, secrets.token_hex(16))
+    return replace(settings, idle_timeout=idle_timeout)
 
 
 def _silence(context: SparkContext) -> None:
