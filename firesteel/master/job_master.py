@@ -6,6 +6,7 @@ carry its plans out.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -17,6 +18,7 @@ from firesteel.checkpoint.requests import SnapshotRequest
 from firesteel.common.job_status import JobStatus
 from firesteel.errors import FiresteelError, JobExecutionError
 from firesteel.graph.stream_graph import StreamNode
+from firesteel.master.batch_discovery import discover_everything
 from firesteel.master.collected_output import CollectedOutput
 from firesteel.master.committables import Committables
 from firesteel.master.iterations import Iterations
@@ -197,18 +199,22 @@ class JobMaster:
             closing,
         )
 
-    def plan_batch(self) -> EpochPlan:
-        """The one epoch of a batch job: read everything, then close."""
-        for source in self._sources.values():
-            source.discover(0.0)
-        self._epoch = 1
+    def plan_batch(self, wait: Callable[[float], object] = time.sleep) -> EpochPlan:
+        """The one epoch of a batch job: read everything, then close.
+
+        May have to ``wait`` for enumerators to find it. A job that is canceled meanwhile only closes.
+        """
         self._change(JobStatus.RUNNING)
+        sources = self._sources.values()
+        found = discover_everything(sources, wait, lambda: self.status is not JobStatus.RUNNING)
+        self._epoch = 1
         splits = {
             (source.node_id, subtask): assigned
-            for source in self._sources.values()
+            for source in sources
             for subtask, assigned in source.assign(everything=True).items()
         }
-        budget = ReadBudget(records=1 << 62, seconds=float("inf"), to_the_end=True)
+        everything = ReadBudget(records=1 << 62, seconds=float("inf"), to_the_end=True)
+        budget = everything if found else _READ_NOTHING
         return EpochPlan(
             1,
             tuple(

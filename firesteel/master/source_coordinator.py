@@ -57,6 +57,12 @@ class SourceCoordinator:
             self._discovered_at = now
             self._unassigned.extend(self._enumerator.discover_splits())
 
+    def look(self) -> float | None:
+        """Look for new splits now; seconds until it is worth it again, None if all are found."""
+        self._discovered_at = 0.0
+        self._unassigned.extend(self._enumerator.discover_splits())
+        return None if self._enumerator.is_complete() else self._enumerator.next_discovery_delay()
+
     def is_complete(self) -> bool:
         """Whether readers that run out of splits have reached the end of the source."""
         return (

@@ -238,6 +238,9 @@ class JobHarness:
             self._now += delay
         raise JobExecutionError("the job waits for something that does not happen")
 
+    def _let_pass(self, seconds: float) -> None:
+        self._now += seconds
+
     def _let_storage_work(self) -> None:
         self._attempts.executor.carry_out(self.master.checkpoints.take_for_edge())
         if not self.storage_is_stuck:
@@ -261,7 +264,7 @@ class JobHarness:
         self._attempts.close()
 
     def _run_batch(self, faults: Faults) -> None:
-        plan = self.master.plan_batch()
+        plan = self.master.plan_batch(self._let_pass)
         self.epoch = plan.epoch
         rows = self._slots.run_epoch(plan, faults, last=True)
         if not rows.failures:
