@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from firesteel.checkpoint.coordinator import CheckpointCoordinator
@@ -17,6 +17,7 @@ from firesteel.checkpoint.metadata import CheckpointMetadata
 from firesteel.checkpoint.requests import SnapshotRequest
 from firesteel.common.job_status import JobStatus
 from firesteel.errors import FiresteelError, JobExecutionError
+from firesteel.graph.operator_specs import DataFrameSourceSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.master.batch_discovery import discover_everything
 from firesteel.master.collected_output import CollectedOutput
@@ -39,7 +40,6 @@ from firesteel.task.messages import (
     SlotAddress,
     SlotControl,
     SlotFailure,
-    VertexMetrics,
 )
 from firesteel.task.program import JobProgram
 
@@ -48,6 +48,7 @@ Commit = Callable[[dict[int, list[Any]]], None]
 
 _READ_NOTHING = ReadBudget(0, 0.0)
 _WAIT_SECONDS = 0.05
+_SPARK_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,11 @@ class JobMaster:
             for vertex in self._graph.vertices
             for subtask in range(vertex.parallelism)
         }
+        self._dataframe_vertices = {
+            vertex.id
+            for vertex in self._graph.vertices
+            if isinstance(self._graph.nodes[vertex.operators[0]].spec, DataFrameSourceSpec)
+        }
         self._epoch = 0 if start is None else start.epoch
         # Of the last epoch.
         self._runs = ConfirmedRuns()
@@ -157,8 +163,13 @@ class JobMaster:
         if self._next_timer_at is not None:
             delays.append(max(0.0, self._next_timer_at - self._last_ended_at))
         delays += [at - self._last_ended_at for at in self._iterations.due_at(self._last_ended_at)]
-        # A vertex that Spark feeds may have something at any time.
-        soonest = min(delays, default=0.1)
+        for source in self._sources.values():
+            if (until := source.until_discovery(now)) is not None:
+                delays.append(until + (now - self._last_ended_at))
+        if not delays or self._spark_feeds():
+            # Such a vertex may have something at any time.
+            delays.append(_SPARK_SECONDS)
+        soonest = min(delays)
         return max(0.0, soonest - (now - self._last_ended_at)) if soonest else 0.0
 
     def plan_epoch(self, now: float) -> EpochPlan:
@@ -431,6 +442,13 @@ class JobMaster:
         if self.checkpoints.failure is not None:
             self.fail(self.checkpoints.failure)
 
+    def _spark_feeds(self) -> bool:
+        """Whether records of a DataFrame may still come."""
+        return any(
+            not finished and vertex in self._dataframe_vertices
+            for (vertex, _), finished in self._finished.items()
+        )
+
     def _all_finished(self) -> bool:
         return all(self._finished.values())
 
@@ -439,28 +457,7 @@ class JobMaster:
 
     def overview(self) -> dict[str, Any]:
         """JSON: what every subtask has done so far, and where it lives."""
-        return {
-            "status": self.status.name,
-            "epochs": self.metrics.epochs,
-            "last_epoch_seconds": self.metrics.last_epoch_seconds,
-            "longest_epoch_seconds": self.metrics.longest_epoch_seconds,
-            "vertices": [
-                {
-                    "id": vertex.id,
-                    "name": vertex.name,
-                    "subtasks": [
-                        {
-                            "host": self.metrics.hosts.get((vertex.id, subtask)),
-                            **asdict(
-                                self.metrics.vertices.get((vertex.id, subtask), VertexMetrics())
-                            ),
-                        }
-                        for subtask in range(vertex.parallelism)
-                    ],
-                }
-                for vertex in self._graph.vertices
-            ],
-        }
+        return {"status": self.status.name, **self.metrics.overview(self._graph.vertices)}
 
     def operator_handles(self) -> Iterator[tuple[StreamNode, OperatorHandle]]:
         """The confirmed state of every operator subtask that has any."""
