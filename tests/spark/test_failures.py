@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,34 @@ def test_a_failure_in_a_sink_function_names_the_record(env: StreamExecutionEnvir
     with pytest.raises(UserFunctionError, match="bad record") as caught:
         env.execute("sink")
     assert caught.value.record == "3"
+
+
+def gives_up(value: int) -> int:
+    if value == 2:
+        raise asyncio.CancelledError("gave up")
+    return value
+
+
+def test_what_is_no_exception_is_a_failure_and_no_death_of_a_process(
+    env: StreamExecutionEnvironment,
+) -> None:
+    env.from_collection([1, 2, 3]).map(gives_up).print()
+    with pytest.raises(UserFunctionError, match="CancelledError: gave up") as caught:
+        env.execute("giving up")
+    assert (caught.value.operator, caught.value.record) == ("Map", "2")
+
+
+def test_a_failure_of_a_writer_of_dataframes_names_its_operator(
+    env: StreamExecutionEnvironment,
+) -> None:
+    def write(frame: object, epoch: int) -> None:
+        raise ValueError("no such table")
+
+    env.from_collection([1], Types.LONG()).to_dataframe(write).name("table")
+    with pytest.raises(UserFunctionError, match="no such table") as caught:
+        env.execute("frames")
+    assert (caught.value.job, caught.value.operator) == ("frames", "Sink: table")
+    assert caught.value.function.endswith("write")
 
 
 def test_too_few_slots_is_an_error_that_says_how_many_are_needed(
