@@ -192,14 +192,14 @@ CASES: tuple[Case, ...] = (
     MapFilter(
         name="map_filter",
         title="map + filter",
-        records=120_000_000,
+        records=80_000_000,
         make=triple,
         keep=is_even,
     ),
     Reduce(
         name="reduce_1k",
         title="key_by + reduce, 1,000 keys",
-        records=24_000_000,
+        records=16_000_000,
         keys=1_000,
         key=modulo_thousand,
         combine=add,
@@ -215,14 +215,14 @@ CASES: tuple[Case, ...] = (
     Sum(
         name="sum_tuples",
         title="sum on tuples",
-        records=24_000_000,
+        records=12_000_000,
         make=pair,
         key=first_field,
     ),
     Union(
         name="union",
         title="union of 2",
-        records=120_000_000,
+        records=80_000_000,
         make=add_one,
         other=subtract_one,
         then=double,
@@ -230,7 +230,7 @@ CASES: tuple[Case, ...] = (
     FanOut(
         name="fan_out",
         title="fan-out to 3 sinks",
-        records=40_000_000,
+        records=24_000_000,
         make=add_one,
         branches=(double, triple, negate),
     ),

@@ -20,7 +20,7 @@ from benchmarks.cases import Case, Outcome, Reduce
 from benchmarks.measure import Arguments, check_results, parse_arguments, report_versions, run_cases
 from benchmarks.peers.spark_session import start_session
 
-RECORDS = {"reduce_1k": 4_000_000, "reduce_1m": 80_000}
+RECORDS = {"reduce_1k": 3_000_000, "reduce_1m": 80_000}
 # The large run takes four micro-batches, and the small one, a quarter of its size, takes one.
 BATCHES = 4
 IN_FRAMES = {"reduce_1k"}

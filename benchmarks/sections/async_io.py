@@ -13,7 +13,7 @@ from firesteel.datastream import AsyncDataStream
 from firesteel.datastream.functions import AsyncFunction
 
 _CASE = BY_NAME["map_filter"]
-_RECORDS = 24_000
+_RECORDS = 12_000
 _LATENCY_SECONDS = 0.1
 _CAPACITY = 100
 _GOAL = 0.8

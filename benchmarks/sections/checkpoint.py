@@ -50,6 +50,7 @@ def measure(arguments: Arguments) -> None:
             {"none": without.run, "1 s": with_them.run},
             records=arguments.records_of(_CASE, _CASE.records),
             repeats=arguments.repeats,
+            seconds=90,
         )
     base = found["none"].rate
     for interval, measured in found.items():

@@ -24,7 +24,7 @@ from firesteel.datastream.functions import SinkFunction
 
 _RECORDS = 100
 # Epochs of a run, and how many of them come before those that count.
-_EPOCHS, _FIRST = 45, 10
+_EPOCHS, _FIRST = 32, 8
 _EXCHANGES = (0, 1, 2)
 # An epoch may take so many times as long as a micro-batch.
 _GOAL = 1.3

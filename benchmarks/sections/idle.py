@@ -16,7 +16,7 @@ from firesteel.common import Time
 from firesteel.datastream.window import TumblingEventTimeWindows
 
 _CASE = BY_NAME["tumbling_1k"]
-_RECORDS = 6_000_000
+_RECORDS = 4_000_000
 _IDLE_KEYS = (10_000, 100_000, 1_000_000)
 _ACTIVE_KEYS = 1_000
 

@@ -22,11 +22,12 @@ from firesteel.datastream.connectors.datagen import (
 )
 from firesteel.datastream.functions import SinkFunction
 
-_LATENCY_RATE = 1_000
-# By timeout: records at full speed, and seconds at the modest rate. With timeout 0 an epoch is as short as
-# it can be, and reads as little as rate control lets it; without one, epochs take 10 seconds.
+# Less than any of the timeouts can do: behind a job that cannot keep up, ages only tell how long it has run.
+_LATENCY_RATE = 200
+# By timeout: records at full speed. With timeout 0 an epoch is as short as it can be, and reads as little as
+# rate control lets it; without one, epochs are as long as they may.
 _RECORDS = {0: 8_000, 100: 8_000_000, -1: 12_000_000}
-_SECONDS = {0: 8, 100: 8, -1: 40}
+_LATENCY_SECONDS = 10
 # The first record is due so long after the job was submitted. By then it runs.
 _LEAD_SECONDS = 8
 
@@ -103,7 +104,7 @@ def identity(value: Any) -> Any:
     return value
 
 
-def median_latency(peer: Firesteel, seconds: int) -> float:
+def median_latency(peer: Firesteel, seconds: int = _LATENCY_SECONDS) -> float:
     """Milliseconds from the moment a record was due to the sink behind a key_by, over the second half of the records."""
     env = peer.environment()
     count = _LATENCY_RATE * seconds
@@ -131,7 +132,7 @@ def measure(arguments: Arguments) -> None:
         )
         peer = Firesteel(arguments.parallelism, setting)
         found = steady_rate(case, peer.run, records=arguments.records_of(case, records), repeats=1)
-        median = median_latency(peer, _SECONDS[timeout])
+        median = median_latency(peer)
         report(section="timeout", milliseconds=timeout, rate=found.rate, median_latency=median)
 
 

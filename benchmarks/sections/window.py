@@ -26,7 +26,7 @@ from firesteel.datastream.window import (
     TumblingEventTimeWindows,
 )
 
-_CASE = replace(BY_NAME["tumbling_1k"], records=6_000_000)
+_CASE = replace(BY_NAME["tumbling_1k"], records=3_000_000)
 _KEYS = (1_000, 100_000)
 # By shape: what it is compared with, and the least share of its rate that is asked for.
 _GOALS = {"tumbling": ("reduce", 0.5), "sliding 60/1": ("tumbling", 0.1)}
