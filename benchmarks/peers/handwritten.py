@@ -36,9 +36,10 @@ from benchmarks.measure import check_results, parse_arguments, report_versions, 
 from benchmarks.peers.job_session import job_session
 from benchmarks.peers.spark_session import map_in_arrow
 
-# Buffers hold about this many bytes, and not more records than fit into a core's cache: pickling them later costs more.
-BUFFER_BYTES = 256 * 1024
-BUFFER_RECORDS = 4_096
+# So many records are made before their buffers are sent, fewer if a buffer would hold more bytes. With more they leave a
+# core's cache before they are pickled, with fewer there are more rows: measured with the Python part alone.
+BUFFER_BYTES = 128 * 1024
+BUFFER_RECORDS = 2_048
 FIRST_RECORDS = 1_024
 # Rows go to Spark in batches of about this size; a batch costs as much as some hundred records.
 BATCH_BYTES = 1 << 20

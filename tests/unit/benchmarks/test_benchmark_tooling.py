@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+import benchmarks.__main__ as command
 from benchmarks import history
 from benchmarks.__main__ import exit_code
 from benchmarks.cases import BY_NAME, CASES, Case, Outcome, expected, for_checking, result_count
@@ -146,3 +150,21 @@ def test_a_peers_chatter_is_not_taken_for_figures() -> None:
     assert parsed('{"case": "union"}\n') == {"case": "union"}
     assert parsed("{not json\n") is None
     assert parsed("17\n") is None
+
+
+def test_what_was_measured_before_somebody_gave_up_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def interrupted(*arguments: Any) -> None:
+        results: list[PeerResult] = arguments[-1]
+        results.append(_result(FIRESTEEL, 42.0))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "run_peers", interrupted)
+    monkeypatch.setattr(command.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(history, "HISTORY", tmp_path / "history.jsonl")
+    monkeypatch.setattr("sys.argv", ["benchmarks", "--cases", _CASE.name, "--sections"])
+    with pytest.raises(KeyboardInterrupt):
+        command.main()
+    [line] = history.HISTORY.read_text().splitlines()
+    assert json.loads(line)["peers"]["firesteel"]["cases"] == {_CASE.name: {"rate": 42.0}}
