@@ -426,7 +426,7 @@ class StreamExecutionEnvironment:
 
         self._transformations.clear()
         warn_of_sinks_that_never_commit(job)
-        client = launch(job.stream_graph, job.job_graph, job.levels, job.settings)
+        client = launch(job.stream_graph, job.levels, job.settings)
         for watching in job.stream_graph.driver_objects.values():
             if isinstance(watching, CollectBuffer):
                 _end_with_the_job(watching, client)
