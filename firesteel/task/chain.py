@@ -81,8 +81,7 @@ def connect_operators(
     for node_id, operator in reversed(operators.items()):
         node = operator.context.node
         operator.output.watermark = tell_all(watermarks.get(node_id, []))
-        # A source says itself what it produces; user functions are held to what they declare.
-        declared = None if is_source(operator) else node.output_type
+        declared = node.output_type if is_held_to_its_type(operator) else None
         operator.output.idle = tell_all(idles.get(node_id, []))
         wire_main_output(
             operator,
@@ -106,6 +105,13 @@ def connect_operators(
 
 def is_source(operator: Operator) -> bool:
     return isinstance(operator, SourceOperator | DataFrameSourceOperator)
+
+
+def is_held_to_its_type(operator: Operator) -> bool:
+    """What users have written or declared is checked; our own sources say themselves what they produce."""
+    if isinstance(operator, SourceOperator):
+        return operator.checked
+    return not isinstance(operator, DataFrameSourceOperator)
 
 
 def wire_main_output(
