@@ -145,7 +145,7 @@ def check(case: Case, outcome: Outcome, records: int = CHECKED_RECORDS) -> None:
 def check_count(name: str, count: int, wanted: int) -> None:
     """A timed run that lost records, or made more of them, does not count."""
     if count != wanted:
-        raise ValueError(f"{name}: expected {wanted:,} results, and the sinks got {count:,}")
+        raise ValueError(f"{name}: expected {wanted:,} records, and there were {count:,}")
 
 
 def check_results(case: Case, count: int, records: int) -> None:

@@ -68,7 +68,7 @@ def test_the_number_of_results_is_known_without_running_the_case(case: Case, rec
 
 def test_a_timed_run_that_lost_a_record_raises() -> None:
     check_results(BY_NAME["map_filter"], 5_000, 10_000)
-    with pytest.raises(ValueError, match=r"map_filter: expected 5,000 results.* 4,999"):
+    with pytest.raises(ValueError, match=r"map_filter: expected 5,000 records.* 4,999"):
         check_results(BY_NAME["map_filter"], 4_999, 10_000)
 
 
