@@ -28,6 +28,7 @@ from firesteel.master.state_ledger import StateLedger
 from firesteel.master.states import check_change
 from firesteel.master.watermark_alignment import WatermarkAligner
 from firesteel.metrics import merge_snapshots
+from firesteel.task.confirmed_runs import ConfirmedRuns
 from firesteel.task.messages import (
     OperatorHandle,
     ReadBudget,
@@ -118,8 +119,8 @@ class JobMaster:
             for subtask in range(vertex.parallelism)
         }
         self._epoch = 0 if start is None else start.epoch
-        # The run of each (level, slot) that the last confirmed epoch consists of.
-        self._runs: dict[tuple[int, int], int] = {}
+        # Of the last epoch.
+        self._runs = ConfirmedRuns()
         # What the control rows of the running epoch tell sinks to commit.
         self._carried: dict[tuple[int, int], dict[int, tuple[Any, ...]]] = {}
         # Whether the epoch that runs is the one that closes the slots.
@@ -238,9 +239,9 @@ class JobMaster:
         aligned: dict[int, int] | None = None,
         ended_loops: frozenset[int] = frozenset(),
     ) -> SlotControl:
-        address = SlotAddress(
-            self._program.job_id, self._program.attempt, level, slot, self._epoch, self._runs
-        )
+        runs = self._runs.told_to(level, slot)
+        program = self._program
+        address = SlotAddress(program.job_id, program.attempt, level, slot, self._epoch, runs)
         handles, new_splits, committables = {}, {}, {}
         feedback: dict[int, tuple[OperatorHandle, ...]] = {}
         for vertex_id, subtask in self.subtasks_in(level, slot):
@@ -347,7 +348,7 @@ class JobMaster:
                         "output had been used. Set spark.stage.maxConsecutiveAttempts to 1 and "
                         "spark.speculation to false"
                     )
-        self._runs = runs
+        self._runs = ConfirmedRuns.of(runs, self._levels.slots)
 
     def _take(self, ack: SlotAck, records_by_slot: dict[int, int]) -> None:
         for subtask_ack in ack.subtasks:

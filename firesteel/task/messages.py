@@ -17,6 +17,7 @@ from firesteel.datastream.connectors.base import SourceSplit
 from firesteel.errors import FiresteelError
 from firesteel.state.changelog import Segment
 from firesteel.state.redistribution import OperatorStates
+from firesteel.task.confirmed_runs import ConfirmedRuns
 from firesteel.task.watermarks import MIN_WATERMARK
 
 
@@ -29,8 +30,7 @@ class SlotAddress:
     level: int
     slot: int
     epoch: int
-    # The runs of (level, slot) that the epoch before was confirmed with.
-    confirmed_runs: dict[tuple[int, int], int] = field(default_factory=dict)
+    confirmed_runs: ConfirmedRuns = field(default_factory=ConfirmedRuns)
     # The slot is to be closed, whatever it still does.
     by_force: bool = False
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import os
-import random
 import socket
+import sys
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -18,6 +18,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from firesteel.errors import FiresteelError, JobExecutionError, UserFunctionError
+from firesteel.task.confirmed_runs import ConfirmedRuns, new_run_id
 from firesteel.task.errors import USER_ERRORS, exit_error
 from firesteel.task.messages import (
     SlotAck,
@@ -45,6 +46,7 @@ from firesteel.unpicklable import UnpicklableRecordError
 
 _log = logging.getLogger("firesteel")
 
+_FRAMES_PER_OPERATOR = 10
 _NO_STATE = -1
 
 Batches = Iterator[pa.RecordBatch]
@@ -82,6 +84,9 @@ class Slot:
         self._run_id = 0
 
     def _build(self, program: JobProgram) -> None:
+        # Operators of a chain call each other, and a program may chain more of them than Python's stack is for.
+        operators = len(program.levels.job_graph.nodes)
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES_PER_OPERATOR * operators))
         self._wiring = wire_slot(program, self._level, self._slot, self._batcher.add)
         self._subtasks = self._wiring.subtasks
         if self._now_millis is not None:
@@ -93,8 +98,11 @@ class Slot:
 
         It may have run twice: an attempt that Spark gave up can end after the one it used.
         """
-        confirmed = address.confirmed_runs.get((self._level, self._slot), self._run_id)
-        return self._opened and self._epoch == address.epoch - 1 and self._run_id == confirmed
+        return (
+            self._opened
+            and self._epoch == address.epoch - 1
+            and address.confirmed_runs.includes(self._run_id)
+        )
 
     def run_epoch(
         self,
@@ -115,10 +123,11 @@ class Slot:
         batcher = self._batcher
         batcher.clear()
         self._upstream_runs = {}
-        run_id = random.getrandbits(63)
-        header = encode(address)
+        run_id = new_run_id()
+        level, known = self._level + 1, address.confirmed_runs
         for target in range(self._next_slots):
-            batcher.add(BufferRow(target, self._level + 1, self._slot, run_id, HEADER, header))
+            told = encode(replace(address, confirmed_runs=known.told_to(level, target)))
+            batcher.add(BufferRow(target, level, self._slot, run_id, HEADER, told))
         remaining = iter(rows)
         try:
             control = yield from self._consume(address, remaining, control)
@@ -139,7 +148,7 @@ class Slot:
                 )
             self._epoch, self._run_id = address.epoch, run_id
             ack = SlotAck(
-                address=replace(address, confirmed_runs={}),
+                address=replace(address, confirmed_runs=ConfirmedRuns()),
                 host=host_name(),
                 subtasks=acks,
                 run_id=run_id,

@@ -67,7 +67,7 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
                 program.auto_watermark_interval,
             )
             to_driver = _to_driver(send, slot, index)
-            key_types = key_types_of(graph.edges)
+            key_types = key_types_of(graph)
             keyed_state = partial(create_keyed_state, program.state_backend)
             subtask = Subtask(vertex, graph.nodes, info, to_driver, key_types, keyed_state)
             wiring.subtasks[vertex.id] = subtask
