@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +23,10 @@ from firesteel.task.runtime_context import SubtaskInfo
 from firesteel.task.subtask import Subtask
 
 Send = Callable[[BufferRow], None]
+
+# Calls from one operator to the next, at most: a watermark that goes through a gate.
+_CALLS_PER_OPERATOR = 10
+_CALLS_OF_USERS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,7 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
                 auto_watermark_interval=program.auto_watermark_interval,
             )
             to_driver = _to_driver(send, slot, index)
-            key_types = key_types_of(graph.edges)
+            key_types = key_types_of(graph)
             keyed_state = partial(create_keyed_state, program.state_backend)
             subtask = Subtask(vertex, graph.nodes, info, to_driver, key_types, keyed_state)
             wiring.subtasks[vertex.id] = subtask
@@ -89,7 +94,15 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
                 if edge.id in levels.local_edges
             ],
         )
+    _make_room_for_calls(len(wiring.by_node))
     return wiring
+
+
+def _make_room_for_calls(operators: int) -> None:
+    """Operators of a slot call each other, and a job may have more of them than Python lets call."""
+    needed = _CALLS_OF_USERS + _CALLS_PER_OPERATOR * operators
+    if needed > sys.getrecursionlimit():
+        sys.setrecursionlimit(needed)
 
 
 def _connect_iterations(wiring: SlotWiring, graph: JobGraph) -> None:
