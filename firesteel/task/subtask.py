@@ -318,7 +318,7 @@ class Subtask:
         times = [
             operator.context.timers.next_processing_time() for operator in self.operators.values()
         ]
-        times += [operator.next_tick() for operator in self._ticking]
+        times += [operator.next_tick() for operator in self.operators.values()]
         return min((time for time in times if time is not None), default=None)
 
     def accept_external(self, payload: bytes) -> None:

@@ -24,6 +24,7 @@ from firesteel.task.errors import USER_ERRORS, exit_error, user_function_error
 from firesteel.task.keys import bad_key_error, key_converter
 from firesteel.task.messages import OperatorHandle, RestoredState, SubtaskAck, SubtaskHandle
 from firesteel.task.operators.base import Operator
+from firesteel.task.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
 from firesteel.task.program import JobProgram
 from firesteel.task.rows import OUTPUT, BufferRow
 from firesteel.task.slot_wiring import wire_slot
@@ -231,9 +232,10 @@ class OperatorHarness:
     def set_processing_time(self, now_millis: int) -> None:
         """Move the clock; timers that are due fire. The inputs are silent meanwhile."""
         self.open()
-        self._operator.found_nothing()
-        self.clock.set(now_millis)
-        self._operator.found_nothing()
+        for now in (self.clock(), now_millis):
+            self.clock.set(now)
+            if isinstance(self._operator, TimestampsAndWatermarksOperator):
+                self._operator.found_nothing()
         self._explaining(self._subtask.fire_processing_time_timers)
         self._explaining(self._operator.tick)
 
