@@ -32,7 +32,7 @@ class SourceSpec(OperatorSpec):
 class DataFrameSourceSpec(OperatorSpec):
     """Records that Spark itself reads from a DataFrame and hands over as Arrow batches."""
 
-    column_names: tuple[str, ...]
+    value_type: Any
     watermark_strategy: Any = None
     bounded: bool = True
 

@@ -328,12 +328,12 @@ class StreamExecutionEnvironment:
                 f"{type(data_frame).__qualname__}."
             )
         _check_strategy("from_dataframe", watermark_strategy)
+        value_type = data_frame_types.row_type(data_frame.schema)
         spec = DataFrameSourceSpec(
-            column_names=tuple(data_frame.columns),
+            value_type=value_type,
             watermark_strategy=_copy_of(watermark_strategy),
             bounded=not data_frame.isStreaming,
         )
-        value_type = data_frame_types.row_type(data_frame.schema)
         return self._source(source_name, spec, value_type, driver_object=data_frame)
 
     def _source(
