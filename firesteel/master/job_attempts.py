@@ -70,6 +70,8 @@ class JobAttempts:
                 node.parallelism,
                 start.enumerators.get(node.id),
                 start.splits.get(node.id, ()),
+                operator=node.name,
+                job=program.job_name,
             )
             for node in program.levels.job_graph.nodes.values()
             if isinstance(node.spec, SourceSpec)

@@ -6,8 +6,9 @@ carry its plans out.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from firesteel.checkpoint.coordinator import CheckpointCoordinator
@@ -16,7 +17,9 @@ from firesteel.checkpoint.metadata import CheckpointMetadata
 from firesteel.checkpoint.requests import SnapshotRequest
 from firesteel.common.job_status import JobStatus
 from firesteel.errors import FiresteelError, JobExecutionError
+from firesteel.graph.operator_specs import DataFrameSourceSpec
 from firesteel.graph.stream_graph import StreamNode
+from firesteel.master.batch_discovery import discover_everything
 from firesteel.master.collected_output import CollectedOutput
 from firesteel.master.committables import Committables
 from firesteel.master.iterations import Iterations
@@ -37,7 +40,6 @@ from firesteel.task.messages import (
     SlotAddress,
     SlotControl,
     SlotFailure,
-    VertexMetrics,
 )
 from firesteel.task.program import JobProgram
 
@@ -46,6 +48,7 @@ Commit = Callable[[dict[int, list[Any]]], None]
 
 _READ_NOTHING = ReadBudget(0, 0.0)
 _WAIT_SECONDS = 0.05
+_SPARK_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,11 @@ class JobMaster:
             for vertex in self._graph.vertices
             for subtask in range(vertex.parallelism)
         }
+        self._dataframe_vertices = {
+            vertex.id
+            for vertex in self._graph.vertices
+            if isinstance(self._graph.nodes[vertex.operators[0]].spec, DataFrameSourceSpec)
+        }
         self._epoch = 0 if start is None else start.epoch
         # Of the last epoch.
         self._runs = ConfirmedRuns()
@@ -155,8 +163,13 @@ class JobMaster:
         if self._next_timer_at is not None:
             delays.append(max(0.0, self._next_timer_at - self._last_ended_at))
         delays += [at - self._last_ended_at for at in self._iterations.due_at(self._last_ended_at)]
-        # A vertex that Spark feeds may have something at any time.
-        soonest = min(delays, default=0.1)
+        for source in self._sources.values():
+            if (until := source.until_discovery(now)) is not None:
+                delays.append(until + (now - self._last_ended_at))
+        if not delays or self._spark_feeds():
+            # Such a vertex may have something at any time.
+            delays.append(_SPARK_SECONDS)
+        soonest = min(delays)
         return max(0.0, soonest - (now - self._last_ended_at)) if soonest else 0.0
 
     def plan_epoch(self, now: float) -> EpochPlan:
@@ -197,18 +210,22 @@ class JobMaster:
             closing,
         )
 
-    def plan_batch(self) -> EpochPlan:
-        """The one epoch of a batch job: read everything, then close."""
-        for source in self._sources.values():
-            source.discover(0.0)
-        self._epoch = 1
+    def plan_batch(self, wait: Callable[[float], object] = time.sleep) -> EpochPlan:
+        """The one epoch of a batch job: read everything, then close.
+
+        May have to ``wait`` for enumerators to find it. A job that is canceled meanwhile only closes.
+        """
         self._change(JobStatus.RUNNING)
+        sources = self._sources.values()
+        found = discover_everything(sources, wait, lambda: self.status is not JobStatus.RUNNING)
+        self._epoch = 1
         splits = {
             (source.node_id, subtask): assigned
-            for source in self._sources.values()
+            for source in sources
             for subtask, assigned in source.assign(everything=True).items()
         }
-        budget = ReadBudget(records=1 << 62, seconds=float("inf"), to_the_end=True)
+        everything = ReadBudget(records=1 << 62, seconds=float("inf"), to_the_end=True)
+        budget = everything if found else _READ_NOTHING
         return EpochPlan(
             1,
             tuple(
@@ -425,6 +442,13 @@ class JobMaster:
         if self.checkpoints.failure is not None:
             self.fail(self.checkpoints.failure)
 
+    def _spark_feeds(self) -> bool:
+        """Whether records of a DataFrame may still come."""
+        return any(
+            not finished and vertex in self._dataframe_vertices
+            for (vertex, _), finished in self._finished.items()
+        )
+
     def _all_finished(self) -> bool:
         return all(self._finished.values())
 
@@ -433,28 +457,7 @@ class JobMaster:
 
     def overview(self) -> dict[str, Any]:
         """JSON: what every subtask has done so far, and where it lives."""
-        return {
-            "status": self.status.name,
-            "epochs": self.metrics.epochs,
-            "last_epoch_seconds": self.metrics.last_epoch_seconds,
-            "longest_epoch_seconds": self.metrics.longest_epoch_seconds,
-            "vertices": [
-                {
-                    "id": vertex.id,
-                    "name": vertex.name,
-                    "subtasks": [
-                        {
-                            "host": self.metrics.hosts.get((vertex.id, subtask)),
-                            **asdict(
-                                self.metrics.vertices.get((vertex.id, subtask), VertexMetrics())
-                            ),
-                        }
-                        for subtask in range(vertex.parallelism)
-                    ],
-                }
-                for vertex in self._graph.vertices
-            ],
-        }
+        return {"status": self.status.name, **self.metrics.overview(self._graph.vertices)}
 
     def operator_handles(self) -> Iterator[tuple[StreamNode, OperatorHandle]]:
         """The confirmed state of every operator subtask that has any."""

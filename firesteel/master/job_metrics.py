@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from firesteel.graph.job_graph import JobVertex
 from firesteel.task.messages import VertexMetrics
 
 
@@ -26,3 +28,25 @@ class JobMetrics:
         total.bytes_in += epoch.bytes_in
         total.bytes_out += epoch.bytes_out
         total.busy_seconds += epoch.busy_seconds
+
+    def overview(self, vertices: Iterable[JobVertex]) -> dict[str, Any]:
+        """JSON."""
+        return {
+            "epochs": self.epochs,
+            "last_epoch_seconds": self.last_epoch_seconds,
+            "longest_epoch_seconds": self.longest_epoch_seconds,
+            "vertices": [
+                {
+                    "id": vertex.id,
+                    "name": vertex.name,
+                    "subtasks": [
+                        {
+                            "host": self.hosts.get((vertex.id, subtask)),
+                            **asdict(self.vertices.get((vertex.id, subtask), VertexMetrics())),
+                        }
+                        for subtask in range(vertex.parallelism)
+                    ],
+                }
+                for vertex in vertices
+            ],
+        }

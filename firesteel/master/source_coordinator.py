@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from firesteel.checkpoint.payload import Payload, payload_of_split, split_of_payload
@@ -13,12 +13,22 @@ from firesteel.datastream.connectors.base import (
     SourceSplit,
     SplitEnumerator,
 )
+from firesteel.errors import UserFunctionError
+from firesteel.task.errors import called
 from firesteel.task.messages import SourceStatus
 
 # A reader of a bounded source gets further splits when it has fewer than this, so that no reader
 # sits on a long list while others are done. Splits of unbounded sources may never end, and those
 # that are read side by side share the watermark, so they are all handed out at once.
 _SPLITS_AHEAD = 4
+
+# A source without splits has an epoch now and then: slot hosts without work end by themselves, and
+# sinks close files by the clock.
+_IDLE_SECONDS = 5.0
+
+# An enumerator is not asked more often than this, nor waited for shorter than that.
+_LEAST_DISCOVERY_SECONDS = 0.1
+_LEAST_WAIT_SECONDS = 0.001
 
 
 class SourceCoordinator:
@@ -29,13 +39,20 @@ class SourceCoordinator:
         parallelism: int,
         restored: Payload | None = None,
         assigned: Sequence[int] = (),
+        *,
+        operator: str = "",
+        job: str = "",
     ) -> None:
-        """``restored`` is a ``checkpoint``; ``assigned`` says how many splits readers have then."""
+        """``restored`` is a ``checkpoint``; ``assigned`` says how many splits readers have then.
+
+        What the source's methods raise names ``operator`` and ``job``.
+        """
         self.node_id = node_id
+        self._operator, self._job = operator, job
         self.parallelism = parallelism
         state = None if restored is None else restored.load()
-        self._enumerator: SplitEnumerator = source.create_enumerator(
-            parallelism, None if state is None else state["enumerator"]
+        self._enumerator: SplitEnumerator = self._call(
+            source.create_enumerator, parallelism, None if state is None else state["enumerator"]
         )
         bounded = source.get_boundedness() is Boundedness.BOUNDED
         self._holds_back = bounded and not source.side_by_side
@@ -51,18 +68,38 @@ class SourceCoordinator:
     def discover(self, now: float) -> None:
         """Look for new splits, as often as the enumerator wants to."""
         if self._discovered_at is None or (
-            not self._enumerator.is_complete()
-            and now - self._discovered_at >= self._enumerator.next_discovery_delay()
+            not self._call(self._enumerator.is_complete)
+            and now - self._discovered_at >= self._call(self._enumerator.next_discovery_delay)
         ):
-            self._discovered_at = now
-            self._unassigned.extend(self._enumerator.discover_splits())
+            self._look(now)
+
+    def until_discovery(self, now: float) -> float | None:
+        """Seconds until ``discover`` will look again, always more than 0; None if it never will."""
+        found_at = self._discovered_at
+        if found_at is None or self.finished or self._call(self._enumerator.is_complete):
+            return None
+        delay: float = self._call(self._enumerator.next_discovery_delay)
+        due_at = found_at + max(delay, _LEAST_DISCOVERY_SECONDS)
+        return max(due_at - now, _LEAST_WAIT_SECONDS)
+
+    def look(self) -> float | None:
+        """Look for new splits now; seconds until it is worth it again, None if all are found."""
+        self._look(0.0)
+        if self._call(self._enumerator.is_complete):
+            return None
+        delay: float = self._call(self._enumerator.next_discovery_delay)
+        return delay
+
+    def _look(self, now: float) -> None:
+        self._discovered_at = now
+        self._unassigned.extend(self._call(self._enumerator.discover_splits))
 
     def is_complete(self) -> bool:
         """Whether readers that run out of splits have reached the end of the source."""
         return (
             self._discovered_at is not None
-            and self._enumerator.is_complete()
             and not self._unassigned
+            and bool(self._call(self._enumerator.is_complete))
         )
 
     def assign(self, *, everything: bool = False) -> dict[int, tuple[SourceSplit, ...]]:
@@ -90,7 +127,8 @@ class SourceCoordinator:
     def delay(self, until_aligned: float = 0.0) -> float | None:
         """Seconds until the next epoch is worth it; 0 at once, None if nothing is known to come.
 
-        Readers that are ahead of their alignment group wait ``until_aligned``.
+        Readers that are ahead of their alignment group wait ``until_aligned``. Those without splits
+        wait for ``discover`` to find some.
         """
         if self.finished:
             return None
@@ -113,12 +151,12 @@ class SourceCoordinator:
             for split in status.splits
             if split.split_id not in status.paused
         ]
-        if splits and self._enumerator.has_pending(splits):
+        if splits and self._call(self._enumerator.has_pending, splits):
             return 0.0
-        delays = [status.delay for status in statuses if not status.finished]
+        delays = [status.delay for status in statuses if status.splits and not status.finished]
         if any(status is not None and (status.ahead or status.paused) for status in self._statuses):
             delays.append(until_aligned)
-        return min(delays, default=0.1)
+        return min(delays, default=_IDLE_SECONDS)
 
     def checkpoint(self, checkpoint_id: int) -> Payload:
         """What a checkpoint keeps of the driver's side: JSON, if all splits are."""
@@ -128,7 +166,7 @@ class SourceCoordinator:
         is_json = not any(payload.needs_code for payload in splits)
         return Payload.of(
             {
-                "enumerator": self._enumerator.snapshot_state(),
+                "enumerator": self._call(self._enumerator.snapshot_state),
                 "unassigned": [s.json for s in splits] if is_json else [*self._unassigned],
             }
         )
@@ -138,13 +176,20 @@ class SourceCoordinator:
         # Those before it do not matter any more, and savepoints complete without a word.
         self._unread = {key: kept for key, kept in self._unread.items() if key > checkpoint_id}
         if unread is not None:
-            self._enumerator.checkpoint_complete(unread)
+            self._call(self._enumerator.checkpoint_complete, unread)
 
     def checkpoint_aborted(self, checkpoint_id: int) -> None:
         self._unread.pop(checkpoint_id, None)
 
     def close(self) -> None:
-        self._enumerator.close()
+        self._call(self._enumerator.close)
+
+    def _call(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return called(self._operator, method, *arguments)
+        except UserFunctionError as error:
+            error.job = error.job or self._job
+            raise
 
 
 def _split(kept: Any) -> SourceSplit:

@@ -27,6 +27,7 @@ from firesteel.spark.job_files import JobFiles
 from firesteel.spark.plan import build_plan
 from firesteel.spark.slot_task import SlotTask
 from firesteel.spark.standard_output import print_lines
+from firesteel.task.errors import called
 from firesteel.task.program import JobProgram
 
 _log = logging.getLogger("firesteel")
@@ -242,7 +243,8 @@ class StreamingJob:
         for node in self._frame_sinks if not self._plan.closing else ():
             write = self._graph.driver_objects[node.id]
             spec: Any = node.spec
-            write(decode_dataframe(frame, node.id, spark_schema(spec.value_type)), epoch)
+            part = decode_dataframe(frame, node.id, spark_schema(spec.value_type))
+            called(node.name, write, part, epoch)
 
     def _collect(self, node: int, records: list[Any]) -> None:
         assert self._plan is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -17,8 +18,24 @@ from firesteel.errors import (
 )
 from firesteel.unpicklable import UnpicklableRecordError
 
-# What a user's function may raise to say that it failed. sys.exit() ends no process of ours.
-USER_ERRORS = (Exception, SystemExit)
+# What a user's function may raise to say that it failed, caught where the record is known.
+# sys.exit() ends no process of ours. What else is no Exception is explained by the slot.
+USER_ERRORS = (Exception, SystemExit, asyncio.CancelledError)
+
+# Errors of ours that are raised where the operator is not known.
+_WANTS_OPERATOR = (TypeMismatchError, UnpicklableRecordError, UserFunctionError, WriteFailedError)
+
+
+class InterruptedSlotError(BaseException):
+    """Raised within a user's function that takes too long to be canceled.
+
+    It is no Exception, so that functions that go on after errors do not go on after this one.
+    """
+
+
+def is_failure(error: BaseException) -> bool:
+    """Whether it means that something failed, and not that somebody wants an end of the work."""
+    return not isinstance(error, InterruptedSlotError | GeneratorExit | KeyboardInterrupt)
 
 
 def user_function_error(
@@ -33,9 +50,7 @@ def user_function_error(
     ``iterator`` is the list iterator the function was fed from: what it has not yet given out
     tells which record was the last, so the loop itself keeps no count.
     """
-    if isinstance(
-        error, TypeMismatchError | UnpicklableRecordError | UserFunctionError | WriteFailedError
-    ):
+    if isinstance(error, _WANTS_OPERATOR):
         # Raised further down, where more is known; perhaps not the operator.
         error.operator = error.operator or operator
         return error
@@ -58,26 +73,42 @@ def user_function_error(
     )
 
 
-def exit_error(error: SystemExit) -> UserFunctionError:
-    """sys.exit() that no operator has taken for a failure: the traceback tells who called it."""
-    operator, code = "", None
+def called(operator: str, method: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a method of a connector: what it raises names the operator."""
+    try:
+        return method(*arguments)
+    except BaseException as error:
+        is_final = isinstance(error, FiresteelError) and not isinstance(error, _WANTS_OPERATOR)
+        if is_final or not is_failure(error):
+            raise
+        raise user_function_error(error, operator, method, None, None) from error
+
+
+def exit_error(error: BaseException) -> UserFunctionError:
+    """sys.exit() and the like, which no operator has taken for a failure."""
+    return raised_by(error, "", type(error).__qualname__)
+
+
+def raised_by(error: BaseException, operator: str, otherwise: str) -> UserFunctionError:
+    """Where only the traceback tells whose function it was; ``otherwise`` if not even that does."""
+    code, known = None, bool(operator)
     trace: TracebackType | None = error.__traceback__
     while trace is not None and code is None:
         frame = trace.tb_frame
         if not _is_ours(trace):
             code = frame.f_code
-        elif isinstance(getattr(frame.f_locals.get("self"), "name", None), str):
+        elif not known and isinstance(getattr(frame.f_locals.get("self"), "name", None), str):
             operator = frame.f_locals["self"].name
         trace = trace.tb_next
     return UserFunctionError(
         job="",
         operator=operator,
-        function="sys.exit" if code is None else code.co_qualname,
+        function=otherwise if code is None else code.co_qualname,
         file=None if code is None else code.co_filename,
         line=None if code is None else code.co_firstlineno,
         record=None,
         traceback_text=_user_traceback(error),
-        cause="SystemExit",
+        cause=type(error).__name__,
     )
 
 

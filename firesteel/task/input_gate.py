@@ -16,6 +16,7 @@ from firesteel.errors import ChannelSequenceError
 from firesteel.task.barriers import BarrierTracker
 from firesteel.task.buffers import decode_buffer
 from firesteel.task.chunk_pacer import ChunkPacer
+from firesteel.task.errors import USER_ERRORS, raised_by
 from firesteel.task.event_time.watermark_valve import ChannelTime, WatermarkValve
 from firesteel.task.rows import BARRIER, DATA, END_OF_EPOCH, IDLENESS, WATERMARK, BufferRow
 from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
@@ -69,8 +70,11 @@ class InputGate:
         on_barrier: Callable[[int], None] = lambda _: None,
         *,
         exactly_once: bool = True,
+        operator: str = "",
     ) -> None:
+        """``operator`` is the first of the chain, to which the records go."""
         self._name = name
+        self._operator = operator
         self.barriers = BarrierTracker(on_barrier, exactly_once=exactly_once)
         self._valve = WatermarkValve(on_watermark, on_idle)
         self._channels: dict[tuple[int, int], Channel] = {}
@@ -134,7 +138,10 @@ class InputGate:
 
     def _process(self, channel: Channel, row: BufferRow) -> None:
         if row.kind == DATA:
-            values, keys, timestamps = decode_buffer(row.payload)
+            try:
+                values, keys, timestamps = decode_buffer(row.payload)
+            except USER_ERRORS as error:
+                raise raised_by(error, self._operator, "what unpickles its records") from error
             self.records_in += len(values)
             self.bytes_in += len(row.payload)
             if self._pacer is None:

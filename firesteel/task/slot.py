@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from firesteel.errors import FiresteelError, JobExecutionError, UserFunctionError
 from firesteel.task.confirmed_runs import ConfirmedRuns, new_run_id
-from firesteel.task.errors import USER_ERRORS, exit_error
+from firesteel.task.errors import exit_error, is_failure
 from firesteel.task.messages import (
     SlotAck,
     SlotAddress,
@@ -156,7 +156,9 @@ class Slot:
                 self.close()
         except _EpochAbortedError:
             yield from self._abandon(remaining)
-        except USER_ERRORS as error:
+        except BaseException as error:
+            if not is_failure(error):
+                raise
             if raise_errors:
                 self.close_quietly()
                 raise self._explained(error) from error
@@ -296,7 +298,7 @@ class Slot:
                 yield self._batcher.take()
 
     def _explained(self, error: BaseException) -> FiresteelError:
-        if isinstance(error, SystemExit):
+        if not isinstance(error, Exception):
             error = exit_error(error)
         if isinstance(error, UnpicklableRecordError | UserFunctionError):
             error.job = self._job_name

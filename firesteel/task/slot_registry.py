@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from firesteel.task.errors import InterruptedSlotError
 from firesteel.task.messages import SlotAddress
 from firesteel.task.program import PackedProgram
 from firesteel.task.slot import Slot
+
+__all__ = ["InterruptedSlotError", "SlotEntry", "SlotRegistry"]
 
 
 @dataclass(slots=True)
@@ -48,13 +51,6 @@ class SlotEntry:
             return False
         self.lock.release()
         return True
-
-
-class InterruptedSlotError(BaseException):
-    """Raised within a user's function that takes too long to be canceled.
-
-    It is no Exception, so that functions that go on after errors do not go on after this one.
-    """
 
 
 class SlotRegistry:

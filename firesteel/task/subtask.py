@@ -24,6 +24,7 @@ from firesteel.state.hashmap.keyed_state import HashMapKeyedState
 from firesteel.state.redistribution import OperatorStates
 from firesteel.task.chain import LocalEdge, connect_operators, is_source
 from firesteel.task.checkpoint_report import described_tables, sent_watermarks, timing_of
+from firesteel.task.errors import exit_error, is_failure
 from firesteel.task.feedback import read_feedback
 from firesteel.task.input_gate import InputGate
 from firesteel.task.messages import (
@@ -97,6 +98,7 @@ class Subtask:
             self._watermark,
             self.head.process_idle,
             exactly_once=info.exactly_once,
+            operator=self.head.name,
         )
         self._ticking = [operator for operator in self.operators.values() if needs_ticks(operator)]
         if self._ticking:
@@ -212,8 +214,10 @@ class Subtask:
         for operator in self.operators.values():
             try:
                 operator.close()
-            except Exception as error:  # noqa: BLE001 - the others must be closed too
-                errors.append(error)
+            except BaseException as error:  # the others must be closed too
+                if not is_failure(error):
+                    raise
+                errors.append(error if isinstance(error, Exception) else exit_error(error))
         self.release()
         for writer in self._writers:
             for function in writer.edge.partitioning.functions:

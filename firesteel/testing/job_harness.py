@@ -31,9 +31,10 @@ from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.connectors.file_system.storage import qualify
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.stream_execution_environment.job_compiler import CompiledJob
-from firesteel.errors import InvalidProgramError, JobExecutionError
+from firesteel.errors import InvalidProgramError, JobExecutionError, UserFunctionError
 from firesteel.master.epoch_rows import hand_out
 from firesteel.master.job_attempts import JobAttempts
+from firesteel.master.job_errors import explained
 from firesteel.master.job_master import JobMaster
 from firesteel.master.job_recovery import JobRecovery
 from firesteel.state.backend_settings import settings_of
@@ -231,12 +232,20 @@ class JobHarness:
         if every and (self.epoch + 1) % every == 0 and not self.status.is_terminal_state():
             self.request_checkpoint()
         for _ in range(_MOST_EPOCHS):
-            delay = self.master.delay(self._now)
+            try:
+                delay = self.master.delay(self._now)
+            except UserFunctionError as error:
+                # Of an enumerator.
+                self.master.fail(error)
+                continue
             self._let_storage_work()
             if delay is None or delay < _NOW_SECONDS:
                 return delay is not None
             self._now += delay
         raise JobExecutionError("the job waits for something that does not happen")
+
+    def _let_pass(self, seconds: float) -> None:
+        self._now += seconds
 
     def _let_storage_work(self) -> None:
         self._attempts.executor.carry_out(self.master.checkpoints.take_for_edge())
@@ -261,7 +270,7 @@ class JobHarness:
         self._attempts.close()
 
     def _run_batch(self, faults: Faults) -> None:
-        plan = self.master.plan_batch()
+        plan = self.master.plan_batch(self._let_pass)
         self.epoch = plan.epoch
         rows = self._slots.run_epoch(plan, faults, last=True)
         if not rows.failures:
@@ -271,7 +280,11 @@ class JobHarness:
                 lambda node, some: hand_out(self._graph, [(node, some)]),
             )
         commit = partial(commit_prepared, self._graph, self._program.job_id)
-        self.master.batch_ended(rows.acks, rows.failures, commit)
+        try:
+            self.master.batch_ended(rows.acks, rows.failures, commit)
+        except Exception as error:  # noqa: BLE001 - a committer of the user's may raise anything
+            self.master.fail(explained(error, self._program.job_id, self._program.job_name))
+            self.master.abandon()
 
     # What happens to it
 

@@ -20,7 +20,7 @@ from firesteel.state.backend_settings import settings_of
 from firesteel.state.changelog import SegmentStore
 from firesteel.state.key_groups import KeyGroupRange, KeyRouter
 from firesteel.state.redistribution import OperatorState, redistribute
-from firesteel.task.errors import USER_ERRORS, exit_error, user_function_error
+from firesteel.task.errors import USER_ERRORS, exit_error, is_failure, user_function_error
 from firesteel.task.keys import bad_key_error, key_converter
 from firesteel.task.messages import OperatorHandle, RestoredState, SubtaskAck, SubtaskHandle
 from firesteel.task.operators.base import Operator
@@ -32,7 +32,7 @@ from firesteel.task.timers import TIMER_TABLES
 from firesteel.task.watermarks import MAX_WATERMARK
 from firesteel.testing.harness_program import HARNESS_NAME, compile_operator, the_operator
 from firesteel.testing.manual_clock import ManualClock
-from firesteel.testing.operator_snapshot import OperatorSnapshot
+from firesteel.testing.operator_snapshot import OperatorSnapshot, share_of_wholes
 from firesteel.testing.recorder import EveryTag, Recorder
 
 _R = TypeVar("_R")
@@ -99,8 +99,7 @@ class OperatorHarness:
         self._epoch = 0
         self._checkpoint_id = 0
         self._operator_state: Mapping[str, OperatorState] = {}
-        self._opened = False
-        self._ended = False
+        self._opened = self._closed = self._ended = False
         self.clock = ManualClock()
         self._recorder = Recorder(self._node.id)
         self._committables: list[Any] = []
@@ -162,22 +161,25 @@ class OperatorHarness:
 
     def open(self) -> Self:
         """Open the operator; the first record does it too."""
+        if self._closed:
+            raise InvalidProgramError(f"'{self._node.name}' is closed: make another harness")
         if not self._opened:
             self._begin(SubtaskHandle())
         return self
 
     def close(self) -> None:
         """Close the operator; an error of the user's function comes through."""
+        self._closed = True
         if not self._opened:
             self._subtask.release()
-        else:
-            self._opened = False
-            errors = self._subtask.close()
-            for edge in self._all_edges():
-                for function in edge.partitioning.functions:
-                    function.close()
-            if errors:
-                raise errors[0]
+            return
+        self._opened = False
+        errors = self._subtask.close()
+        for edge in self._all_edges():
+            for function in edge.partitioning.functions:
+                function.close()
+        if errors:
+            raise errors[0]
 
     def __enter__(self) -> Self:
         return self.open()
@@ -398,24 +400,17 @@ class OperatorHarness:
 
     def _restore(self, snapshots: list[OperatorSnapshot]) -> None:
         node, index = self._node, self._subtask.index
-        wholes = {s.subtask: s.whole for s in snapshots if s.whole is not None}
-        if wholes and len(snapshots) != node.parallelism:
-            raise InvalidProgramError(
-                f"'{node.name}' has state that is not keyed: it can only be restored with the "
-                f"parallelism it was written with, {len(snapshots)}"
-            )
         by_subtask = sorted(snapshots, key=lambda snapshot: snapshot.subtask)
+        wholes = share_of_wholes(self._operator, by_subtask, index, node.parallelism)
         states = redistribute([s.operator_state for s in by_subtask], node.parallelism)[index]
         assignment = SubtaskAssignment(
             KeyGroupRange.of_subtask(index, node.parallelism, node.max_parallelism),
             tuple(KeyedPart((one.tables,), (), is_exact=False) for one in by_subtask),
             must_materialize=True,
         )
-        handle = OperatorHandle(
-            restored=RestoredState(assignment, node.max_parallelism),
-            whole=wholes.get(index),
-            operator_state=states,
-        )
+        whole, more = (wholes[0], wholes[1:]) if wholes else (None, ())
+        restored = RestoredState(assignment, node.max_parallelism)
+        handle = OperatorHandle(restored=restored, whole=whole, more=more, operator_state=states)
         self._checkpoint_id = max(snapshot.checkpoint_id for snapshot in snapshots)
         self._subtask.restore(
             SubtaskHandle({node.id: handle}, restored_checkpoint_id=self._checkpoint_id),
@@ -437,7 +432,7 @@ class OperatorHarness:
     def _process(self, index: int, values: list[Any], timestamps: list[int] | None) -> None:
         if index >= len(self._edges):
             raise InvalidProgramError(f"'{self._node.name}' has one input only")
-        self.open()
+        self._expect_input()
         for edge in self._edges[index]:
             keys = self._keys(edge, values)
             receive = (
@@ -460,7 +455,9 @@ class OperatorHarness:
         except UserFunctionError as error:
             error.job = HARNESS_NAME
             raise
-        except SystemExit as error:
+        except BaseException as error:
+            if isinstance(error, Exception) or not is_failure(error):
+                raise
             explained = exit_error(error)
             explained.job = HARNESS_NAME
             raise explained from error
@@ -491,8 +488,13 @@ class OperatorHarness:
                 )
         return keys
 
-    def _process_watermark(self, index: int, timestamp: int) -> None:
+    def _expect_input(self) -> None:
         self.open()
+        if self._ended:
+            raise InvalidProgramError(f"'{self._node.name}' has seen the end of its inputs")
+
+    def _process_watermark(self, index: int, timestamp: int) -> None:
+        self._expect_input()
         for edge in self._edges[index]:
             for upstream in self._upstream(edge):
                 advance = self._subtask.gate.accept_local(edge.id, upstream).watermark

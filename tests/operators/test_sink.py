@@ -1,6 +1,8 @@
 import pytest
 
+from firesteel.common.serialization import Encoder
 from firesteel.datastream.connectors.base import Sink, SinkWriter
+from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink
 from firesteel.errors import InvalidProgramError, UserFunctionError
 from firesteel.testing import JobHarness, ListSink, OperatorHarness, Pause, ScriptedSource
 
@@ -48,17 +50,27 @@ def test_a_restored_writer_goes_on_where_the_snapshot_was():
     assert sink.values() == [1, 2]
 
 
-def test_a_writers_state_cannot_be_cut():
+@pytest.mark.parametrize(("old", "new"), [(1, 2), (2, 3), (3, 2), (3, 1)])
+def test_files_in_progress_go_to_any_number_of_writers(tmp_path, old, new):
     def program(stream):
-        return stream.sink_to(ListSink())
+        buckets = BucketAssigner.base_path_bucket_assigner()
+        builder = FileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder())
+        return stream.sink_to(builder.with_bucket_assigner(buckets).build())
 
-    snapshots = []
-    for subtask in range(2):
-        with OperatorHarness.of(program, parallelism=2, subtask=subtask) as harness:
+    snapshots, written = [], []
+    for subtask in range(old):
+        with OperatorHarness.of(program, parallelism=old, subtask=subtask) as harness:
+            harness.process_element(f"before {subtask}")
             snapshots.append(harness.snapshot())
-    with pytest.raises(InvalidProgramError, match="not keyed"):
-        OperatorHarness.restored(program, snapshots, parallelism=3)
-    OperatorHarness.restored(program, snapshots, parallelism=2, subtask=1)
+            written.append(f"before {subtask}")
+    for subtask in range(new):
+        with OperatorHarness.restored(program, snapshots, new, subtask) as harness:
+            harness.process_element(f"after {subtask}")
+            harness.finish()
+            harness.commit()
+            written.append(f"after {subtask}")
+    lines = [line for file in tmp_path.glob("part-*") for line in file.read_text().splitlines()]
+    assert sorted(lines) == sorted(written)
 
 
 class Recording(SinkWriter):

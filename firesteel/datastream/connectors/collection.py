@@ -7,7 +7,7 @@ import pickle
 import tempfile
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -31,7 +31,8 @@ _SPILL_BYTES = 32 * 1024 * 1024
 class CollectionSource(Source):
     """The elements of ``elements``, bounded, in order within a subtask (in full at parallelism 1).
 
-    - A ``list``, ``tuple`` or ``range`` is referenced, not copied. A range stays a range.
+    - A ``list`` or ``tuple`` is taken as it is now: the source has a list of its own, but its elements
+      are the same objects, so they must not be changed before the job runs. A range stays a range.
     - Any other iterable is consumed once, here, into pickled chunks.
     - What travels to the tasks are pickled chunks; a reader unpickles only the one it reads. More
       than ``spill_bytes`` of them go to a file in ``scratch_directory`` (the system's temporary
@@ -59,7 +60,8 @@ class CollectionSource(Source):
         if isinstance(elements, range):
             self._elements = _RangeElements(elements)
         elif isinstance(elements, list | tuple):
-            self._elements = _SequenceElements(elements, scratch_directory, spill_bytes)
+            # A tuple of a tuple is itself.
+            self._elements = _SequenceElements(tuple(elements), scratch_directory, spill_bytes)
         else:
             self._elements = _pickled(elements, scratch_directory, spill_bytes)
 
@@ -104,10 +106,10 @@ class _RangeElements(_Elements):
 
 
 class _SequenceElements(_Elements):
-    """The user's own list or tuple; it becomes pickled chunks when it leaves the process."""
+    """The user's own elements; they become pickled chunks when they leave the process."""
 
     def __init__(
-        self, elements: Sequence[Any], scratch_directory: str | None, spill_bytes: int
+        self, elements: tuple[Any, ...], scratch_directory: str | None, spill_bytes: int
     ) -> None:
         self._sequence = elements
         self._scratch_directory = scratch_directory

@@ -178,10 +178,12 @@ class _GeneratorReader(IndexRangeReader):
         iterator = iter(indexes)
         try:
             return [generate(index) for index in iterator]
-        except Exception as error:
+        except BaseException as error:
             # Runs in a task, where this room is loaded already.
-            from firesteel.task.errors import user_function_error
+            from firesteel.task.errors import is_failure, user_function_error
 
+            if not is_failure(error):
+                raise
             raise user_function_error(error, "", generate, indexes, iterator) from error
 
 

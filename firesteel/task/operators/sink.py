@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from firesteel.datastream.connectors.base import SinkWriter, WriteContext, WriterContext
-from firesteel.errors import FiresteelError, WriteFailedError
 from firesteel.graph.operator_specs import SinkSpec
-from firesteel.task.errors import USER_ERRORS, user_function_error
+from firesteel.task.errors import USER_ERRORS, called, user_function_error
 from firesteel.task.operators.base import Operator, OperatorContext
 
 
@@ -79,27 +79,19 @@ class SinkOperator(Operator):
             self._call(writer.close)
 
     def _call(self, method: Callable[..., Any], *arguments: Any) -> Any:
-        """What a connector raises names this operator."""
-        try:
-            return method(*arguments)
-        except FiresteelError as error:
-            if isinstance(error, WriteFailedError):
-                error.operator = error.operator or self.name
-            raise
-        except USER_ERRORS as error:
-            raise user_function_error(error, self.name, method, None, None) from error
+        return called(self.name, method, *arguments)
 
 
-def _plainly(method: Callable[..., Any], *arguments: Any) -> Any:
-    return method(*arguments)
-
-
-def commit(sink: Any, committables: Sequence[Any], call: Callable[..., Any] = _plainly) -> None:
+def commit(sink: Any, committables: Sequence[Any], call: Callable[..., Any]) -> None:
     """Commit in whatever process this is; ``call`` makes the calls."""
     committer = call(sink.create_committer)
     if committer is None:
         return
     try:
         call(committer.commit, committables)
-    finally:
-        committer.close()
+    except BaseException:
+        # What the commit failed of counts.
+        with suppress(*USER_ERRORS):
+            committer.close()
+        raise
+    call(committer.close)

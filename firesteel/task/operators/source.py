@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from firesteel.datastream.connectors.base import ReaderContext, SourceReader, SourceSplit
+from firesteel.errors import shorten
 from firesteel.graph.operator_specs import SourceSpec
 from firesteel.task.chunk_pacer import ChunkPacer
-from firesteel.task.errors import USER_ERRORS, user_function_error
+from firesteel.task.errors import USER_ERRORS, called, user_function_error
 from firesteel.task.messages import ReadBudget, SourceStatus
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.operators.timestamps_and_watermarks import create_stream_time
 from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
+from firesteel.task.windowing.user_code import failed_function
 
 
 class SourceOperator(Operator):
@@ -41,10 +43,9 @@ class SourceOperator(Operator):
         self.records_read = 0
 
     def restore(self, whole: Any) -> None:
-        if self._reader is not None:
-            self._reader.close()
+        self.close()
         context = ReaderContext(self.context.subtask.index, self.context.node.parallelism)
-        self._reader = self._source.create_reader(context)
+        self._reader = self._call(self._source.create_reader, context)
         self._finished = False
         self._complete = False
         self._aligned_watermark = MAX_WATERMARK
@@ -53,7 +54,7 @@ class SourceOperator(Operator):
         if whole is not None:
             splits, self._finished, times = whole
             if splits:
-                self._reader.add_splits(splits)
+                self._call(self._reader.add_splits, splits)
         if self._time is None:
             return
         self._time.restore(times)
@@ -68,12 +69,12 @@ class SourceOperator(Operator):
     def snapshot(self) -> tuple[tuple[SourceSplit, ...], bool, Any]:
         assert self._reader is not None
         times = None if self._time is None else self._time.snapshot()
-        return tuple(self._reader.snapshot_splits()), self._finished, times
+        return self._unfinished(self._reader), self._finished, times
 
     def add_splits(self, splits: Sequence[SourceSplit], *, complete: bool) -> None:
         assert self._reader is not None
         if splits:
-            self._reader.add_splits(splits)
+            self._call(self._reader.add_splits, splits)
             self._expect(splits)
         self._complete = complete
 
@@ -122,23 +123,25 @@ class SourceOperator(Operator):
                 break
             if self._is_ahead():
                 break
-            values = self._read(reader, min(left, pacer.records if pacer is not None else 1))
+            values, stamps, split = self._read(
+                reader, min(left, pacer.records if pacer is not None else 1)
+            )
             if not values:
-                if budget.to_the_end and reader.snapshot_splits():
-                    time.sleep(reader.next_read_delay())
+                if budget.to_the_end and self._unfinished(reader):
+                    time.sleep(self._call(reader.next_read_delay))
                     continue
                 available = False
                 break
             left -= len(values)
             self.records_read += len(values)
             if self._time is None:
-                self.output.emit(values, reader.timestamps())
+                self.output.emit(values, stamps)
             else:
-                self._time.process(reader.current_split(), values, reader.timestamps())
+                self._time.process(split, values, stamps)
             if pacer is not None:
                 pacer.took(time.perf_counter() - chunk_started, len(values))
             yield
-        unfinished = tuple(reader.snapshot_splits())
+        unfinished = self._unfinished(reader)
         ended = self._complete and not unfinished
         if self._time is not None and not ended:
             self._time.emit_periodically()
@@ -146,7 +149,7 @@ class SourceOperator(Operator):
         self.status = SourceStatus(
             splits=unfinished,
             available=available and not ended,
-            delay=0.0 if available else reader.next_read_delay(),
+            delay=0.0 if available else self._call(reader.next_read_delay),
             finished=ended,
             watermark=MIN_WATERMARK if self._time is None else self._time.watermark,
             idle=self._time is not None and self._time.idle,
@@ -155,20 +158,29 @@ class SourceOperator(Operator):
         )
         self._finished = ended
 
-    def _read(self, reader: SourceReader, limit: int) -> list[Any]:
+    def _read(
+        self, reader: SourceReader, limit: int
+    ) -> tuple[list[Any], list[int] | None, str | None]:
+        """Records, their timestamps, and the split that they are of."""
         now_millis = self.context.clock.now_millis
         began = now_millis()
+        stamps = split = None
         try:
             values = reader.read(limit)
+            if type(values) is not list:
+                values = _listed(values)
+            if values:
+                stamps, split = reader.timestamps(), reader.current_split()
         except USER_ERRORS as error:
-            raise user_function_error(error, self.name, reader.read, None, None) from error
+            function = failed_function(error, reader.timestamps, reader.current_split, reader.read)
+            raise user_function_error(error, self.name, function, None, None) from error
         if self._time is not None:
             # A split that stands in line is not asked.
             if self._source.side_by_side is not False:
                 self._time.asked(max(0, now_millis() - began))
             if not values:
                 self._time.found_nothing()
-        return values
+        return values, stamps, split
 
     def _is_ahead(self) -> bool:
         """Whether to wait for the group; where only some splits are ahead, these alone are paused."""
@@ -187,7 +199,7 @@ class SourceOperator(Operator):
         reader = self._reader
         assert reader is not None
         if splits != self._paused and _overrides(reader, "pause_or_resume_splits"):
-            reader.pause_or_resume_splits(splits - self._paused, self._paused - splits)
+            self._call(reader.pause_or_resume_splits, splits - self._paused, self._paused - splits)
             self._paused = splits
 
     @property
@@ -196,9 +208,22 @@ class SourceOperator(Operator):
 
     def close(self) -> None:
         if self._reader is not None:
-            self._reader.close()
-            self._reader = None
+            reader, self._reader = self._reader, None
+            self._call(reader.close)
+
+    def _unfinished(self, reader: SourceReader) -> tuple[SourceSplit, ...]:
+        return tuple(self._call(reader.snapshot_splits))
+
+    def _call(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        return called(self.name, method, *arguments)
 
 
 def _overrides(reader: SourceReader, method: str) -> bool:
     return getattr(type(reader), method) is not getattr(SourceReader, method)
+
+
+def _listed(values: Any) -> list[Any]:
+    """What ``read`` returned, as the list that it should have been."""
+    if values is None or isinstance(values, list | tuple):
+        return list(values or ())
+    raise TypeError(f"read() must return a list of records, but it returned {shorten(values)}")

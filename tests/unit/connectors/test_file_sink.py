@@ -21,7 +21,7 @@ from firesteel.datastream.connectors.file_system import (
     RollingPolicy,
 )
 from firesteel.datastream.connectors.file_system.file_writer import FileWriter
-from firesteel.errors import FiresteelError, NotYetSupportedError
+from firesteel.errors import FiresteelError, NotYetSupportedError, UserFunctionError
 
 CONTEXT = WriterContext(0, 1, "job")
 NOON = WriteContext(
@@ -190,7 +190,7 @@ def test_buckets_stay_below_the_base_path(tmp_path, bucket):
             return bucket
 
     writer = _builder(tmp_path).with_bucket_assigner(Escaping()).build().create_writer(CONTEXT)
-    with pytest.raises(ValueError, match="leads out"):
+    with pytest.raises(UserFunctionError, match=r"leads out(.|\n)*Escaping.get_bucket_id"):
         _write(writer, "a")
 
 

@@ -14,6 +14,8 @@ from firesteel.datastream.connectors.base import (
 )
 from firesteel.master.source_coordinator import SourceCoordinator
 from firesteel.task.messages import SourceStatus
+from firesteel.testing import JobHarness
+from tests.late_source import LateSource
 
 
 class Enumerator(SplitEnumerator):
@@ -193,7 +195,7 @@ def test_readers_without_splits_must_be_told_that_none_will_come():
     coordinator, enumerator = _coordinator(1)
     coordinator.discover(0.0)
     coordinator.update(0, _status(delay=3.0))
-    assert coordinator.delay() == 3.0
+    assert coordinator.delay() > 0.0
     enumerator.complete = True
     assert coordinator.delay() == 0.0
 
@@ -280,3 +282,31 @@ def test_checkpoints_that_complete_while_others_are_under_way_are_told_apart():
     coordinator.checkpoint_complete(1)
     coordinator.checkpoint_complete(2)
     assert heard == [["a", "b"], ["b"]]
+
+
+def test_readers_without_splits_wait_for_the_enumerator_and_not_for_themselves():
+    coordinator, enumerator = _coordinator(boundedness=Boundedness.CONTINUOUS_UNBOUNDED)
+    coordinator.discover(0.0)
+    for subtask in range(2):
+        coordinator.update(subtask, _status(delay=0.1))
+    # An epoch now and then, for the sake of hosts and sinks.
+    assert coordinator.delay() == 5.0
+    assert coordinator.until_discovery(0.5) == 1.5
+    assert coordinator.until_discovery(9.0) > 0.0
+    # Who has splits is asked as often as it says.
+    coordinator.update(0, _status("a", delay=0.1))
+    assert coordinator.delay() == 0.1
+    enumerator.complete = True
+    assert coordinator.until_discovery(0.5) is None
+
+
+def test_an_idle_source_has_few_epochs_but_reads_what_is_found_when_it_is_found():
+    def program(env):
+        return env.from_source(LateSource(splits=3, delay=12.0), None, "late")
+
+    harness = JobHarness(program, parallelism=2)
+    found = []
+    while harness.run_epoch():
+        found += [(harness.now_millis() // 1000, v) for v in harness.collected[len(found) :]]
+    assert found == [(0, 1), (12, 2), (24, 3)]
+    assert harness.epoch < 20

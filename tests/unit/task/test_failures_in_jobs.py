@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import asyncio
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +15,7 @@ from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.functions import AggregateFunction, MapFunction
 from firesteel.datastream.window import TumblingProcessingTimeWindows
 from firesteel.errors import TypeMismatchError, UserFunctionError
+from firesteel.task.errors import InterruptedSlotError
 from firesteel.testing import JobHarness
 from firesteel.unpicklable import UnpicklableFunctionError, UnpicklableRecordError
 
@@ -69,16 +70,34 @@ def test_a_collected_record_that_cannot_be_pickled_is_named() -> None:
     assert caught.value.job == "harness"
 
 
-def _leaves(value: Any) -> Any:
-    return sys.exit(3) if value == 2 else value
+class _OwnError(BaseException):
+    """As some libraries have it, so that nobody catches it by chance."""
+
+
+_ENDS = {"exit": SystemExit(3), "cancel": asyncio.CancelledError(3), "own": _OwnError(3)}
+
+
+class _Leaves:
+    """A function that wants to end more than itself."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def __call__(self, value: Any) -> Any:
+        if value == 2:
+            raise self._error
+        return value
 
 
 class _LeavingAggregate(AggregateFunction):
+    def __init__(self, leaves: Callable[[Any], Any]) -> None:
+        self._leaves = leaves
+
     def create_accumulator(self) -> int:
         return 0
 
     def add(self, value: int, accumulator: int) -> int:
-        return int(_leaves(value))
+        return int(self._leaves(value))
 
     def get_result(self, accumulator: int) -> int:
         return accumulator
@@ -87,26 +106,43 @@ class _LeavingAggregate(AggregateFunction):
         return a
 
 
-_LEAVING: dict[str, Callable[[Any], Any]] = {
-    "map": lambda s: s.map(_leaves),
-    "fused": lambda s: s.map(_leaves).map(str),
-    "flat_map": lambda s: s.flat_map(lambda v: [_leaves(v)]),
-    "key selector": lambda s: s.key_by(_leaves).sum(),
-    "window": lambda s: (
+class _LeavingClose(MapFunction):
+    def __init__(self, leaves: Callable[[Any], Any]) -> None:
+        self._leaves = leaves
+
+    def map(self, value: Any) -> Any:
+        return value
+
+    def close(self) -> None:
+        self._leaves(2)
+
+
+_LEAVING: dict[str, Callable[[Any, Any], Any]] = {
+    "map": lambda s, leaves: s.map(leaves),
+    "fused": lambda s, leaves: s.map(leaves).map(str),
+    "flat_map": lambda s, leaves: s.flat_map(lambda v: [leaves(v)]),
+    "key selector": lambda s, leaves: s.key_by(leaves).sum(),
+    "window": lambda s, leaves: (
         s.key_by(lambda v: 0)
         .window(TumblingProcessingTimeWindows.of(Time.seconds(1)))
-        .aggregate(_LeavingAggregate())
+        .aggregate(_LeavingAggregate(leaves))
     ),
+    "close": lambda s, leaves: s.map(_LeavingClose(leaves)),
 }
 
 
+@pytest.mark.parametrize("end", _ENDS)
 @pytest.mark.parametrize("name", _LEAVING)
-def test_sys_exit_is_a_failure_of_the_function_that_called_it(name: str) -> None:
-    with pytest.raises(UserFunctionError, match="SystemExit: 3") as caught:
-        JobHarness(lambda env: _LEAVING[name](env.from_collection([1, 2, 3]))).run()
+def test_what_is_no_exception_is_a_failure_of_the_function_that_raised_it(
+    name: str, end: str
+) -> None:
+    error = _ENDS[end]
+    with pytest.raises(UserFunctionError, match=rf"{type(error).__name__}: 3") as caught:
+        JobHarness(lambda env: _LEAVING[name](env.from_collection([1, 2, 3]), _Leaves(error))).run()
+    assert caught.value.job == "harness"
     assert caught.value.operator
-    assert caught.value.cause == "SystemExit"
-    if name != "window":
+    assert caught.value.cause == type(error).__name__
+    if name not in ("window", "close") and end != "own":
         assert caught.value.record == "2"
 
 
@@ -117,3 +153,10 @@ def test_a_source_is_held_to_the_type_that_a_program_declares_for_it() -> None:
 
     with pytest.raises(TypeMismatchError, match=r"'Source: numbers'.*does not fit"):
         JobHarness(build).run()
+
+
+@pytest.mark.parametrize("end", [InterruptedSlotError(), KeyboardInterrupt()])
+@pytest.mark.parametrize("name", [name for name in _LEAVING if name != "close"])
+def test_what_ends_the_work_from_outside_is_no_failure(name: str, end: BaseException) -> None:
+    with pytest.raises(type(end)):
+        JobHarness(lambda env: _LEAVING[name](env.from_collection([1, 2, 3]), _Leaves(end))).run()

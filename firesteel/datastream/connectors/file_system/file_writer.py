@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from firesteel.common.serialization import Encoder, SimpleStringEncoder
+from firesteel.common.serialization import Encoder
 from firesteel.datastream.connectors.base import SinkWriter, WriteContext
 from firesteel.datastream.connectors.file_system.bucket_assigner import BucketAssigner
 from firesteel.datastream.connectors.file_system.output_file_config import OutputFileConfig
@@ -18,6 +18,11 @@ from firesteel.datastream.connectors.file_system.rolling_policy import (
     DefaultRollingPolicy,
     OnCheckpointRollingPolicy,
     RollingPolicy,
+)
+from firesteel.datastream.connectors.file_system.sink_functions import (
+    WrongResultError,
+    batch_encoder,
+    explaining,
 )
 
 __all__ = ["FileWriter", "FileWriterConfig"]
@@ -49,7 +54,16 @@ class FileWriter(SinkWriter):
     ) -> None:
         self._config = config
         self._clock = clock
-        self._encode_batch = _batch_encoder(config.encoder)
+        self._encode_batch = batch_encoder(config.encoder)
+        policy = config.rolling_policy
+        self._functions = (
+            policy.should_roll_on_event,
+            policy.should_roll_on_checkpoint,
+            policy.should_roll_on_processing_time,
+            config.encoder.encode,
+            # Bad bucket ids are found only when a file is opened.
+            config.bucket_assigner.get_bucket_id,
+        )
         self._unique_id = str(uuid.uuid4())
         self._part_counter = 0
         self._open_parts: dict[str, PartFile] = {}
@@ -71,13 +85,33 @@ class FileWriter(SinkWriter):
             return
         assigner = self._config.bucket_assigner
         if assigner.depends_on_element:
-            super().write_batch(values, timestamps, context)
+            iterator = iter(values)
+            with explaining(self._functions, values, iterator):
+                self._write_to_buckets(iterator, timestamps, context)
             return
-        bucket_id = assigner.get_bucket_id(values[0], context)
-        if not self._write_at_once(bucket_id, values):
-            now = self._now()
-            for value in values:
+        with explaining(self._functions, values[:1]):
+            bucket_id = assigner.get_bucket_id(values[0], context)
+            if self._write_at_once(bucket_id, values):
+                return
+        now = self._now()
+        iterator = iter(values)
+        with explaining(self._functions, values, iterator):
+            for value in iterator:
                 self._write(bucket_id, value, now)
+
+    def _write_to_buckets(
+        self, values: Iterator[Any], timestamps: list[int] | None, context: WriteContext
+    ) -> None:
+        write = self.write
+        if timestamps is None:
+            context._timestamp = None
+            for value in values:
+                write(value, context)
+            return
+        # The values first: what is left of them tells which record failed.
+        for value, timestamp in zip(values, timestamps, strict=True):
+            context._timestamp = timestamp
+            write(value, context)
 
     def flush(self, end_of_input: bool) -> None:
         if self._clock() >= self._next_check:
@@ -93,7 +127,9 @@ class FileWriter(SinkWriter):
     def prepare_commit(self, end_of_input: bool) -> list[Any]:
         policy = self._config.rolling_policy
         for bucket_id, part in list(self._open_parts.items()):
-            if end_of_input or policy.should_roll_on_checkpoint(part):
+            with explaining(self._functions):
+                rolls = end_of_input or policy.should_roll_on_checkpoint(part)
+            if rolls:
                 self._close_part(bucket_id)
             else:
                 part.sync()
@@ -134,7 +170,11 @@ class FileWriter(SinkWriter):
         part = self._open_parts.get(bucket_id)
         if part is None or self._config.rolling_policy.should_roll_on_event(part, value):
             part = self._open_part(bucket_id, now)
-        part.write(self._config.encoder.encode(value), now)
+        data = self._config.encoder.encode(value)
+        try:
+            part.write(data, now)
+        except TypeError:
+            raise WrongResultError(self._config.encoder.encode, "bytes", data) from None
 
     def _write_at_once(self, bucket_id: str, values: list[Any]) -> bool:
         """Write a batch in one piece, unless a file might have to roll within it."""
@@ -188,7 +228,9 @@ class FileWriter(SinkWriter):
         self._next_check = self._clock() + self._config.bucket_check_interval
         policy = self._config.rolling_policy
         for bucket_id, part in list(self._open_parts.items()):
-            if policy.should_roll_on_processing_time(part, now):
+            with explaining(self._functions):
+                rolls = policy.should_roll_on_processing_time(part, now)
+            if rolls:
                 self._close_part(bucket_id)
 
     def _restore(self, snapshot: dict[str, Any]) -> None:
@@ -215,19 +257,3 @@ def _bucket_directory(base_path: str, bucket_id: str) -> str:
     if os.path.isabs(bucket_id) or ".." in bucket_id.split("/"):
         raise ValueError(f"The bucket id {bucket_id!r} leads out of the base path {base_path}")
     return os.path.join(base_path, bucket_id) if bucket_id else base_path
-
-
-def _batch_encoder(encoder: Encoder) -> Callable[[list[Any]], bytes]:
-    def encode_each(values: list[Any]) -> bytes:
-        return b"".join([encoder.encode(value) for value in values])
-
-    def encode_texts(values: list[Any]) -> bytes:
-        try:
-            text = "\n".join(values)
-        except TypeError:  # not only texts
-            return encode_each(values)
-        return f"{text}\n".encode()
-
-    if type(encoder) is SimpleStringEncoder and encoder._charset == "utf-8":
-        return encode_texts
-    return encode_each
