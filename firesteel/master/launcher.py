@@ -54,31 +54,32 @@ class RunningJob:
 
     def _run(self) -> None:
         try:
-            self._run_to_its_end()
-        finally:
-            running_jobs.discard(self)
+            outcome = self._run_to_its_end()
+        except BaseException as error:  # noqa: BLE001 - whoever waits must not wait forever
+            outcome = self._explained(error)
+        if isinstance(outcome, FiresteelError):
+            self._result.set_exception(outcome)
+        else:
+            self._result.set_result(outcome)
+        running_jobs.discard(self)
 
-    def _run_to_its_end(self) -> None:
+    def _run_to_its_end(self) -> JobExecutionResult | FiresteelError:
         try:
             self._engine.run()
         except BaseException as error:  # noqa: BLE001 - it reaches whoever waits for the result
             explained = self._explained(error)
             self._engine.master.fail(explained)
             self._engine.master.abandon()
-            self._result.set_exception(explained)
-            return
+            return explained
         status, failure = self.status(), self._engine.master.failure
-        if failure is not None and status is not JobStatus.CANCELED:
-            self._result.set_exception(failure)
-        elif status is JobStatus.CANCELED:
-            self._result.set_exception(JobCancelledError(str(self.job_id)))
-        else:
-            runtime = int((time.monotonic() - self._started) * 1000)
-            self._result.set_result(
-                JobExecutionResult(
-                    self.job_id, runtime, self.accumulators(), self._settings.job_name
-                )
-            )
+        if status is JobStatus.CANCELED:
+            return JobCancelledError(str(self.job_id))
+        if failure is not None:
+            return failure
+        runtime = int((time.monotonic() - self._started) * 1000)
+        return JobExecutionResult(
+            self.job_id, runtime, self.accumulators(), self._settings.job_name
+        )
 
     def _explained(self, error: BaseException) -> FiresteelError:
         if isinstance(error, FiresteelError):
