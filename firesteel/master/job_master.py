@@ -7,7 +7,7 @@ carry its plans out.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from firesteel.checkpoint.coordinator import CheckpointCoordinator
@@ -21,13 +21,13 @@ from firesteel.master.collected_output import CollectedOutput
 from firesteel.master.committables import Committables
 from firesteel.master.iterations import Iterations
 from firesteel.master.job_checkpoints import JobCheckpoints, only_on_request
+from firesteel.master.job_metrics import JobMetrics
 from firesteel.master.rate_control import RateControl
 from firesteel.master.source_coordinator import SourceCoordinator
 from firesteel.master.starting_point import StartingPoint
 from firesteel.master.state_ledger import StateLedger
 from firesteel.master.states import check_change
 from firesteel.master.watermark_alignment import WatermarkAligner
-from firesteel.metrics import merge_snapshots
 from firesteel.task.confirmed_runs import ConfirmedRuns
 from firesteel.task.messages import (
     OperatorHandle,
@@ -62,18 +62,6 @@ class EpochPlan:
             for control in self.controls
         ]
         return replace(self, controls=tuple(controls))
-
-
-@dataclass(slots=True)
-class JobMetrics:
-    """Totals by vertex and subtask, and the user's metrics."""
-
-    vertices: dict[tuple[int, int], VertexMetrics] = field(default_factory=dict)
-    user: dict[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
-    hosts: dict[tuple[int, int], str] = field(default_factory=dict)
-    epochs: int = 0
-    last_epoch_seconds: float = 0.0
-    longest_epoch_seconds: float = 0.0
 
 
 class JobMaster:
@@ -131,7 +119,7 @@ class JobMaster:
         self._next_timer_at: float | None = None
         self.status = JobStatus.CREATED
         self.failure: FiresteelError | None = None
-        self.metrics = JobMetrics()
+        self.metrics = JobMetrics({node.id: node.name for node in self._graph.nodes.values()})
 
     # What comes next
 
@@ -355,7 +343,6 @@ class JobMaster:
             key = (subtask_ack.vertex, subtask_ack.subtask)
             self._ledger.record(subtask_ack)
             self._finished[key] = subtask_ack.finished
-            self.metrics.hosts[key] = ack.host
             self._committables.prepared(
                 self._epoch, key, subtask_ack.committables, wait=self.checkpoints.periodic
             )
@@ -366,17 +353,7 @@ class JobMaster:
                 slot = ack.address.slot
                 read = subtask_ack.metrics.records_in
                 records_by_slot[slot] = max(records_by_slot.get(slot, 0), read)
-            self._add_metrics(key, subtask_ack.metrics)
-            if subtask_ack.user_metrics is not None:
-                self.metrics.user[key] = subtask_ack.user_metrics
-
-    def _add_metrics(self, key: tuple[int, int], epoch: VertexMetrics) -> None:
-        total = self.metrics.vertices.setdefault(key, VertexMetrics())
-        total.records_in += epoch.records_in
-        total.records_out += epoch.records_out
-        total.bytes_in += epoch.bytes_in
-        total.bytes_out += epoch.bytes_out
-        total.busy_seconds += epoch.busy_seconds
+            self.metrics.take(subtask_ack, ack.host)
 
     def fail(self, error: FiresteelError) -> None:
         """The job has failed; its slots are still to be closed."""
@@ -479,9 +456,6 @@ class JobMaster:
             for subtask in range(vertex.parallelism):
                 for node, handle in self._ledger.handle(vertex.id, subtask).operators.items():
                     yield self._graph.nodes[node], handle
-
-    def user_metrics(self) -> dict[str, Any]:
-        return merge_snapshots(list(self.metrics.user.values()))
 
 
 def _next_timer(acks: list[SlotAck], now: float) -> float | None:

@@ -120,14 +120,10 @@ class RunningJob:
 
     def accumulators(self) -> dict[str, Any]:
         """Counters of the user's functions, by name: Flink's accumulators are counters here."""
-        return {
-            name: metric["count"]
-            for name, metric in self._engine.master.user_metrics().items()
-            if metric.get("kind") == "counter"
-        }
+        return {**self._engine.master.metrics.user_counters()}
 
     def metrics(self) -> dict[str, Any]:
-        return self._engine.master.user_metrics()
+        return self._engine.master.metrics.user_metrics()
 
     def overview(self) -> dict[str, Any]:
         return self._engine.master.overview()
