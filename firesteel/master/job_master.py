@@ -6,7 +6,7 @@ carry its plans out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -39,6 +39,9 @@ from firesteel.task.messages import (
     VertexMetrics,
 )
 from firesteel.task.program import JobProgram
+
+# Takes what is prepared by sink node.
+Commit = Callable[[dict[int, list[Any]]], None]
 
 _READ_NOTHING = ReadBudget(0, 0.0)
 _WAIT_SECONDS = 0.05
@@ -236,7 +239,7 @@ class JobMaster:
             handles[vertex_id] = self._ledger.handle(vertex_id, subtask)
             committables.update(self._carried.get((vertex_id, subtask), {}))
             feedback.update(self._iterations.feedback(vertex_id, subtask))
-            for node in self._operators_of(vertex_id):
+            for node in self._graph.vertex(vertex_id).operators:
                 if (node, subtask) in splits:
                     new_splits[node] = splits[node, subtask]
         if budget is None:
@@ -271,9 +274,6 @@ class JobMaster:
                 found.append((vertex.id, subtask))
         return found
 
-    def _operators_of(self, vertex_id: int) -> tuple[int, ...]:
-        return next(v.operators for v in self._graph.vertices if v.id == vertex_id)
-
     # What has happened
 
     def epoch_ended(self, acks: list[SlotAck], failures: list[SlotFailure], now: float) -> None:
@@ -303,13 +303,15 @@ class JobMaster:
             self.metrics.longest_epoch_seconds = max(self.metrics.longest_epoch_seconds, seconds)
             self._rate.epoch_took(seconds, max(records_by_slot.values(), default=0))
 
-    def batch_ended(self, acks: list[SlotAck], failures: list[SlotFailure]) -> None:
+    def batch_ended(self, acks: list[SlotAck], failures: list[SlotFailure], commit: Commit) -> None:
+        """The job is finished once what its sinks have prepared is committed."""
         if failures:
             self.fail(_worst(failures))
         else:
             self._check_complete(acks)
             for ack in acks:
                 self._take(ack, {})
+            commit(self.committables())
         self._end()
 
     def _check_complete(self, acks: list[SlotAck]) -> None:
@@ -393,7 +395,7 @@ class JobMaster:
         self.status = check_change(self.status, status)
 
     def committables(self) -> dict[int, list[Any]]:
-        """What is prepared but not committed, by sink node; a batch job commits it in the driver."""
+        """What is prepared but not committed, by sink node."""
         return self._committables.by_node()
 
     # Checkpoints

@@ -15,28 +15,21 @@ from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.job_id import JobID
 from firesteel.common.job_status import JobStatus
 from firesteel.config import checkpoint_options
-from firesteel.errors import (
-    FiresteelError,
-    InvalidProgramError,
-    JobCancelledError,
-    JobExecutionError,
-)
-from firesteel.graph.job_graph import JobGraph
+from firesteel.errors import FiresteelError, InvalidProgramError, JobCancelledError
 from firesteel.graph.job_settings import JobSettings
 from firesteel.graph.levels import Levels
 from firesteel.graph.stream_graph import StreamGraph
+from firesteel.master.job_errors import explained
 from firesteel.master.running_jobs import running_jobs
 
 
-def launch(
-    stream_graph: StreamGraph, job_graph: JobGraph, levels: Levels, settings: JobSettings
-) -> JobClient:
+def launch(stream_graph: StreamGraph, levels: Levels, settings: JobSettings) -> JobClient:
     """Start a job in a thread of its own."""
     return JobClient(RunningJob(stream_graph, levels, settings))
 
 
 class RunningJob:
-    """What a JobClient steers. Setting the engine up takes seconds, so it happens in the thread."""
+    """What a JobClient steers: a job that runs in a thread of its own."""
 
     def __init__(self, graph: StreamGraph, levels: Levels, settings: JobSettings) -> None:
         from firesteel.spark.engine import SparkEngine
@@ -67,30 +60,21 @@ class RunningJob:
         try:
             self._engine.run()
         except BaseException as error:  # noqa: BLE001 - it reaches whoever waits for the result
-            explained = self._explained(error)
-            self._engine.master.fail(explained)
+            failure = self._explained(error)
+            self._engine.master.fail(failure)
             self._engine.master.abandon()
-            return explained
-        status, failure = self.status(), self._engine.master.failure
-        if status is JobStatus.CANCELED:
-            return JobCancelledError(str(self.job_id))
-        if failure is not None:
             return failure
+        if self.status() is JobStatus.CANCELED:
+            return JobCancelledError(str(self.job_id))
+        if self._engine.master.failure is not None:
+            return self._engine.master.failure
         runtime = int((time.monotonic() - self._started) * 1000)
         return JobExecutionResult(
             self.job_id, runtime, self.accumulators(), self._settings.job_name
         )
 
     def _explained(self, error: BaseException) -> FiresteelError:
-        if isinstance(error, FiresteelError):
-            return error
-        explained = JobExecutionError(
-            f"{type(error).__name__}: {error}",
-            job_id=str(self.job_id),
-            job_name=self._settings.job_name,
-        )
-        explained.__cause__ = error
-        return explained
+        return explained(error, str(self.job_id), self._settings.job_name)
 
     def status(self) -> JobStatus:
         return self._engine.status

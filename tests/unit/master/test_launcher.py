@@ -84,7 +84,7 @@ def _client(engine: Engine) -> Iterator[JobClient]:
     env = StreamExecutionEnvironment(Configuration())
     env.from_collection([1]).print()
     job = env._compile("job")
-    yield launch(job.stream_graph, job.job_graph, job.levels, job.settings)
+    yield launch(job.stream_graph, job.levels, job.settings)
     engine.let_end(engine.status)
 
 
