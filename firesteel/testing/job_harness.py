@@ -395,8 +395,8 @@ class JobHarness:
         return keyed_states(self.master, self._program, self._store)
 
     def metrics(self) -> dict[str, Any]:
-        """The user's metrics, merged over all subtasks."""
-        return self.master.user_metrics()
+        """The user's metrics, merged over all subtasks, as ``JobClient.get_metrics`` names them."""
+        return self.master.metrics.user_metrics()
 
     def places(self) -> list[Place]:
         """Every (level, slot) of the job: where faults can be injected."""

@@ -307,7 +307,7 @@ class OperatorHarness:
 
     def metrics(self) -> dict[str, Any]:
         """The metrics that the user's function has registered."""
-        return self._subtask.metrics.snapshot()
+        return self._operator.context.metrics.snapshot()
 
     # Checkpoints
 

@@ -3,7 +3,7 @@ import pytest
 from firesteel.common.serialization import Encoder
 from firesteel.datastream.connectors.base import Sink, SinkWriter
 from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink
-from firesteel.errors import InvalidProgramError, UserFunctionError
+from firesteel.errors import UserFunctionError
 from firesteel.testing import JobHarness, ListSink, OperatorHarness, Pause, ScriptedSource
 
 
