@@ -63,7 +63,7 @@ SLOT_HOST_IDLE_TIMEOUT: Option[timedelta] = Option(
     "firesteel.slot-host.idle-timeout",
     DURATION,
     timedelta(seconds=60),
-    "After this time without work a slot host ends by itself.",
+    "After this time without work a slot host ends by itself. Jobs share hosts: the last one counts.",
 )
 EPOCH_TARGET_DURATION: Option[timedelta | None] = Option(
     "firesteel.epoch.target-duration",
@@ -104,8 +104,12 @@ STATE_INLINE_THRESHOLD: Option[int] = Option(
 
 # --- Flink: pipeline and execution -----------------------------------------------------------
 
-DEFAULT_PARALLELISM: Option[int] = Option(
-    "parallelism.default", INT, 1, "The parallelism of operators that set none."
+DEFAULT_PARALLELISM: Option[int | None] = Option(
+    "parallelism.default",
+    INT,
+    None,
+    "The parallelism of operators that set none. Without it: the number of cores on local Spark, "
+    "1 on a cluster.",
 )
 PIPELINE_NAME: Option[str | None] = Option("pipeline.name", STRING, None, "The name of the job.")
 CACHED_FILES: Option[str | None] = Option(

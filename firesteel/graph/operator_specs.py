@@ -18,10 +18,14 @@ class OperatorSpec:
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec(OperatorSpec):
-    """Reads splits of a ``firesteel.datastream.connectors.base.Source``."""
+    """Reads splits of a ``firesteel.datastream.connectors.base.Source``.
+
+    ``checked``: its records are held to the stream's type.
+    """
 
     source: Any
     watermark_strategy: Any = None
+    checked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,7 +155,7 @@ class JobCheckpoints:
     def _task_ack(self, ack: SubtaskAck, since: float, *, drained: bool) -> TaskAck:
         handle = self.ledger.handle(ack.vertex, ack.subtask)
         operators, states = {}, {}
-        for node_id in self._operators(ack.vertex):
+        for node_id in self.graph.vertex(ack.vertex).operators:
             node = self.graph.nodes[node_id]
             operators[node.operator_id] = subtask_state(
                 node,
@@ -171,9 +171,6 @@ class JobCheckpoints:
         latest = max(0.0, since - ack.timing.alignment - ack.timing.sync)
         timing = replace(ack.timing, start_delay=min(ack.timing.start_delay, latest))
         return TaskAck((ack.vertex, ack.subtask), operators, states, timing)
-
-    def _operators(self, vertex_id: int) -> tuple[int, ...]:
-        return next(v.operators for v in self.graph.vertices if v.id == vertex_id)
 
     def _coordinators(self, checkpoint_id: int) -> dict[str, Payload]:
         return {

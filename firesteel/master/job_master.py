@@ -6,8 +6,8 @@ carry its plans out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from firesteel.checkpoint.coordinator import CheckpointCoordinator
@@ -21,6 +21,7 @@ from firesteel.master.collected_output import CollectedOutput
 from firesteel.master.committables import Committables
 from firesteel.master.iterations import Iterations
 from firesteel.master.job_checkpoints import JobCheckpoints, only_on_request
+from firesteel.master.job_metrics import JobMetrics
 from firesteel.master.rate_control import RateControl
 from firesteel.master.source_coordinator import SourceCoordinator
 from firesteel.master.starting_point import StartingPoint
@@ -39,6 +40,9 @@ from firesteel.task.messages import (
     VertexMetrics,
 )
 from firesteel.task.program import JobProgram
+
+# Takes what is prepared by sink node.
+Commit = Callable[[dict[int, list[Any]]], None]
 
 _READ_NOTHING = ReadBudget(0, 0.0)
 _WAIT_SECONDS = 0.05
@@ -62,18 +66,6 @@ class EpochPlan:
             for control in self.controls
         ]
         return replace(self, controls=tuple(controls))
-
-
-@dataclass(slots=True)
-class JobMetrics:
-    """Totals by vertex and subtask, and the user's metrics."""
-
-    vertices: dict[tuple[int, int], VertexMetrics] = field(default_factory=dict)
-    user: dict[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
-    hosts: dict[tuple[int, int], str] = field(default_factory=dict)
-    epochs: int = 0
-    last_epoch_seconds: float = 0.0
-    longest_epoch_seconds: float = 0.0
 
 
 class JobMaster:
@@ -248,7 +240,7 @@ class JobMaster:
             handles[vertex_id] = self._ledger.handle(vertex_id, subtask)
             committables.update(self._carried.get((vertex_id, subtask), {}))
             feedback.update(self._iterations.feedback(vertex_id, subtask))
-            for node in self._operators_of(vertex_id):
+            for node in self._graph.vertex(vertex_id).operators:
                 if (node, subtask) in splits:
                     new_splits[node] = splits[node, subtask]
         if budget is None:
@@ -283,9 +275,6 @@ class JobMaster:
                 found.append((vertex.id, subtask))
         return found
 
-    def _operators_of(self, vertex_id: int) -> tuple[int, ...]:
-        return next(v.operators for v in self._graph.vertices if v.id == vertex_id)
-
     # What has happened
 
     def epoch_ended(self, acks: list[SlotAck], failures: list[SlotFailure], now: float) -> None:
@@ -315,13 +304,15 @@ class JobMaster:
             self.metrics.longest_epoch_seconds = max(self.metrics.longest_epoch_seconds, seconds)
             self._rate.epoch_took(seconds, max(records_by_slot.values(), default=0))
 
-    def batch_ended(self, acks: list[SlotAck], failures: list[SlotFailure]) -> None:
+    def batch_ended(self, acks: list[SlotAck], failures: list[SlotFailure], commit: Commit) -> None:
+        """The job is finished once what its sinks have prepared is committed."""
         if failures:
             self.fail(_worst(failures))
         else:
             self._check_complete(acks)
             for ack in acks:
                 self._take(ack, {})
+            commit(self.committables())
         self._end()
 
     def _check_complete(self, acks: list[SlotAck]) -> None:
@@ -366,17 +357,9 @@ class JobMaster:
                 slot = ack.address.slot
                 read = subtask_ack.metrics.records_in
                 records_by_slot[slot] = max(records_by_slot.get(slot, 0), read)
-            self._add_metrics(key, subtask_ack.metrics)
+            self.metrics.add(key, subtask_ack.metrics)
             if subtask_ack.user_metrics is not None:
                 self.metrics.user[key] = subtask_ack.user_metrics
-
-    def _add_metrics(self, key: tuple[int, int], epoch: VertexMetrics) -> None:
-        total = self.metrics.vertices.setdefault(key, VertexMetrics())
-        total.records_in += epoch.records_in
-        total.records_out += epoch.records_out
-        total.bytes_in += epoch.bytes_in
-        total.bytes_out += epoch.bytes_out
-        total.busy_seconds += epoch.busy_seconds
 
     def fail(self, error: FiresteelError) -> None:
         """The job has failed; its slots are still to be closed."""
@@ -416,7 +399,7 @@ class JobMaster:
         self.status = check_change(self.status, status)
 
     def committables(self) -> dict[int, list[Any]]:
-        """What is prepared but not committed, by sink node; a batch job commits it in the driver."""
+        """What is prepared but not committed, by sink node."""
         return self._committables.by_node()
 
     # Checkpoints

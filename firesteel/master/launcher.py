@@ -15,28 +15,21 @@ from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.job_id import JobID
 from firesteel.common.job_status import JobStatus
 from firesteel.config import checkpoint_options
-from firesteel.errors import (
-    FiresteelError,
-    InvalidProgramError,
-    JobCancelledError,
-    JobExecutionError,
-)
-from firesteel.graph.job_graph import JobGraph
+from firesteel.errors import InvalidProgramError, JobCancelledError
 from firesteel.graph.job_settings import JobSettings
 from firesteel.graph.levels import Levels
 from firesteel.graph.stream_graph import StreamGraph
+from firesteel.master.job_errors import explained
 from firesteel.master.running_jobs import running_jobs
 
 
-def launch(
-    stream_graph: StreamGraph, job_graph: JobGraph, levels: Levels, settings: JobSettings
-) -> JobClient:
+def launch(stream_graph: StreamGraph, levels: Levels, settings: JobSettings) -> JobClient:
     """Start a job in a thread of its own."""
     return JobClient(RunningJob(stream_graph, levels, settings))
 
 
 class RunningJob:
-    """What a JobClient steers. Setting the engine up takes seconds, so it happens in the thread."""
+    """What a JobClient steers: a job that runs in a thread of its own."""
 
     def __init__(self, graph: StreamGraph, levels: Levels, settings: JobSettings) -> None:
         from firesteel.spark.engine import SparkEngine
@@ -62,14 +55,14 @@ class RunningJob:
         try:
             self._engine.run()
         except BaseException as error:  # noqa: BLE001 - it reaches whoever waits for the result
-            explained = self._explained(error)
-            self._engine.master.fail(explained)
+            failure = explained(error, str(self.job_id), self._settings.job_name)
+            self._engine.master.fail(failure)
             self._engine.master.abandon()
-            self._result.set_exception(explained)
-            return
-        status, failure = self.status(), self._engine.master.failure
-        if failure is not None and status is not JobStatus.CANCELED:
             self._result.set_exception(failure)
+            return
+        status, cause = self.status(), self._engine.master.failure
+        if cause is not None and status is not JobStatus.CANCELED:
+            self._result.set_exception(cause)
         elif status is JobStatus.CANCELED:
             self._result.set_exception(JobCancelledError(str(self.job_id)))
         else:
@@ -79,17 +72,6 @@ class RunningJob:
                     self.job_id, runtime, self.accumulators(), self._settings.job_name
                 )
             )
-
-    def _explained(self, error: BaseException) -> FiresteelError:
-        if isinstance(error, FiresteelError):
-            return error
-        explained = JobExecutionError(
-            f"{type(error).__name__}: {error}",
-            job_id=str(self.job_id),
-            job_name=self._settings.job_name,
-        )
-        explained.__cause__ = error
-        return explained
 
     def status(self) -> JobStatus:
         return self._engine.status

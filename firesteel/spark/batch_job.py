@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -11,12 +12,12 @@ from firesteel.errors import JobExecutionError
 from firesteel.graph.operator_specs import DataFrameSinkSpec, DataFrameSourceSpec
 from firesteel.graph.stream_graph import StreamGraph
 from firesteel.master.epoch_rows import EpochRows
+from firesteel.master.job_errors import explained
 from firesteel.master.job_master import EpochPlan, JobMaster
 from firesteel.spark.clock import clock_options
 from firesteel.spark.dataframe_bridge import decode_dataframe, spark_schema, without_frames
 from firesteel.spark.epoch_server import EpochServer
 from firesteel.spark.errors import SPARK_ERRORS, failure_of
-from firesteel.spark.job_files import JobFiles
 from firesteel.spark.plan import build_plan
 from firesteel.spark.slot_task import SlotTask
 from firesteel.spark.standard_output import print_lines
@@ -31,14 +32,12 @@ class BatchJob:
         program: JobProgram,
         graph: StreamGraph,
         master: JobMaster,
-        files: JobFiles,
         task: SlotTask,
     ) -> None:
         self._session = session
         self._program = program
         self._graph = graph
         self._master = master
-        self._files = files
         self._task = task
         self._plan = master.plan_batch()
         self._group = f"firesteel-{program.job_id}"
@@ -71,6 +70,11 @@ class BatchJob:
                     )
                 )
             self._master.abandon()
+        except Exception as error:
+            # The driver's part, which no restart repeats: some of it may be visible already.
+            self._master.fail(explained(error, self._program.job_id, self._program.job_name))
+            self._master.abandon()
+            raise
         finally:
             server.close()
 
@@ -102,8 +106,8 @@ class BatchJob:
                     objects[node.id](
                         decode_dataframe(frame, node.id, spark_schema(spec.value_type)), 1
                     )
-            self._master.batch_ended(rows.acks, rows.failures)
-            commit_prepared(self._graph, self._program.job_id, self._master.committables())
+            commit = partial(commit_prepared, self._graph, self._program.job_id)
+            self._master.batch_ended(rows.acks, rows.failures, commit)
         finally:
             if frame_sinks:
                 frame.unpersist()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import ExitStack
 from typing import Any
 
 from firesteel.checkpoint.requests import SnapshotRequest
@@ -45,7 +46,9 @@ _IN_WORKER = "in-worker"
 
 
 class SparkEngine:
-    """Made in the job's thread. ``run`` returns when the job is over; ``master`` knows how it ended.
+    """``run`` returns when the job is over; ``master`` knows how it ended.
+
+    Made where the job is submitted, so that one that cannot run fails there; ``run`` has a thread.
 
     A job that fails may have several attempts. Each has a program, a job master and a Spark query of
     its own; checkpoints, files and the session outlive them.
@@ -62,21 +65,19 @@ class SparkEngine:
         self._restarting = False
         self._is_over = False
         self._recovery = JobRecovery(job_id, settings.job_name, configuration, levels)
-        self._session = acquire_session(
-            levels.required_slots, configuration, may_restart=not _has_frames(graph)
-        )
-        try:
+        with ExitStack() as held:
+            self._session = acquire_session(
+                levels.required_slots, configuration, may_restart=not _has_frames(graph)
+            )
+            held.callback(release_session)
             self._files = JobFiles(job_id, configuration)
-        except BaseException:
-            release_session()
-            raise
-        try:
+            held.callback(self._files.remove)
             program = self._make_program(job_id)
             self._attempts = JobAttempts(self._recovery, program, self._changed)
+            held.callback(self._attempts.close)
             self._begin_attempt()
-        except BaseException:
-            self._release()
-            raise
+            # Until the job is over.
+            self._held = held.pop_all()
 
     def _make_program(self, job_id: str) -> JobProgram:
         settings, configuration = self._settings, self._settings.configuration
@@ -134,9 +135,7 @@ class SparkEngine:
         task = self._slot_task(program)
         self._job: BatchJob | StreamingJob
         if self._is_batch:
-            self._job = BatchJob(
-                self._session, program, self._graph, self.master, self._files, task
-            )
+            self._job = BatchJob(self._session, program, self._graph, self.master, task)
         else:
             self._job = StreamingJob(
                 self._session,
@@ -234,13 +233,7 @@ class SparkEngine:
             self._attempts.end(JobStatus.SUSPENDED if suspended else self.status)
             hand_out(self._graph, self._attempts.collected.take())
         finally:
-            self._release()
-
-    def _release(self) -> None:
-        if hasattr(self, "_attempts"):
-            self._attempts.close()
-        self._files.remove()
-        release_session()
+            self._held.close()
 
 
 def _has_frames(graph: StreamGraph) -> bool:

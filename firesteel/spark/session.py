@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shutil
 import sys
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from pyspark import SparkContext
@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from firesteel.common.configuration import Configuration
 from firesteel.config import options
+from firesteel.config.spark_master import local_master
 from firesteel.errors import InsufficientSlotsError
 from firesteel.log import set_log_level
 from firesteel.master.running_jobs import running_jobs
@@ -109,16 +110,14 @@ def user_session(required_slots: int, configuration: Configuration) -> SparkSess
 
 def is_local(session: SparkSession) -> bool:
     """Whether driver and tasks share this machine's disk."""
-    return str(session.sparkContext.master).startswith("local[")
+    return local_master(str(session.sparkContext.master)) is not None
 
 
 def task_attempts(session: SparkSession) -> int:
     """How often Spark tries a task before it gives up: ``local[n,attempts]``, or its setting."""
-    local = re.fullmatch(
-        r"local(\[\s*[0-9*]+\s*(,\s*(\d+)\s*)?\])?", str(session.sparkContext.master)
-    )
+    local = local_master(str(session.sparkContext.master))
     if local is not None:
-        return int(local.group(3) or 1)
+        return local.attempts
     return int(session.sparkContext.getConf().get("spark.task.maxFailures", "4"))
 
 
@@ -176,7 +175,7 @@ def _start(required_slots: int, configuration: Configuration) -> SparkSession:
     builder = SparkSession.builder.master(master).appName("firesteel")
     level = configuration.get(options.LOG_LEVEL_OPTION).upper()
     settings = dict(_CONTEXT_SETTINGS)
-    if re.match(r"local(\[|$)", master):
+    if local_master(master) is not None:
         # Executors on other machines must reach the driver, and pay for every byte.
         settings |= _LOCAL_SETTINGS
     quiet = Path(__file__).parent / "log4j2-quiet.properties"
@@ -207,8 +206,8 @@ def host_settings(
     settings = _hosts.get(application)
     if settings is None:
         name = f"{application}-{secrets.token_hex(4)}"
-        settings = _hosts[application] = HostSettings(name, secrets.token_hex(16), idle_timeout)
-    return settings
+        settings = _hosts[application] = HostSettings(name, secrets.token_hex(16))
+    return replace(settings, idle_timeout=idle_timeout)
 
 
 def _silence(context: SparkContext) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -77,6 +78,8 @@ class SlotTask:
         batches: Iterable[pa.RecordBatch] | None,
         control: SlotControl | None,
     ) -> Iterator[pa.RecordBatch]:
+        # As in a slot host.
+        gc.set_threshold(100_000, 20, 50)
         entry = _worker_slots.entry(address, self.load_program)
         context = TaskContext.get()
         attempt = context.attemptNumber() if context is not None else 0

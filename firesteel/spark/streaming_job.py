@@ -17,6 +17,7 @@ from firesteel.graph.operator_specs import DataFrameSinkSpec, DataFrameSourceSpe
 from firesteel.graph.stream_graph import StreamGraph
 from firesteel.master.epoch_rows import EpochRows, hand_out
 from firesteel.master.job_attempts import JobAttempts
+from firesteel.master.job_errors import explained
 from firesteel.master.job_master import EpochPlan
 from firesteel.spark.clock import ONLY_EPOCH, clock_options
 from firesteel.spark.dataframe_bridge import decode_dataframe, spark_schema, without_frames
@@ -249,13 +250,7 @@ class StreamingJob:
             self._collected.add(self._plan.epoch, node, records)
 
     def _fail(self, error: Exception) -> None:
-        if not isinstance(error, FiresteelError):
-            wrapped = JobExecutionError(
-                f"{type(error).__name__}: {error}", job_name=self._program.job_name
-            )
-            wrapped.__cause__ = error
-            error = wrapped
-        self._master.fail(error)
+        self._master.fail(explained(error, self._program.job_id, self._program.job_name))
 
 
 def _reason(job_name: str, query: StreamingQuery) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import sys
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -46,7 +45,6 @@ from firesteel.unpicklable import UnpicklableRecordError
 
 _log = logging.getLogger("firesteel")
 
-_FRAMES_PER_OPERATOR = 10
 _NO_STATE = -1
 
 Batches = Iterator[pa.RecordBatch]
@@ -84,9 +82,6 @@ class Slot:
         self._run_id = 0
 
     def _build(self, program: JobProgram) -> None:
-        # Operators of a chain call each other, and a program may chain more of them than Python's stack is for.
-        operators = len(program.levels.job_graph.nodes)
-        sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES_PER_OPERATOR * operators))
         self._wiring = wire_slot(program, self._level, self._slot, self._batcher.add)
         self._subtasks = self._wiring.subtasks
         if self._now_millis is not None:

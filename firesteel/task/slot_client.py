@@ -75,7 +75,8 @@ def run_in_host(
         else _connect(settings, address.slot)
     )
     try:
-        if _needs_program(peer, settings, Opening(address, control, batches is not None)):
+        opening = Opening(address, control, batches is not None, settings.idle_timeout)
+        if _needs_program(peer, settings, opening):
             peer.send(load_program())
         feeder = _Feeder(peer, batches) if batches is not None else None
         try:

@@ -46,11 +46,12 @@ class SlotHost:
         self._last_used = time.monotonic()
 
     def serve(self) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            self._path.unlink()
+        # Bind under another name first: whoever sees the socket can connect to it.
+        temporary = self._path.with_suffix(".new")
+        # A host that was killed may have left either.
+        self._path.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-            # Bind under another name first: whoever sees the socket can connect to it.
-            temporary = self._path.with_suffix(".new")
             listener.bind(str(temporary))
             temporary.chmod(0o600)
             listener.listen(64)
@@ -90,6 +91,8 @@ class SlotHost:
             self._last_used = time.monotonic()
 
     def _run(self, peer: Peer, opening: Opening) -> None:
+        # Jobs share hosts: what the latest one says counts.
+        self._idle_timeout = opening.idle_timeout
         address = opening.address
         if address.by_force:
             self._free(address)

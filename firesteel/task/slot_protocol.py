@@ -1,6 +1,6 @@
 """What a Spark task and a slot host say to each other over their socket.
 
-    task -> host   token, address, level-0 control or nothing
+    task -> host   token, opening (address, level-0 control or nothing)
     host -> task   whether it needs the program
     task -> host   the program if needed; then its rows as an Arrow stream, and END
     host -> task   the slot's output as an Arrow stream, and END
@@ -37,6 +37,8 @@ class Opening:
     address: SlotAddress
     control: SlotControl | None
     has_input: bool
+    # How long the host stays, in seconds, once it has nothing to do.
+    idle_timeout: float
 
 
 class Peer:

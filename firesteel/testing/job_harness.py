@@ -272,8 +272,8 @@ class JobHarness:
                 self.printed.extend,
                 lambda node, some: hand_out(self._graph, [(node, some)]),
             )
-        self.master.batch_ended(rows.acks, rows.failures)
-        commit_prepared(self._graph, self._program.job_id, self.master.committables())
+        commit = partial(commit_prepared, self._graph, self._program.job_id)
+        self.master.batch_ended(rows.acks, rows.failures, commit)
 
     # What happens to it
 

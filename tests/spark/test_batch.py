@@ -4,26 +4,42 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from firesteel.common import JobStatus
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from firesteel.datastream.connectors.base import Committer
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
-from firesteel.errors import InvalidProgramError
+from firesteel.errors import InvalidProgramError, UserFunctionError
+from firesteel.testing import ListSink
 from tests.spark.conftest import MakeEnvironment
+from tests.spark.test_life_of_functions import wait_for
 
 
-def test_a_batch_gives_the_last_result_of_each_key(env: StreamExecutionEnvironment) -> None:
+def test_a_batch_is_one_spark_job_with_a_stage_a_level_and_gives_the_last_result_of_each_key(
+    env: StreamExecutionEnvironment,
+) -> None:
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    sink = ListSink()
     source = NumberSequenceSource(1, 10_000)
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
     sums = numbers.map(lambda x: (x % 3, x)).key_by(lambda pair: pair[0]).sum(1)
-    with sums.execute_and_collect() as results:
-        assert dict(results) == {
-            key: sum(x for x in range(1, 10_001) if x % 3 == key) for key in range(3)
-        }
+    sums.sink_to(sink)
+    levels = env._compile().levels
+    job_id = env.execute("sums").get_job_id()
+    assert sorted(sink.values()) == [
+        (key, sum(x for x in range(1, 10_001) if x % 3 == key)) for key in range(3)
+    ]
+    tracker = env.get_spark_session().sparkContext.statusTracker()
+    # The tracker hears of jobs a moment later, in their order.
+    wait_for(lambda: tracker.getJobIdsForGroup(f"firesteel-{job_id}"))
+    (job,) = tracker.getJobIdsForGroup(f"firesteel-{job_id}")
+    assert len(tracker.getJobInfo(job).stageIds) == len(levels.slots) == 2
 
 
 def test_a_batch_uses_several_processes(env: StreamExecutionEnvironment) -> None:
@@ -66,6 +82,26 @@ def test_a_cached_stream_is_computed_once_until_it_is_invalidated(
     assert len(calls.read_text().splitlines()) == 10
     assert len(cached.execute_and_collect(limit=100)) == 10
     assert len(calls.read_text().splitlines()) == 20
+
+
+class UnwillingCommitter(Committer):
+    def commit(self, committables: Sequence[Any]) -> None:
+        raise OSError("the disk is gone")
+
+
+class UnwillingSink(ListSink):
+    def create_committer(self) -> Committer:
+        return UnwillingCommitter()
+
+
+def test_a_batch_whose_commit_fails_has_failed(env: StreamExecutionEnvironment) -> None:
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    env.from_collection([1]).sink_to(UnwillingSink()).name("unwilling")
+    client = env.execute_async("uncommitted")
+    with pytest.raises(UserFunctionError, match="disk is gone") as failure:
+        client.get_job_execution_result().result()
+    assert "Job 'uncommitted' failed: operator 'unwilling: Writer'" in str(failure.value)
+    assert client.get_job_status().result() is JobStatus.FAILED
 
 
 def test_a_stream_of_a_streaming_job_cannot_be_cached(make_env: MakeEnvironment) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 
 from firesteel.common.watermark_strategy import WatermarkStrategy
@@ -29,7 +30,7 @@ class CountingSink(SinkFunction):
         self._seen.inc()
 
 
-def test_three_sources_four_branches_a_self_union_and_five_sinks(
+def test_three_sources_four_branches_a_self_union_and_five_sinks_are_one_query(
     env: StreamExecutionEnvironment,
 ) -> None:
     sources = [
@@ -52,8 +53,15 @@ def test_three_sources_four_branches_a_self_union_and_five_sinks(
         stream.add_sink(CountingSink()).name(f"sink {name}")
     doubled.add_sink(CountingSink()).name("sink doubled")
 
-    accumulators = env.execute("shapes").get_all_accumulator_results()
+    client = env.execute_async("shapes")
+    end = client.get_job_execution_result()
+    queries = set()
+    while not end.done():
+        queries |= {query.runId for query in client._control._engine._session.streams.active}
+        time.sleep(0.02)
+    assert len(queries) == 1
 
+    accumulators = end.result().get_all_accumulator_results()
     everything = 3 * RECORDS
     expected = {
         "merged": everything,

@@ -16,6 +16,7 @@ from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.functions import MapFunction, RuntimeContext, SinkFunction
+from firesteel.task.private_directory import socket_directory
 from tests.spark.conftest import MakeEnvironment
 
 
@@ -102,22 +103,51 @@ def records_in(client: JobClient) -> int:
     return sum(one["records_in"] for vertex in vertices for one in vertex["subtasks"])
 
 
-def test_what_close_flushes_is_not_lost_when_a_job_is_canceled(
+def hosts_of(client: JobClient) -> set[int]:
+    """The processes that a job's slots live in."""
+    vertices = client.get_overview()["vertices"]
+    hosts = {one["host"] for vertex in vertices for one in vertex["subtasks"]}
+    return {int(host.rpartition(":")[2]) for host in hosts}
+
+
+def is_running(pid: int) -> bool:
+    try:
+        # A process that nobody has waited for yet has no command line.
+        return Path(f"/proc/{pid}/cmdline").read_text() != ""
+    except OSError:
+        return False
+
+
+def test_a_canceled_job_flushes_in_close_and_leaves_no_directory_and_no_process(
     make_env: MakeEnvironment, tmp_path: Path
 ) -> None:
-    env = make_env(parallelism=1)
+    working, target = tmp_path / "working", tmp_path / "target"
+    target.mkdir()
+    env = make_env(
+        parallelism=1,
+        firesteel_working__dir=str(working),
+        firesteel_slot__host_idle__timeout="100 ms",
+    )
     source = DataGeneratorSource(lambda i: i, 1_000_000, RateLimiterStrategy.per_second(50))
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
-    numbers.add_sink(BufferingSink(tmp_path))
+    numbers.add_sink(BufferingSink(target))
     client = env.execute_async("endless")
     wait_for(lambda: records_in(client) > 20)
+    clock = socket_directory(f"firesteel-clock-{str(client.get_job_id())[:12]}")
+    hosts = hosts_of(client)
+    assert clock.exists()
+    assert list(working.iterdir()) != []
+    assert all(map(is_running, hosts))
     started = time.monotonic()
     client.cancel().result()
     assert time.monotonic() - started < 20
     assert client.get_job_status().result() is JobStatus.CANCELED
-    values = written(tmp_path)
+    values = written(target)
     assert len(values) > 20
     assert values == list(range(len(values)))
+    assert not clock.exists()
+    assert list(working.iterdir()) == []
+    wait_for(lambda: not any(map(is_running, hosts)))
 
 
 class Suicidal(MapFunction):

@@ -281,7 +281,9 @@ class StreamExecutionEnvironment:
         value_type = as_type(
             "from_source", source.get_produced_type() if type_info is None else type_info
         )
-        spec = SourceSpec(source, _copy_of(watermark_strategy))
+        # Sources of ours say rightly what they produce.
+        ours = type_info is None and type(source).__module__.startswith("firesteel.")
+        spec = SourceSpec(source, _copy_of(watermark_strategy), checked=not ours)
         return self._source(source_name, spec, value_type)
 
     def from_collection(
@@ -426,7 +428,7 @@ class StreamExecutionEnvironment:
 
         self._transformations.clear()
         warn_of_sinks_that_never_commit(job)
-        client = launch(job.stream_graph, job.job_graph, job.levels, job.settings)
+        client = launch(job.stream_graph, job.levels, job.settings)
         for watching in job.stream_graph.driver_objects.values():
             if isinstance(watching, CollectBuffer):
                 _end_with_the_job(watching, client)

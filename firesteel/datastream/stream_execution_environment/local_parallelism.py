@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 
-_LOCAL_MASTER = re.compile(r"local(?:\[\s*(\*|\d+)\s*(?:,\s*\d+\s*)?\])?")
+from firesteel.config.spark_master import local_master
 
 
 def default_parallelism(master: str | None, cores: int) -> int:
     """For Spark's ``master``. On a cluster it is 1, Flink's default for a cluster."""
     if master is None:
         return cores
-    match = _LOCAL_MASTER.fullmatch(master.strip())
-    if match is None:
+    local = local_master(master)
+    if local is None:
         return 1
-    threads = match[1] or "1"
-    return cores if threads == "*" else int(threads)
+    return cores if local.threads is None else local.threads
 
 
 def available_cores() -> int:

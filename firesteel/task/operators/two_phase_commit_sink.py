@@ -334,14 +334,23 @@ class TwoPhaseCommitSinkOperator(FunctionOperator):
                 yield number, transaction.handle
 
 
-def commit_in_driver(node: StreamNode, job_id: str, transactions: Sequence[Transaction]) -> None:
-    """The end of a batch job: its tasks are over, so a copy of the function commits here."""
+def commit_in_driver(
+    node: StreamNode,
+    job_id: str,
+    transactions: Sequence[Transaction],
+    call: Callable[..., Any],
+) -> None:
+    """The end of a batch job: its tasks are over, so a copy of the function commits here.
+
+    ``call`` makes the calls of the user's methods.
+    """
     spec = node.spec
     assert isinstance(spec, TwoPhaseCommitSinkSpec)
     function = pickling.loads(value_pickler.dumps(spec.function))
-    function.open(TaskRuntimeContext(node, SubtaskInfo(job_id, 0, batch=True), MetricRegistry()))
+    context = TaskRuntimeContext(node, SubtaskInfo(job_id, 0, batch=True), MetricRegistry())
+    call(function.open, context)
     try:
         for transaction in transactions:
-            function.recover_and_commit(transaction.handle)
+            call(function.recover_and_commit, transaction.handle)
     finally:
         function.close()

@@ -80,10 +80,10 @@ class Launcher:
         # What a job does as soon as it is launched.
         self.run: Any = lambda job: None
 
-    def launch(self, stream_graph: Any, job_graph: Any, levels: Any, settings: Any) -> JobClient:
+    def launch(self, stream_graph: Any, levels: Any, settings: Any) -> JobClient:
         if self.error is not None:
             raise self.error
-        job = FakeJob(CompiledJob(stream_graph, job_graph, levels, settings))
+        job = FakeJob(CompiledJob(stream_graph, levels.job_graph, levels, settings))
         self.jobs.append(job)
         self.run(job)
         if self.end_at_once:

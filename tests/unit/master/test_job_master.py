@@ -356,15 +356,22 @@ def test_a_batch_is_one_epoch_that_reads_everything_and_closes():
     assert _closing(plan) == {True}
     assert plan.controls[0].budget.records > 10**12
     assert plan.controls[0].new_splits[job.source]
-    job.master.batch_ended(job.acks(plan, finished=True, committables={job.print: ("c",)}), [])
+    committed: list[Any] = []
+
+    def commit(prepared: dict[int, list[Any]]) -> None:
+        assert job.master.status is JobStatus.RUNNING
+        committed.extend(prepared[job.print])
+
+    acks = job.acks(plan, finished=True, committables={job.print: ("c",)})
+    job.master.batch_ended(acks, [], commit)
     assert job.master.status is JobStatus.FINISHED
-    assert job.master.committables()[job.print] == ["c", "c", "c"]
+    assert committed == ["c", "c", "c"]
 
 
 def test_a_failed_batch():
     job = Job()
     plan = job.master.plan_batch()
-    job.master.batch_ended([], [_failure(plan.controls[0], "x")])
+    job.master.batch_ended([], [_failure(plan.controls[0], "x")], pytest.fail)
     assert job.master.status is JobStatus.FAILED
 
 

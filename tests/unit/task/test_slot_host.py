@@ -200,7 +200,7 @@ def test_a_task_that_goes_away_does_not_harm_the_next_attempt(hosts, started):
     rows = job.run_level(hosts, controls[0], None)
     peer = Peer(slot_client._connect(hosts, 0))
     peer.send_bytes(hosts.token.encode())
-    peer.send(Opening(controls[1].address, None, has_input=True))
+    peer.send(Opening(controls[1].address, None, has_input=True, idle_timeout=60.0))
     assert peer.receive() is False
     stream = pa.ipc.new_stream(pa.PythonFile(peer._writer, "w"), ARROW_SCHEMA)
     stream.write_batch(to_record_batch([control_row(controls[1]), *rows[:3]]))
@@ -344,7 +344,7 @@ def _get_stuck(job: Job, hosts: HostSettings, directory: Path) -> None:
     rows = job.run_level(hosts, controls[0], None)
     peer = Peer(slot_client._connect(hosts, 0))
     peer.send_bytes(hosts.token.encode())
-    peer.send(Opening(controls[1].address, None, has_input=True))
+    peer.send(Opening(controls[1].address, None, has_input=True, idle_timeout=60.0))
     peer.receive()
     peer.send_batches([to_record_batch([control_row(controls[1]), *rows])])
     assert _wait_for((directory / "stuck").exists)
@@ -382,11 +382,13 @@ def test_a_function_that_blocks_ends_with_its_host_and_the_others_there_are_clos
     assert len(started) == 1
 
 
-def test_a_job_that_closes_leaves_an_idle_host_that_ends(started, hosts):
+def test_a_job_that_closes_leaves_an_idle_host_that_ends_after_the_time_of_the_last_job(
+    started, hosts
+):
     impatient = replace(hosts, idle_timeout=0.5)
-    job = Job([1])
-    while not job.master.status.is_terminal_state():
-        job.epoch(impatient)
+    for settings, job in ((hosts, Job([1])), (impatient, Job([1]))):
+        while not job.master.status.is_terminal_state():
+            job.epoch(settings)
     (process,) = started
     assert process.wait(_PATIENCE) == 0
     assert not hosts.directory.exists()
@@ -427,6 +429,14 @@ def test_a_host_ends_when_its_owner_is_gone(tmp_path):
     finally:
         host.kill()
         owner.kill()
+
+
+def test_a_host_takes_the_place_of_one_that_was_killed_as_it_started(hosts, started):
+    hosts.directory.mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as killed:
+        killed.bind(str(hosts.directory / "slot-0.new"))
+    assert len(Job([1]).epoch(hosts)) == 1
+    assert [path.name for path in hosts.directory.glob("*.new")] == []
 
 
 def test_a_host_ends_on_sigterm_and_cleans_up(tmp_path):
