@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 from firesteel import pickling
 from firesteel.checkpoint.redistribution import KeyedPart
 from firesteel.checkpoint.restore import SubtaskAssignment
+from firesteel.config import options
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.state_backend import HashMapStateBackend, StateBackend
 from firesteel.errors import FiresteelError, InvalidProgramError, UserFunctionError, shorten
@@ -87,6 +88,7 @@ class OperatorHarness:
             HARNESS_NAME,
             attempt,
             job.levels,
+            job_parameters=job.settings.configuration.get(options.GLOBAL_JOB_PARAMETERS),
             batch=batch,
             state_backend=settings_of(job.settings.configuration),
         )
