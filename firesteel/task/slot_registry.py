@@ -14,8 +14,6 @@ from firesteel.task.program import PackedProgram
 from firesteel.task.slot import Slot
 from firesteel.task.unloaded_slot import UnloadedSlot
 
-__all__ = ["InterruptedSlotError", "SlotEntry", "SlotRegistry"]
-
 
 @dataclass(slots=True)
 class SlotEntry:

@@ -319,10 +319,9 @@ class Subtask:
                     self._worked = True
 
     def _next_timer(self) -> int | None:
-        times = [
-            operator.context.timers.next_processing_time() for operator in self.operators.values()
-        ]
-        times += [operator.next_tick() for operator in self.operators.values()]
+        operators = self.operators.values()
+        times = [operator.context.timers.next_processing_time() for operator in operators]
+        times += [operator.next_tick() for operator in operators]
         return min((time for time in times if time is not None), default=None)
 
     def accept_external(self, payload: bytes) -> None:

@@ -80,17 +80,14 @@ class OperatorHarness:
         job, inputs = compile_operator(
             program, parallelism, max_parallelism, input_types, batch, backend
         )
-        graph = job.levels.job_graph
+        graph, configuration = job.levels.job_graph, job.settings.configuration
         self._node = the_operator(list(graph.nodes.values()), inputs)
         self._edges = [[edge for edge in graph.edges if edge.source == source] for source in inputs]
         job_program = JobProgram(
-            HARNESS_NAME,
-            HARNESS_NAME,
-            attempt,
-            job.levels,
-            job_parameters=job.settings.configuration.get(options.GLOBAL_JOB_PARAMETERS),
+            *(HARNESS_NAME, HARNESS_NAME, attempt, job.levels),
+            job_parameters=configuration.get(options.GLOBAL_JOB_PARAMETERS),
             batch=batch,
-            state_backend=settings_of(job.settings.configuration),
+            state_backend=settings_of(configuration),
         )
         level = job.levels.level_of[self._node.id]
         slot = job.levels.slot_offset[self._node.slot_sharing_group] + subtask
