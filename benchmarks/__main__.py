@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from benchmarks import history, table
 from benchmarks.cases import BY_NAME, CASES, Case
-from benchmarks.machine import is_busy, machine_facts
+from benchmarks.machine import Facts, is_busy, machine_facts
 from benchmarks.measure import Figures
-from benchmarks.peers.catalog import BARE_QUERY, FIRESTEEL, PEERS, Peer
+from benchmarks.peers.catalog import FIRESTEEL, PEERS, Peer
 from benchmarks.runner import PeerResult, Progress, run_peers
 from benchmarks.sections.catalog import SECTIONS
 
@@ -25,7 +25,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--records", type=int, help="records of the large run; slow peers take their share of it"
     )
-    parser.add_argument("--repeats", type=int, default=3, help="runs of each size, the best counts")
+    parser.add_argument("--repeats", type=int, default=2, help="runs of each size, the best counts")
     parser.add_argument("--parallelism", type=int, default=2)
     parser.add_argument(
         "--quick", action="store_true", help="half the records, once, no extra sections"
@@ -52,23 +52,16 @@ def peer_arguments(peer: Peer, options: argparse.Namespace) -> list[str]:
     return arguments
 
 
-def measure(options: argparse.Namespace) -> tuple[list[PeerResult], PeerResult | None]:
+def measure(options: argparse.Namespace, results: list[PeerResult]) -> None:
+    """Adds to the results as they come: what there is when somebody gives up is kept."""
     progress = Progress()
     asked = [peer for peer in PEERS if peer.name in options.peers]
     groups = [[peer for peer in asked if not peer.slow]]
     groups += [[peer] for peer in asked if peer.slow]
     cases = [case.name for case in CASES if case.name in options.cases]
-    results = []
     for group in groups:
         arguments = {peer: peer_arguments(peer, options) for peer in group}
-        results += run_peers(arguments, cases, progress, tell)
-    bare = None
-    if "epoch" in options.sections and FIRESTEEL in asked:
-        own_arguments = {BARE_QUERY: ["--parallelism", str(options.parallelism)]}
-        [bare] = run_peers(own_arguments, (), progress, tell)
-    for result in [*results, bare] if bare is not None else results:
-        tell_problem(result)
-    return sorted(results, key=lambda result: asked.index(result.peer)), bare
+        run_peers(arguments, cases, progress, tell, results)
 
 
 def tell(peer: Peer, figures: Figures) -> None:
@@ -83,22 +76,35 @@ def tell_problem(result: PeerResult) -> None:
         print(f"{result.peer.title}: {result.problem}", file=sys.stderr)
 
 
-def show(cases: Sequence[Case], results: list[PeerResult], bare: PeerResult | None) -> None:
+def show(cases: Sequence[Case], results: list[PeerResult]) -> None:
     measured = [result for result in results if result.cases]
     if cases and measured:
         print(f"\n{table.rates_table(cases, measured)}")
     ratios = table.ratios_table(cases, measured)
     if ratios is not None:
         print(f"\n{ratios}")
-        print("! below the goal; * asked of the keyed reductions only")
+        print("! below the goal; * asked of the keyed reductions and windows only")
     own = next((result for result in results if result.peer == FIRESTEEL), None)
-    for section in table.sections_text(own, bare):
+    for section in table.sections_text(own):
         print(f"\n{section}")
 
 
 def give_up(*_: object) -> None:
     """Ending by an exception lets the runner end the peer's processes."""
     raise KeyboardInterrupt
+
+
+def keep(results: list[PeerResult], facts: Facts, options: argparse.Namespace) -> None:
+    settings = {
+        name: getattr(options, name) for name in ("records", "repeats", "parallelism", "quick")
+    }
+    history.append(history.entry(results, facts, settings))
+    print(f"\nkept in {history.HISTORY.relative_to(history.HISTORY.parents[1])}")
+
+
+def exit_code(results: Sequence[PeerResult]) -> int:
+    """A reference that is not installed is no failure; everything else that went wrong is."""
+    return 1 if any(result.problem is not None and result.installed for result in results) else 0
 
 
 def main() -> int:
@@ -115,21 +121,17 @@ def main() -> int:
             f"This machine is busy (load {facts['load']}): expect figures that are too low.",
             file=sys.stderr,
         )
-    results, bare = measure(options)
-    show([case for case in CASES if case.name in options.cases], results, bare)
-    if not options.no_history:
-        settings = {
-            name: getattr(options, name) for name in ("records", "repeats", "parallelism", "quick")
-        }
-        everything = [*results, bare] if bare is not None else results
-        history.append(history.entry(everything, facts, settings))
-        print(f"\nkept in {history.HISTORY.relative_to(history.HISTORY.parents[1])}")
-    return 0 if not any(map(is_broken, results)) else 1
-
-
-def is_broken(result: PeerResult) -> bool:
-    """A reference that is not installed is no failure."""
-    return result.problem is not None and bool(result.cases or result.sections)
+    results: list[PeerResult] = []
+    try:
+        measure(options, results)
+    finally:
+        results.sort(key=lambda result: PEERS.index(result.peer))
+        if results and not options.no_history:
+            keep(results, facts, options)
+        for result in results:
+            tell_problem(result)
+        show([case for case in CASES if case.name in options.cases], results)
+    return exit_code(results)
 
 
 if __name__ == "__main__":

@@ -23,9 +23,9 @@ def entry(results: Sequence[PeerResult], facts: Facts, settings: dict[str, Any])
                 "versions": result.versions,
                 "cases": result.cases,
                 "sections": result.sections,
+                "problem": result.problem,
             }
             for result in results
-            if result.cases or result.sections
         },
     }
 

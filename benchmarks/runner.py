@@ -33,6 +33,7 @@ class PeerResult:
     sections: list[Figures] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     problem: str | None = None
+    installed: bool = True
 
     def rate(self, case: str) -> float | None:
         return self.cases.get(case, {}).get("rate")
@@ -126,36 +127,52 @@ class RunningPeer:
 
 
 def run_peers(
-    arguments: Mapping[Peer, list[str]], cases: Sequence[str], progress: Progress, tell: Tell
-) -> list[PeerResult]:
-    """Runs these peers side by side: each case run by run in turns, what else they do one after the other."""
-    results = []
-    with ExitStack() as resources:
-        running = []
-        for peer, own_arguments in arguments.items():
-            python = peer.python(sys.executable)
-            if python is None:
-                why = "not installed; `make bench-peers` installs it"
-                results.append(PeerResult(peer, problem=why))
-                continue
-            options = ["--options", *peer.options] if peer.options else []
-            command = [python, "-m", peer.module, *own_arguments, *options]
-            started_peer = RunningPeer(peer, command, progress, tell)
-            resources.push(started_peer.resources)
-            started_peer.read_on("starting")
-            running.append(started_peer)
-            results.append(started_peer.result)
-        for case in cases:
-            while at_it := [one for one in running if one.waiting_for == case]:
-                for one in at_it:
-                    one.go_on()
-        for one in reversed(
-            running
-        ):  # Firesteel, which comes first, has more to measure than cases
-            while one.waiting_for is not None:
-                one.go_on()
+    arguments: Mapping[Peer, list[str]],
+    cases: Sequence[str],
+    progress: Progress,
+    tell: Tell,
+    results: list[PeerResult],
+) -> None:
+    """Runs these peers side by side: each case run by run in turns, what else they do one after the other.
+
+    A peer's result is among the results from its start, and grows.
+    """
+    running: list[RunningPeer] = []
+    try:
+        with ExitStack() as resources:
+            for peer, own_arguments in arguments.items():
+                python = peer.python(sys.executable)
+                if python is None:
+                    why = "not installed; `make bench-peers` installs it"
+                    results.append(PeerResult(peer, problem=why, installed=False))
+                    continue
+                options = ["--options", *peer.options] if peer.options else []
+                command = [python, "-m", peer.module, *own_arguments, *options]
+                started_peer = RunningPeer(peer, command, progress, tell)
+                resources.push(started_peer.resources)
+                results.append(started_peer.result)
+                running.append(started_peer)
+                started_peer.read_on("starting")
+            take_turns(running, cases)
+    except KeyboardInterrupt:
+        for one in running:
+            if one.waiting_for is not None or one.process.returncode != 0:
+                one.result.problem = (
+                    one.result.problem or "interrupted: not everything was measured"
+                )
+        raise
     progress.clear()
-    return results
+
+
+def take_turns(running: Sequence[RunningPeer], cases: Sequence[str]) -> None:
+    for case in cases:
+        while at_it := [one for one in running if one.waiting_for == case]:
+            for one in at_it:
+                one.go_on()
+    # Firesteel, which comes first, has more to measure than cases.
+    for one in reversed(running):
+        while one.waiting_for is not None:
+            one.go_on()
 
 
 @contextmanager
@@ -204,8 +221,17 @@ def reported(process: subprocess.Popen[str]) -> Iterator[Figures]:
             raise TimeoutError(f"given up: it reported nothing for {PATIENCE} s") from None
         if line is None:
             return
-        if line.startswith("{"):
-            yield json.loads(line)
+        figures = parsed(line)
+        if figures is not None:
+            yield figures
+
+
+def parsed(line: str) -> Figures | None:
+    try:
+        figures = json.loads(line)
+    except json.JSONDecodeError:
+        return None
+    return figures if isinstance(figures, dict) else None
 
 
 def last_words(log: IO[bytes]) -> str:

@@ -81,9 +81,9 @@ def line(peer: Peer, figures: Figures) -> str | None:
     return f"{title}: {rate_text(figures['rate'])} records/s"
 
 
-def sections_text(own: PeerResult | None, bare: PeerResult | None) -> list[str]:
+def sections_text(own: PeerResult | None) -> list[str]:
     """The tables of the sections that were measured, and why others were not."""
-    found = [with_floor(figures, bare) for figures in own.sections] if own else []
+    found = own.sections if own else []
     texts = []
     for name, section in SECTIONS.items():
         of_section = [figures for figures in found if figures["section"] == name]
@@ -99,11 +99,3 @@ def missing(figures: Figures) -> str | None:
     if "failed" in figures:
         return f"failed: {figures['failed'].splitlines()[0]}"
     return figures.get("skipped")
-
-
-def with_floor(figures: Figures, bare: PeerResult | None) -> Figures:
-    """An epoch's figures together with the bare query's."""
-    if bare is None or figures["section"] != "epoch" or missing(figures):
-        return figures
-    floors = {entry["exchanges"]: entry["milliseconds"] for entry in bare.sections}
-    return figures | {"floor": floors.get(figures["exchanges"])}

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-import cloudpickle
+from firesteel import value_pickler
 
 
 def dumps(value: Any) -> bytes:
-    """Plain pickle is fast; it cannot name classes and functions of ``__main__``, cloudpickle can."""
+    """Plain pickle is fast; it cannot name classes and functions of ``__main__``."""
     try:
         return pickle.dumps(value, protocol=5)
     except (pickle.PicklingError, AttributeError, TypeError):
         pass
     # Outside of the handler: if this fails too, its error says all.
-    return bytes(cloudpickle.dumps(value, protocol=5))
+    return value_pickler.dumps(value)
 
 
 def loads(payload: bytes | memoryview) -> Any:

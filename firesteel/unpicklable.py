@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Iterable, Iterator
-from types import CodeType, FunctionType, MethodType
+from enum import Enum
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from firesteel import pickling
@@ -70,6 +72,15 @@ def unpicklable_function(error: Exception, operator: str, spec: Any) -> Unpickla
         f"{error}.{hidden} Make locks, connections, clients and open files in open() of a function "
         "class, which runs in the task, not in __init__() or around a lambda."
     )
+
+
+def described_function(spec: Any) -> str:
+    """What an operator's spec has of the user's, in words."""
+    for _, child in _attributes(spec):
+        is_data = type(child).__module__ == "builtins" or isinstance(child, Enum)
+        if callable(child) or not is_data:
+            return _object(child)
+    return "what it consists of"
 
 
 def why_not(value: Any) -> str | None:
@@ -144,11 +155,14 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _object(value: Any) -> str:
+    value = inspect.unwrap(value) if callable(value) else value
     if isinstance(value, FunctionType):
         code = value.__code__
         return f"the function {value.__qualname__} ({code.co_filename}:{code.co_firstlineno})"
     if isinstance(value, MethodType):
         return _object(value.__self__)
+    if isinstance(value, type | BuiltinFunctionType):
+        return value.__qualname__
     return f"the {type(value).__qualname__} object"
 
 

@@ -1,15 +1,13 @@
-"""The floor of an epoch: a bare Structured Streaming query, with as many exchanges and nothing of Firesteel in it.
+"""The floor of an epoch: a bare Structured Streaming query, with as many exchanges and nothing of Firesteel in its plan.
 
-Every micro-batch makes a hundred records in Python, sends them through the exchanges as pickled buffers, and hands the last
-stage's rows to foreachBatch.
+As in Firesteel the first stage is the reading of the source: every micro-batch makes a hundred records there, sends them
+through the exchanges as pickled buffers, and hands the last stage's rows to foreachBatch.
 """
 
-import statistics
 import tempfile
 import time
 from collections.abc import Iterator
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -18,20 +16,16 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.query import StreamingQuery
 
-from benchmarks.measure import parse_arguments, report, report_versions
-from benchmarks.peers.handwritten import BUFFERS_DDL, Batches, buffer_row, received
-from benchmarks.peers.spark_session import map_in_arrow, start_session
-
-RECORDS = 100
-EPOCHS = 90
-EXCHANGES = (0, 1, 2, 3)
+from benchmarks.peers.handwritten import BUFFERS_DDL, Batches, buffer_row, received, to_batch
+from benchmarks.peers.spark_session import map_in_arrow
 
 
 class TickReader(DataSourceStreamReader):
-    """One row for each slot in every micro-batch, due at once: a clock without anything behind it."""
+    """Micro-batches that are due at once; each slot makes its share of the records of one."""
 
-    def __init__(self, parallelism: int) -> None:
+    def __init__(self, parallelism: int, records: int) -> None:
         self.parallelism = parallelism
+        self.records = records
         self.epoch = 0
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - PySpark's name
@@ -44,8 +38,14 @@ class TickReader(DataSourceStreamReader):
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:  # type: ignore[override, unused-ignore]
         return [InputPartition(slot) for slot in range(self.parallelism)]
 
-    def read(self, partition: InputPartition) -> Iterator[tuple[int, bytes]]:  # type: ignore[override, unused-ignore]
-        yield (partition.value, b"")
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override, unused-ignore]
+        yield scattered(list(range(self.records // self.parallelism)), self.parallelism)
+
+
+def scattered(values: list[Any], parallelism: int) -> pa.RecordBatch:
+    return to_batch(
+        [buffer_row(target, values[target::parallelism])[0] for target in range(parallelism)]
+    )
 
 
 class TickSource(DataSource):
@@ -57,29 +57,21 @@ class TickSource(DataSource):
         return BUFFERS_DDL
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802 - PySpark's name
-        return TickReader(int(self.options["slots"]))
-
-
-def make_some(batches: Batches, *, parallelism: int, records: int) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for _ in range(batch.num_rows):
-            for target in range(parallelism):
-                yield buffer_row(target, list(range(records // parallelism // parallelism)))
+        return TickReader(int(self.options["slots"]), int(self.options["records"]))
 
 
 def pass_on(batches: Batches, *, parallelism: int) -> Iterator[pa.RecordBatch]:
     for values in received(batches):
-        for target in range(parallelism):
-            yield buffer_row(target, values[target::parallelism])
+        yield scattered(values, parallelism)
 
 
-def bare_epoch(session: SparkSession, *, parallelism: int, exchanges: int) -> float:
-    """Median milliseconds of a micro-batch of a bare query, from one foreachBatch to the next."""
+def moments_of_bare_epochs(
+    session: SparkSession, *, parallelism: int, exchanges: int, records: int, epochs: int
+) -> list[float]:
+    """When each of so many micro-batches ended."""
     session.dataSource.register(TickSource)
-    frame = session.readStream.format("ticks").option("slots", parallelism).load()
-    frame = map_in_arrow(
-        frame, partial(make_some, parallelism=parallelism, records=RECORDS), BUFFERS_DDL
-    )
+    ticks = session.readStream.format("ticks")
+    frame = ticks.option("slots", parallelism).option("records", records).load()
     for _ in range(exchanges):
         frame = map_in_arrow(
             frame.repartitionById(parallelism, F.col("target")),
@@ -90,33 +82,16 @@ def bare_epoch(session: SparkSession, *, parallelism: int, exchanges: int) -> fl
 
     def collect(batch: DataFrame, epoch: int) -> None:
         batch.collect()
-        ends.append(time.perf_counter())
+        ends.append(time.monotonic())
 
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
         query: StreamingQuery = (
-            frame.writeStream.foreachBatch(collect)
-            .option("checkpointLocation", directory)
-            .trigger(processingTime="0 seconds")
-            .start()
+            frame.writeStream.foreachBatch(collect).option("checkpointLocation", directory).start()
         )
-        while len(ends) < EPOCHS and query.isActive:
+        while len(ends) < epochs and query.isActive:
             time.sleep(0.05)
+        failure = query.exception()
         query.stop()
-        if query.exception() is not None:
-            raise RuntimeError(str(query.exception()))
-    steps = [later - earlier for earlier, later in pairwise(ends)]
-    return statistics.median(steps[len(steps) // 3 :]) * 1000
-
-
-def main() -> None:
-    arguments = parse_arguments("the epoch of a bare Structured Streaming query")
-    report_versions("pyspark", "pyarrow")
-    session = start_session(arguments.parallelism)
-    for exchanges in EXCHANGES:
-        milliseconds = bare_epoch(session, parallelism=arguments.parallelism, exchanges=exchanges)
-        report(section="epoch", exchanges=exchanges, milliseconds=milliseconds)
-    session.stop()
-
-
-if __name__ == "__main__":
-    main()
+    if failure is not None:
+        raise RuntimeError(str(failure))
+    return ends[:epochs]

@@ -33,7 +33,6 @@ class Peer:
 
 
 FIRESTEEL = Peer("firesteel", "Firesteel", "benchmarks.peers.firesteel")
-BARE_QUERY = Peer("bare_query", "bare Structured Streaming", "benchmarks.peers.bare_query")
 
 REFERENCES = (
     Peer("handwritten", "hand-written", "benchmarks.peers.handwritten", goal=0.7),

@@ -4,6 +4,8 @@ import pickle
 import tempfile
 import time
 import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,9 @@ from benchmarks.cases import (
     Timeline,
     Union,
     WindowCount,
+    result_count,
 )
+from benchmarks.measure import check_count
 from firesteel.common import Configuration, Time, WatermarkStrategy
 from firesteel.common.watermark_strategy import TimestampAssigner
 from firesteel.datastream import DataStream, StreamExecutionEnvironment
@@ -28,17 +32,21 @@ from firesteel.datastream.window import TumblingEventTimeWindows
 
 
 class Counting(SinkFunction):
-    """The sink of every timed run."""
+    """The sink of every timed run. Leaves its count in a file when the job closes it."""
 
-    def __init__(self) -> None:
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
         self.count = 0
 
     def invoke(self, value: Any, context: SinkFunction.Context) -> None:
         self.count += 1
 
+    def close(self) -> None:
+        leave(self.directory, Outcome(self.count))
+
 
 class Checking(SinkFunction):
-    """Leaves what it saw in a file when the job closes it."""
+    """The sink of a checked run."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
@@ -48,7 +56,16 @@ class Checking(SinkFunction):
         self.outcome.add(value)
 
     def close(self) -> None:
-        Path(self.directory, uuid.uuid4().hex).write_bytes(pickle.dumps(self.outcome))
+        leave(self.directory, self.outcome)
+
+
+def leave(directory: str, outcome: Outcome) -> None:
+    Path(directory, uuid.uuid4().hex).write_bytes(pickle.dumps(outcome))
+
+
+def left(directory: str) -> Outcome:
+    """What all the sinks of a job saw together."""
+    return Outcome().merge(pickle.loads(path.read_bytes()) for path in Path(directory).iterdir())
 
 
 def results(env: StreamExecutionEnvironment, case: Case, records: int) -> list[DataStream]:
@@ -131,9 +148,8 @@ class Firesteel:
 
     def run(self, case: Case, records: int) -> float:
         env = self.environment()
-        for stream in results(env, case, records):
-            stream.add_sink(Counting())
-        return timed(env, case.name)
+        streams = results(env, case, records)
+        return run_timed(env, case.name, streams, result_count(case, records))
 
     def run_checked(self, case: Case, records: int) -> Outcome:
         env = self.environment()
@@ -141,12 +157,28 @@ class Firesteel:
             for stream in results(env, case, records):
                 stream.add_sink(Checking(directory))
             env.execute(case.name)
-            return Outcome().merge(
-                pickle.loads(path.read_bytes()) for path in Path(directory).iterdir()
-            )
+            return left(directory)
 
 
-def timed(env: StreamExecutionEnvironment, name: str) -> float:
-    begin = time.perf_counter()
-    env.execute(name)
-    return time.perf_counter() - begin
+@contextmanager
+def counted(name: str, streams: Iterable[DataStream], results: int | None) -> Iterator[None]:
+    """Ends the streams in counting sinks. The job that runs meanwhile must bring them so many results.
+
+    None: how many there are depends on the order of arrival.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        for stream in streams:
+            stream.add_sink(Counting(directory))
+        yield
+        if results is not None:
+            check_count(name, left(directory).count, results)
+
+
+def run_timed(
+    env: StreamExecutionEnvironment, name: str, streams: Iterable[DataStream], results: int | None
+) -> float:
+    """The seconds the job took."""
+    with counted(name, streams, results):
+        begin = time.perf_counter()
+        env.execute(name)
+        return time.perf_counter() - begin

@@ -1,16 +1,18 @@
 """The practical limit: each case written by hand in PySpark, for this case and no other.
 
 Records are made in the tasks of the first stage and shuffled as pickled buffers, with mapInArrow and
-repartitionById; the loops are the plainest ones that call the user's functions. The whole data set is one Spark job, and
+repartitionById; the loops are the plainest ones that call the user's functions. Buffers, codec, garbage collector and
+Spark's settings are what Firesteel found to be best, too. The whole data set is one Spark job, and
 the state of a reduction is a dict that dies with its task: no epochs, no checkpoints, no retries that come out
 right, no watermarks, no backpressure. What Firesteel does beyond this is the distance between the two.
 """
 
+import gc
 import pickle
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -30,12 +32,22 @@ from benchmarks.cases import (
     Union,
     WindowCount,
 )
-from benchmarks.measure import parse_arguments, report_versions, run_cases
-from benchmarks.peers.spark_session import map_in_arrow, start_session
+from benchmarks.measure import check_results, parse_arguments, report_versions, run_cases
+from benchmarks.peers.job_session import job_session
+from benchmarks.peers.spark_session import map_in_arrow
 
-BUFFER_RECORDS = 8_192
-BUFFERS = pa.schema([("target", pa.int32()), ("payload", pa.binary())])
-BUFFERS_DDL = "target int, payload binary"
+# So many records are made before their buffers are sent, fewer if a buffer would hold more bytes. With more they leave a
+# core's cache before they are pickled, with fewer there are more rows: measured with the Python part alone.
+BUFFER_BYTES = 128 * 1024
+BUFFER_RECORDS = 2_048
+FIRST_RECORDS = 1_024
+# Rows go to Spark in batches of about this size; a batch costs as much as some hundred records.
+BATCH_BYTES = 1 << 20
+# Large buffers are worth a fast codec, for Spark copies them a dozen times; small ones are not.
+COMPRESSED_FROM = 64 * 1024
+CODEC = "lz4_raw"
+BUFFERS = pa.schema([("target", pa.int32()), ("size", pa.int32()), ("payload", pa.binary())])
+BUFFERS_DDL = "target int, size int, payload binary"
 ACKS = pa.schema([("payload", pa.binary())])
 ACKS_DDL = "payload binary"
 
@@ -43,51 +55,94 @@ Batches = Iterator[pa.RecordBatch]
 Invoke = Callable[[Any], None]
 
 
-def slot_ranges(batches: Batches, records: int, parallelism: int) -> Iterator[range]:
-    """The share of the numbers that belongs to the slots named in the rows, cut into buffers."""
+class Row(NamedTuple):
+    """A buffer on its way. `size` is what it comes to when it is unpacked; 0: it is not compressed."""
+
+    target: int
+    size: int
+    payload: bytes
+
+
+def shares(batches: Batches, records: int, parallelism: int) -> Iterator[range]:
+    """The numbers of the slots that are named in the rows."""
     for batch in batches:
         for slot in batch.column(0).to_pylist():
-            share = range(records * slot // parallelism, records * (slot + 1) // parallelism)
-            for start in range(0, len(share), BUFFER_RECORDS):
-                yield share[start : start + BUFFER_RECORDS]
+            yield range(records * slot // parallelism, records * (slot + 1) // parallelism)
 
 
-def buffer_row(target: int, values: list[Any]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(
-        [pa.array([target], pa.int32()), pa.array([pickle.dumps(values, 5)], pa.binary())],
-        schema=BUFFERS,
-    )
+def buffer_row(target: int, values: list[Any]) -> tuple[Row, int]:
+    """The buffer, and its size before it was compressed."""
+    payload = pickle.dumps(values, 5)
+    size = len(payload)
+    if size < COMPRESSED_FROM:
+        return Row(target, 0, payload), size
+    return Row(target, size, pa.compress(payload, CODEC, asbytes=True)), size
+
+
+def to_batch(rows: list[Row]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, BUFFERS, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=BUFFERS)
 
 
 def send_by_key(
     batches: Batches, *, key: Function, make: Function | None, records: int, parallelism: int
 ) -> Iterator[pa.RecordBatch]:
     """First stage of the keyed cases: make the records and put each into the buffer of its key's slot."""
-    for numbers in slot_ranges(batches, records, parallelism):
-        values: Iterable[Any] = numbers if make is None else map(make, numbers)
-        buffers: list[list[Any]] = [[] for _ in range(parallelism)]
-        appends = [buffer.append for buffer in buffers]
-        for value in values:
-            appends[hash(key(value)) % parallelism](value)
-        for target, buffer in enumerate(buffers):
-            if buffer:
-                yield buffer_row(target, buffer)
+    seldom_look_for_cycles()
+    rows: list[Row] = []
+    waiting = 0
+    limit = FIRST_RECORDS
+    for share in shares(batches, records, parallelism):
+        while share:
+            numbers, share = share[:limit], share[limit:]
+            buffers: list[list[Any]] = [[] for _ in range(parallelism)]
+            appends = [buffer.append for buffer in buffers]
+            if make is None:
+                for value in numbers:
+                    appends[hash(key(value)) % parallelism](value)
+            else:
+                for number in numbers:
+                    value = make(number)
+                    appends[hash(key(value)) % parallelism](value)
+            largest = 1
+            for target, buffer in enumerate(buffers):
+                if buffer:
+                    row, size = buffer_row(target, buffer)
+                    rows.append(row)
+                    waiting += len(row.payload)
+                    largest = max(largest, size)
+            limit = max(1, min(BUFFER_RECORDS, BUFFER_BYTES * len(numbers) // largest))
+            if waiting >= BATCH_BYTES:
+                yield to_batch(rows)
+                rows, waiting = [], 0
+    if rows:
+        yield to_batch(rows)
+
+
+def seldom_look_for_cycles() -> None:
+    """The garbage collector as in a slot of Firesteel: records come and go, and are seldom part of cycles."""
+    gc.set_threshold(100_000, 20, 50)
 
 
 def received(batches: Batches) -> Iterator[list[Any]]:
     for batch in batches:
-        for payload in batch.column(1):
-            yield pickle.loads(payload.as_buffer())
+        sizes = batch.column(1).to_pylist()
+        for size, payload in zip(sizes, batch.column(2), strict=True):
+            buffer = payload.as_buffer()
+            yield pickle.loads(pa.decompress(buffer, size, CODEC) if size else buffer)
 
 
 def reduce_loop(case: Reduce, buffers: Iterator[list[Any]], invoke: Invoke) -> None:
     key, combine = case.key, case.combine
     state: dict[Any, Any] = {}
+    find = state.get
     for values in buffers:
         for value in values:
             group = key(value)
-            if group in state:
-                value = combine(state[group], value)
+            reduced = find(group)
+            if reduced is not None:
+                value = combine(reduced, value)
             state[group] = value
             invoke(value)
 
@@ -95,11 +150,13 @@ def reduce_loop(case: Reduce, buffers: Iterator[list[Any]], invoke: Invoke) -> N
 def sum_loop(case: Sum, buffers: Iterator[list[Any]], invoke: Invoke) -> None:
     key = case.key
     state: dict[Any, Any] = {}
+    find = state.get
     for values in buffers:
         for value in values:
             group = key(value)
-            if group in state:
-                value = (value[0], state[group][1] + value[1])
+            before = find(group)
+            if before is not None:
+                value = (value[0], before[1] + value[1])
             state[group] = value
             invoke(value)
 
@@ -123,8 +180,11 @@ def map_filter_loop(case: MapFilter, ranges: Iterator[range], invoke: Invoke) ->
 def union_loop(case: Union, ranges: Iterator[range], invoke: Invoke, half: int) -> None:
     make, other, then = case.make, case.other, case.then
     for numbers in ranges:
-        for number in numbers:
-            invoke(then(make(number) if number < half else other(number)))
+        cut = max(0, half - numbers.start)
+        for number in numbers[:cut]:
+            invoke(then(make(number)))
+        for number in numbers[cut:]:
+            invoke(then(other(number)))
 
 
 def fan_out_loop(case: FanOut, ranges: Iterator[range], invokes: list[Invoke]) -> None:
@@ -159,6 +219,7 @@ def ack(sinks: list[CountingSink]) -> pa.RecordBatch:
 def keyed_stage(
     batches: Batches, *, case: Reduce | Sum | KeyedMap, sink: type[CountingSink]
 ) -> Iterator[pa.RecordBatch]:
+    seldom_look_for_cycles()
     end = sink()
     match case:
         case Reduce():
@@ -179,8 +240,9 @@ def single_stage(
     parallelism: int,
 ) -> Iterator[pa.RecordBatch]:
     """The cases without an exchange: one stage from the numbers to the sinks."""
+    seldom_look_for_cycles()
     sinks = [sink()]
-    ranges = slot_ranges(batches, records, parallelism)
+    ranges = shares(batches, records, parallelism)
     match case:
         case MapFilter():
             map_filter_loop(case, ranges, sinks[0].invoke)
@@ -225,14 +287,16 @@ class Handwritten:
 
     def run(self, case: Case, records: int) -> float:
         begin = time.perf_counter()
-        self.outcome(case, records, CountingSink)
-        return time.perf_counter() - begin
+        outcome = self.outcome(case, records, CountingSink)
+        seconds = time.perf_counter() - begin
+        check_results(case, outcome.count, records)
+        return seconds
 
 
 def main() -> None:
     arguments = parse_arguments("the cases written by hand in PySpark")
     report_versions("pyspark", "pyarrow")
-    session = start_session(arguments.parallelism)
+    session = job_session(arguments.parallelism)
     handwritten = Handwritten(session, arguments.parallelism)
     sizes = {case.name: case.records for case in CASES if not isinstance(case, WindowCount)}
     run_cases(arguments, handwritten.run, handwritten.run_checked, records=sizes)

@@ -1,6 +1,7 @@
-"""The Spark session of the references, and mapInArrow without pandas.
+"""The Spark session of transformWithState, and mapInArrow without pandas.
 
-Settings that decide about speed are the same for all of them: fixed partitions, no adaptive execution, no web interface.
+transformWithState runs in an environment of its own, without what Firesteel needs. So the settings of
+firesteel/spark/session.py that matter for it stand here again. The other references take the session itself (job_session).
 """
 
 import os
@@ -27,6 +28,11 @@ def start_session(parallelism: int, **settings: str) -> SparkSession:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "4g")
         .config("spark.sql.adaptive.enabled", "false")
+        .config("spark.shuffle.compress", "false")
+        .config("spark.sql.shuffle.orderIndependentChecksum.enabled", "false")
+        .config("spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch", "false")
+        .config("spark.sql.streaming.checkpoint.fileChecksum.enabled", "false")
+        .config("spark.sql.streaming.pollingDelay", "1ms")
         .config("spark.sql.shuffle.partitions", str(parallelism))
     )
     for name, value in settings.items():

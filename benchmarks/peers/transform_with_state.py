@@ -11,17 +11,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pandas as pd
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from benchmarks.cases import Case, Outcome, Reduce
-from benchmarks.measure import Arguments, parse_arguments, report_versions, run_cases
+from benchmarks.measure import Arguments, check_results, parse_arguments, report_versions, run_cases
 from benchmarks.peers.spark_session import start_session
 
-KEYS = {"reduce_1k": 1_000, "reduce_1m": 1_000_000}
-RECORDS = {"reduce_1k": 4_000_000, "reduce_1m": 80_000}
+RECORDS = {"reduce_1k": 3_000_000, "reduce_1m": 80_000}
 # The large run takes four micro-batches, and the small one, a quarter of its size, takes one.
 BATCHES = 4
 IN_FRAMES = {"reduce_1k"}
@@ -91,7 +90,7 @@ class TransformWithState:
             .option("rowsPerBatch", batch_records)
             .option("numPartitions", self.arguments.parallelism)
             .load()
-            .select("value", (F.col("value") % KEYS[case.name]).alias("key"))
+            .select("value", (F.col("value") % case.keys).alias("key"))
         )
         keyed = numbers.groupBy("key")
         if case.name in IN_FRAMES:
@@ -129,7 +128,19 @@ class TransformWithState:
 
     def run(self, case: Case, records: int) -> float:
         batch_records = self.arguments.records_of(case, RECORDS[case.name]) // BATCHES
-        return self.query(case, batch_records, records // batch_records, discard)
+        count = 0
+
+        def discard(batch: DataFrame) -> None:
+            nonlocal count
+            counted = Observation()
+            observed = batch.observe(counted, F.count(F.lit(1)).alias("results"))
+            observed.write.format("noop").mode("append").save()
+            count += counted.get["results"]
+
+        batches = records // batch_records
+        seconds = self.query(case, batch_records, batches, discard)
+        check_results(case, count, batches * batch_records)
+        return seconds
 
     def run_checked(self, case: Case, records: int) -> Outcome:
         outcome = Outcome()
@@ -140,10 +151,6 @@ class TransformWithState:
 
         self.query(case, records, 1, collect)
         return outcome
-
-
-def discard(batch: DataFrame) -> None:
-    batch.write.format("noop").mode("append").save()
 
 
 def main() -> None:

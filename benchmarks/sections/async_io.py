@@ -1,12 +1,11 @@
 """Asynchronous I/O: requests that take 100 ms, 100 of them at a time in each slot."""
 
 import asyncio
-import time
 from typing import Any
 
 from benchmarks.cases import BY_NAME, Case
 from benchmarks.measure import Arguments, Figures, report, steady_rates
-from benchmarks.peers.firesteel_jobs import Counting, Firesteel, numbers
+from benchmarks.peers.firesteel_jobs import Firesteel, numbers, run_timed
 from benchmarks.sections.section import Section
 from benchmarks.text import rate_text, ratio_text
 from firesteel.common import Time
@@ -14,7 +13,7 @@ from firesteel.datastream import AsyncDataStream
 from firesteel.datastream.functions import AsyncFunction
 
 _CASE = BY_NAME["map_filter"]
-_RECORDS = 24_000
+_RECORDS = 12_000
 _LATENCY_SECONDS = 0.1
 _CAPACITY = 100
 _GOAL = 0.8
@@ -37,10 +36,7 @@ class Job:
         wait = AsyncDataStream.ordered_wait if self.ordered else AsyncDataStream.unordered_wait
         env = self.peer.environment()
         answers = wait(numbers(env, 0, records), Ask(), Time.seconds(30), _CAPACITY)
-        answers.add_sink(Counting())
-        begin = time.perf_counter()
-        env.execute("asynchronous I/O")
-        return time.perf_counter() - begin
+        return run_timed(env, "asynchronous I/O", [answers], records)
 
 
 def measure(arguments: Arguments) -> None:

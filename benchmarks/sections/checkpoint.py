@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmarks.cases import BY_NAME, Case, modulo_million
 from benchmarks.measure import Arguments, Figures, report, steady_rates
-from benchmarks.peers.firesteel_jobs import Counting, Firesteel, numbers
+from benchmarks.peers.firesteel_jobs import Firesteel, counted, numbers
 from benchmarks.sections.section import Section
 from benchmarks.text import rate_text, ratio_text
 
@@ -28,11 +28,11 @@ class Counts:
     def run(self, case: Case, records: int) -> float:
         env = self._peer.environment()
         counts = numbers(env, 0, records).key_by(modulo_million).fold(0, count_one)
-        counts.add_sink(Counting())
-        begin = time.perf_counter()
-        client = env.execute_async("keyed count")
-        client.get_job_execution_result().result()
-        seconds = time.perf_counter() - begin
+        with counted("keyed count", [counts], records):
+            begin = time.perf_counter()
+            client = env.execute_async("keyed count")
+            client.get_job_execution_result().result()
+            seconds = time.perf_counter() - begin
         self.checkpoints = client.get_checkpoints()["counts"]["completed"]
         return seconds
 
@@ -50,6 +50,7 @@ def measure(arguments: Arguments) -> None:
             {"none": without.run, "1 s": with_them.run},
             records=arguments.records_of(_CASE, _CASE.records),
             repeats=arguments.repeats,
+            seconds=90,
         )
     base = found["none"].rate
     for interval, measured in found.items():

@@ -1,44 +1,99 @@
-"""How long an epoch takes that has next to nothing to do, against the micro-batch of a bare query."""
+"""How long an epoch takes that has next to nothing to do, against the micro-batch of a bare query.
+
+Both run in one Spark session, with the same settings, in turns. Either way what counts is the median time from one epoch
+to the next, start-up left out.
+"""
+
+import pickle
+import statistics
+import tempfile
+import time
+import uuid
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 from benchmarks.cases import double
-from benchmarks.measure import Arguments, Figures, report
-from benchmarks.peers.firesteel_jobs import Counting, Firesteel, numbers, timed
+from benchmarks.measure import Arguments, Figures, check_count, report
+from benchmarks.peers.bare_query import moments_of_bare_epochs
+from benchmarks.peers.firesteel_jobs import Firesteel, numbers
+from benchmarks.peers.job_session import job_session
 from benchmarks.sections.section import Section
 from benchmarks.text import ratio_text
+from firesteel.datastream.functions import SinkFunction
 
 _RECORDS = 100
-# The difference between many and few epochs: starting the job cancels out.
-_FEW, _MANY = 15, 75
-_EXCHANGES = (0, 1, 2, 3)
+# Epochs of a run, and how many of them come before those that count.
+_EPOCHS, _FIRST = 32, 8
+_EXCHANGES = (0, 1, 2)
 # An epoch may take so many times as long as a micro-batch.
 _GOAL = 1.3
 
 
-def epochs(peer: Firesteel, count: int, exchanges: int) -> float:
+class Moments(SinkFunction):
+    """Keeps when each record came."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self.moments: list[float] = []
+
+    def invoke(self, value: Any, context: SinkFunction.Context) -> None:
+        self.moments.append(time.monotonic())
+
+    def close(self) -> None:
+        Path(self.directory, uuid.uuid4().hex).write_bytes(pickle.dumps(self.moments))
+
+
+def moments_of_epochs(peer: Firesteel, exchanges: int) -> list[float]:
+    """When the last record of each epoch came to a sink. Every epoch has the same number of records for it."""
     env = peer.environment()
-    stream = numbers(env, 0, count * _RECORDS).map(double)
+    stream = numbers(env, 0, _EPOCHS * _RECORDS).map(double)
     for _ in range(exchanges):
         stream = stream.rebalance().map(double)
-    stream.add_sink(Counting())
-    return timed(env, "epochs")
+    with tempfile.TemporaryDirectory() as directory:
+        stream.add_sink(Moments(directory))
+        env.execute("epochs")
+        sinks = [pickle.loads(path.read_bytes()) for path in Path(directory).iterdir()]
+    check_count("epochs", sum(map(len, sinks)), _EPOCHS * _RECORDS)
+    of_epoch = _RECORDS // peer.parallelism
+    return list(sinks[0][of_epoch - 1 :: of_epoch])
+
+
+def steps(moments: list[float]) -> list[float]:
+    return [later - earlier for earlier, later in pairwise(moments[_FIRST:])]
 
 
 def measure(arguments: Arguments) -> None:
     setting = {"firesteel.epoch.max-records": str(_RECORDS // arguments.parallelism)}
     peer = Firesteel(arguments.parallelism, setting)
+    session = job_session(arguments.parallelism)
     for exchanges in _EXCHANGES:
-        seconds = epochs(peer, _MANY, exchanges) - epochs(peer, _FEW, exchanges)
-        milliseconds = seconds / (_MANY - _FEW) * 1_000
-        report(section="epoch", exchanges=exchanges, milliseconds=milliseconds)
+        own: list[float] = []
+        bare: list[float] = []
+        for _ in range(arguments.repeats):
+            own += steps(moments_of_epochs(peer, exchanges))
+            bare += steps(
+                moments_of_bare_epochs(
+                    session,
+                    parallelism=arguments.parallelism,
+                    exchanges=exchanges,
+                    records=_RECORDS,
+                    epochs=_EPOCHS,
+                )
+            )
+        report(
+            section="epoch",
+            exchanges=exchanges,
+            milliseconds=statistics.median(own) * 1_000,
+            floor=statistics.median(bare) * 1_000,
+        )
 
 
 def row(figures: Figures) -> list[str]:
-    """`floor` is what the bare query takes, once that is known."""
-    exchanges, milliseconds = figures["exchanges"], figures["milliseconds"]
+    exchanges, milliseconds, floor = (
+        figures[name] for name in ("exchanges", "milliseconds", "floor")
+    )
     title = f"{exchanges} exchange{'' if exchanges == 1 else 's'}"
-    floor = figures.get("floor")
-    if floor is None:
-        return [title, f"{milliseconds:.0f} ms", "", ""]
     ratio = milliseconds / floor
     mark = " !" if ratio > _GOAL else ""
     return [title, f"{milliseconds:.0f} ms", f"{floor:.0f} ms", ratio_text(ratio) + mark]

@@ -1,17 +1,22 @@
 """Keys that are in state but get no records must cost nothing: the same job beside 10 thousand, 100 thousand, 1 million of them."""
 
-import time
-
 from benchmarks.cases import BY_NAME, Case, add_second_field, first_field
 from benchmarks.measure import Arguments, Figures, report, steady_rates
-from benchmarks.peers.firesteel_jobs import Count, Counting, Firesteel, numbers, with_event_time
+from benchmarks.peers.firesteel_jobs import (
+    Count,
+    Firesteel,
+    counted,
+    numbers,
+    run_timed,
+    with_event_time,
+)
 from benchmarks.sections.section import Section
 from benchmarks.text import rate_text, ratio_text
 from firesteel.common import Time
 from firesteel.datastream.window import TumblingEventTimeWindows
 
 _CASE = BY_NAME["tumbling_1k"]
-_RECORDS = 6_000_000
+_RECORDS = 4_000_000
 _IDLE_KEYS = (10_000, 100_000, 1_000_000)
 _ACTIVE_KEYS = 1_000
 
@@ -39,12 +44,10 @@ class Beside:
 
         env = self.peer.environment()
         keyed = with_event_time(numbers(env, 0, total).map(pair), total).key_by(first_field)
-        keyed.reduce(add_second_field).add_sink(Counting())
         window = TumblingEventTimeWindows.of(Time.seconds(10))
-        keyed.window(window).aggregate(Count()).add_sink(Counting())
-        begin = time.perf_counter()
-        env.execute("idle keys")
-        return time.perf_counter() - begin
+        windows = keyed.window(window).aggregate(Count())
+        with counted("idle keys, windows", [windows], None):
+            return run_timed(env, "idle keys", [keyed.reduce(add_second_field)], total)
 
 
 def measure(arguments: Arguments) -> None:

@@ -250,7 +250,7 @@ def check_state_types(
 
 def restore_targets(graph: JobGraph) -> tuple[RestoreTarget, ...]:
     """The operators of a new graph."""
-    key_types = key_types_of(graph.edges)
+    key_types = key_types_of(graph)
     return tuple(
         RestoreTarget(
             operator_id=node.operator_id,

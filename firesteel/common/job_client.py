@@ -67,11 +67,14 @@ class JobClient:
         return CompletableFuture(self._control.result())
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
-        """The accumulators as of now."""
+        """The accumulators as of now: the counters, named as ``get_metrics`` does."""
         return CompletableFuture.completed(self._control.accumulators())
 
     def get_metrics(self) -> dict[str, Any]:
-        """The metrics of the user's functions as of now (beyond PyFlink)."""
+        """The metrics of the user's functions as of now, as ``operator.metric`` (beyond PyFlink).
+
+        Of several operators with the same name, the second is ``name #2``, and so on.
+        """
         return self._control.metrics()
 
     def get_overview(self) -> dict[str, Any]:

@@ -36,8 +36,8 @@ def load_configuration(
 ) -> Configuration:
     """Return the file's settings with ``overrides`` on top: what code says wins.
 
-    Without ``path`` the file is looked for in the directories that FIRESTEEL_CONF_DIR and
-    FLINK_CONF_DIR name; without one, only ``overrides`` count. All keys are checked.
+    Without ``path`` the file is that of the directory which FIRESTEEL_CONF_DIR names, or
+    FLINK_CONF_DIR; without one, only ``overrides`` count. All keys are checked.
     """
     file = Path(path) if path is not None else find_config_file(environ)
     configuration = read_config_file(file) if file is not None else Configuration()
@@ -57,13 +57,28 @@ def override(configuration: Configuration, overrides: Configuration) -> None:
 
 
 def find_config_file(environ: Mapping[str, str] | None = None) -> Path | None:
-    """Return the first config.yaml of the directories that the environment names."""
+    """Return the config.yaml of the directory that the environment names, if it names one.
+
+    As in Flink, a directory that is named must be there, and so must its file: a misspelled path
+    would otherwise run the program with other settings than those it was given.
+    """
     variables = os.environ if environ is None else environ
     for variable in CONF_DIR_VARIABLES:
         directory = variables.get(variable)
-        if directory and (Path(directory) / _FILE_NAME).is_file():
-            return Path(directory) / _FILE_NAME
+        if directory:
+            return _config_file_of(variable, Path(directory))
     return None
+
+
+def _config_file_of(variable: str, directory: Path) -> Path:
+    file = directory / _FILE_NAME
+    if file.is_file():
+        return file
+    what = f"{file} does not exist" if directory.is_dir() else f"{directory} is not a directory"
+    raise ConfigurationError(
+        f"{variable} names the directory of {_FILE_NAME}, but {what}. Correct the variable, or "
+        "unset it to run without a configuration file."
+    )
 
 
 def read_config_file(path: str | os.PathLike[str]) -> Configuration:

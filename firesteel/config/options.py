@@ -104,8 +104,12 @@ STATE_INLINE_THRESHOLD: Option[int] = Option(
 
 # --- Flink: pipeline and execution -----------------------------------------------------------
 
-DEFAULT_PARALLELISM: Option[int] = Option(
-    "parallelism.default", INT, 1, "The parallelism of operators that set none."
+DEFAULT_PARALLELISM: Option[int | None] = Option(
+    "parallelism.default",
+    INT,
+    None,
+    "The parallelism of operators that set none. Without it: the number of cores on local Spark, "
+    "1 on a cluster.",
 )
 PIPELINE_NAME: Option[str | None] = Option("pipeline.name", STRING, None, "The name of the job.")
 CACHED_FILES: Option[str | None] = Option(

@@ -12,7 +12,7 @@ from firesteel.datastream.data_stream.data_stream import DataStream
 from firesteel.datastream.data_stream.function_arguments import (
     ProgramTypeError,
     as_type,
-    require_function,
+    require_instance,
 )
 from firesteel.datastream.data_stream.stream_base import StreamBase
 from firesteel.datastream.functions import (
@@ -111,7 +111,7 @@ def _wait(
 
 
 def _check_function(operation: str, function: Any) -> None:
-    require_function(operation, function, AsyncFunction)
+    require_instance(operation, function, AsyncFunction)
     name = type(function).__qualname__
     if not inspect.iscoroutinefunction(function.async_invoke):
         raise InvalidProgramError(
@@ -125,19 +125,19 @@ def _check_function(operation: str, function: Any) -> None:
 
 
 def _check_limits(operation: str, descriptor: AsyncFunctionDescriptor) -> None:
-    require_function(operation, descriptor.timeout, Time, hint="For example Time.seconds(5).")
+    require_instance(operation, descriptor.timeout, Time, hint="For example Time.seconds(5).")
     capacity: Any = descriptor.capacity
     if not isinstance(capacity, int) or isinstance(capacity, bool) or capacity < 1:
         raise InvalidProgramError(
             f"{operation}: the capacity must be a whole number of at least 1, not {capacity!r}."
         )
     strategy = descriptor.async_retry_strategy
-    require_function(operation, strategy, AsyncRetryStrategy)
+    require_instance(operation, strategy, AsyncRetryStrategy)
     if strategy is not NO_RETRY_STRATEGY and descriptor.timeout.to_milliseconds() <= 0:
         raise InvalidProgramError(
             f"{operation}: retries need a timeout, which bounds all attempts for a record together."
         )
-    require_function(
+    require_instance(
         f"{operation}: get_retry_predicate() of {type(strategy).__qualname__}",
         strategy.get_retry_predicate(),
         AsyncRetryPredicate,

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from firesteel.graph.graph_settings import DEFAULT_BUFFER_TIMEOUT
 
 if TYPE_CHECKING:
     from firesteel.common.configuration import Configuration
     from firesteel.datastream.execution_mode import RuntimeExecutionMode
-
-
-class RecordCollector(Protocol):
-    """Takes the records of a CollectSpec operator in the driver, in the order of their epochs.
-
-    It is the driver object of that operator's node.
-    """
-
-    def add(self, records: list[Any]) -> None:
-        """Take over the records of an epoch; may wait until the user has read enough of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +51,5 @@ class JobSettings:
     buffer_timeout: int = DEFAULT_BUFFER_TIMEOUT
     python_files: tuple[str, ...] = ()
     requirements: PythonRequirements | None = None
-    python_executable: str | None = None
     python_archives: tuple[PythonArchive, ...] = ()
     cached_files: tuple[CachedFile, ...] = ()

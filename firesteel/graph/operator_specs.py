@@ -18,17 +18,21 @@ class OperatorSpec:
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec(OperatorSpec):
-    """Reads splits of a ``firesteel.datastream.connectors.base.Source``."""
+    """Reads splits of a ``firesteel.datastream.connectors.base.Source``.
+
+    ``checked``: its records are held to the stream's type.
+    """
 
     source: Any
     watermark_strategy: Any = None
+    checked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DataFrameSourceSpec(OperatorSpec):
     """Records that Spark itself reads from a DataFrame and hands over as Arrow batches."""
 
-    column_names: tuple[str, ...]
+    value_type: Any
     watermark_strategy: Any = None
     bounded: bool = True
 

@@ -70,6 +70,3 @@ class StreamGraph:
 
     def in_edges(self, node_id: int) -> tuple[StreamEdge, ...]:
         return tuple(edge for edge in self.edges if edge.target == node_id)
-
-    def out_edges(self, node_id: int) -> tuple[StreamEdge, ...]:
-        return tuple(edge for edge in self.edges if edge.source == node_id)

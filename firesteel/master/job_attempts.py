@@ -126,7 +126,7 @@ class JobAttempts:
 def _snapshot_writer(recovery: JobRecovery, program: JobProgram) -> SnapshotWriter:
     store = program.open_segment_store()
     graph = program.levels.job_graph
-    key_types = key_types_of(graph.edges)
+    key_types = key_types_of(graph)
     nodes = {node.operator_id: node for node in graph.nodes.values()}
 
     def key_type_of(operator_id: str) -> TypeInformation | None:

@@ -31,7 +31,6 @@ from firesteel.master.starting_point import StartingPoint
 from firesteel.master.state_ledger import StateLedger
 from firesteel.master.states import check_change
 from firesteel.master.watermark_alignment import WatermarkAligner
-from firesteel.metrics import merge_snapshots
 from firesteel.task.confirmed_runs import ConfirmedRuns
 from firesteel.task.messages import (
     OperatorHandle,
@@ -131,7 +130,7 @@ class JobMaster:
         self._next_timer_at: float | None = None
         self.status = JobStatus.CREATED
         self.failure: FiresteelError | None = None
-        self.metrics = JobMetrics()
+        self.metrics = JobMetrics({node.id: node.name for node in self._graph.nodes.values()})
 
     # What comes next
 
@@ -363,7 +362,6 @@ class JobMaster:
             key = (subtask_ack.vertex, subtask_ack.subtask)
             self._ledger.record(subtask_ack)
             self._finished[key] = subtask_ack.finished
-            self.metrics.hosts[key] = ack.host
             self._committables.prepared(
                 self._epoch, key, subtask_ack.committables, wait=self.checkpoints.periodic
             )
@@ -374,9 +372,7 @@ class JobMaster:
                 slot = ack.address.slot
                 read = subtask_ack.metrics.records_in
                 records_by_slot[slot] = max(records_by_slot.get(slot, 0), read)
-            self.metrics.add(key, subtask_ack.metrics)
-            if subtask_ack.user_metrics is not None:
-                self.metrics.user[key] = subtask_ack.user_metrics
+            self.metrics.take(subtask_ack, ack.host)
 
     def fail(self, error: FiresteelError) -> None:
         """The job has failed; its slots are still to be closed."""
@@ -465,9 +461,6 @@ class JobMaster:
             for subtask in range(vertex.parallelism):
                 for node, handle in self._ledger.handle(vertex.id, subtask).operators.items():
                     yield self._graph.nodes[node], handle
-
-    def user_metrics(self) -> dict[str, Any]:
-        return merge_snapshots(list(self.metrics.user.values()))
 
 
 def _next_timer(acks: list[SlotAck], now: float) -> float | None:

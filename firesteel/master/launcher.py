@@ -15,7 +15,7 @@ from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.job_id import JobID
 from firesteel.common.job_status import JobStatus
 from firesteel.config import checkpoint_options
-from firesteel.errors import InvalidProgramError, JobCancelledError
+from firesteel.errors import FiresteelError, InvalidProgramError, JobCancelledError
 from firesteel.graph.job_settings import JobSettings
 from firesteel.graph.levels import Levels
 from firesteel.graph.stream_graph import StreamGraph
@@ -47,31 +47,34 @@ class RunningJob:
 
     def _run(self) -> None:
         try:
-            self._run_to_its_end()
-        finally:
-            running_jobs.discard(self)
+            outcome = self._run_to_its_end()
+        except BaseException as error:  # noqa: BLE001 - whoever waits must not wait forever
+            outcome = self._explained(error)
+        if isinstance(outcome, FiresteelError):
+            self._result.set_exception(outcome)
+        else:
+            self._result.set_result(outcome)
+        running_jobs.discard(self)
 
-    def _run_to_its_end(self) -> None:
+    def _run_to_its_end(self) -> JobExecutionResult | FiresteelError:
         try:
             self._engine.run()
         except BaseException as error:  # noqa: BLE001 - it reaches whoever waits for the result
-            failure = explained(error, str(self.job_id), self._settings.job_name)
+            failure = self._explained(error)
             self._engine.master.fail(failure)
             self._engine.master.abandon()
-            self._result.set_exception(failure)
-            return
-        status, cause = self.status(), self._engine.master.failure
-        if cause is not None and status is not JobStatus.CANCELED:
-            self._result.set_exception(cause)
-        elif status is JobStatus.CANCELED:
-            self._result.set_exception(JobCancelledError(str(self.job_id)))
-        else:
-            runtime = int((time.monotonic() - self._started) * 1000)
-            self._result.set_result(
-                JobExecutionResult(
-                    self.job_id, runtime, self.accumulators(), self._settings.job_name
-                )
-            )
+            return failure
+        if self.status() is JobStatus.CANCELED:
+            return JobCancelledError(str(self.job_id))
+        if self._engine.master.failure is not None:
+            return self._engine.master.failure
+        runtime = int((time.monotonic() - self._started) * 1000)
+        return JobExecutionResult(
+            self.job_id, runtime, self.accumulators(), self._settings.job_name
+        )
+
+    def _explained(self, error: BaseException) -> FiresteelError:
+        return explained(error, str(self.job_id), self._settings.job_name)
 
     def status(self) -> JobStatus:
         return self._engine.status
@@ -101,14 +104,10 @@ class RunningJob:
 
     def accumulators(self) -> dict[str, Any]:
         """Counters of the user's functions, by name: Flink's accumulators are counters here."""
-        return {
-            name: metric["count"]
-            for name, metric in self._engine.master.user_metrics().items()
-            if metric.get("kind") == "counter"
-        }
+        return {**self._engine.master.metrics.user_counters()}
 
     def metrics(self) -> dict[str, Any]:
-        return self._engine.master.user_metrics()
+        return self._engine.master.metrics.user_metrics()
 
     def overview(self) -> dict[str, Any]:
         return self._engine.master.overview()

@@ -6,6 +6,7 @@ from firesteel.metrics.gauge import Gauge
 from firesteel.metrics.meter import Meter
 from firesteel.metrics.metric_group import MetricGroup
 from firesteel.metrics.registry import Metric, MetricRegistry
+from firesteel.metrics.report import OperatorSnapshots, counter_totals, job_report
 from firesteel.metrics.snapshots import merge_snapshots
 
 __all__ = [
@@ -16,5 +17,8 @@ __all__ = [
     "Metric",
     "MetricGroup",
     "MetricRegistry",
+    "OperatorSnapshots",
+    "counter_totals",
+    "job_report",
     "merge_snapshots",
 ]

@@ -1,4 +1,4 @@
-"""All metrics of one subtask."""
+"""All metrics of one operator in one subtask."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ M = TypeVar("M", bound=Metric)
 
 
 class MetricRegistry:
-    """Keeps the metrics of a subtask by their full names.
+    """Keeps the metrics of an operator by their full names, which begin with the operator's.
 
     >>> registry = MetricRegistry()
     >>> registry.group("Map").counter("seen").inc()

@@ -29,7 +29,8 @@ def merge_snapshots(snapshots: Iterable[Snapshot]) -> dict[str, Any]:
 def _merge(name: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
     if a["kind"] != b["kind"]:
         raise ValueError(
-            f"The metric '{name}' is a {a['kind']} in one subtask and a {b['kind']} in another"
+            f"The metric '{name}' is a {a['kind']} in one subtask and a {b['kind']} in another; "
+            "choose another name for one of them"
         )
     return _MERGERS[a["kind"]](a, b)
 

@@ -9,7 +9,15 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from firesteel.spark.arrow_map import map_in_arrow
 from firesteel.task.operators.dataframe_sink import arrow_schema
@@ -48,7 +56,34 @@ class _EncodeRows:
 def encode_dataframe(
     frame: DataFrame, node_id: int, first_slot: int, parallelism: int
 ) -> DataFrame:
-    return map_in_arrow(frame, _EncodeRows(node_id, first_slot, parallelism), SPARK_SCHEMA)
+    rows = _with_wall_times(frame)
+    return map_in_arrow(rows, _EncodeRows(node_id, first_slot, parallelism), SPARK_SCHEMA)
+
+
+def _with_wall_times(frame: DataFrame) -> DataFrame:
+    """Timestamps as the frame's session shows them: a job has no time zone, its session another."""
+    columns = []
+    for column in frame.schema:
+        wall_type = _wall_type(column.dataType)
+        given = frame[column.name]
+        changed = wall_type != column.dataType
+        columns.append(given.cast(wall_type).alias(column.name) if changed else given)
+    return frame.select(*columns)
+
+
+def _wall_type(data_type: DataType) -> DataType:
+    if isinstance(data_type, TimestampType):
+        return TimestampNTZType()
+    if isinstance(data_type, ArrayType):
+        return ArrayType(_wall_type(data_type.elementType), data_type.containsNull)
+    if isinstance(data_type, MapType):
+        key_type, value_type = _wall_type(data_type.keyType), _wall_type(data_type.valueType)
+        return MapType(key_type, value_type, data_type.valueContainsNull)
+    if isinstance(data_type, StructType):
+        return StructType(
+            [StructField(f.name, _wall_type(f.dataType), f.nullable) for f in data_type]
+        )
+    return data_type
 
 
 class _DecodeRows:

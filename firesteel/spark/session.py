@@ -41,7 +41,11 @@ _JOB_SETTINGS = {
     "spark.sql.streaming.pollingDelay": "1ms",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.stopTimeout": "10s",
+    # SQL_TIME in DataFrames: Spark has the type, but hides it.
+    "spark.sql.timeType.enabled": "true",
 }
+# What a job's session takes over from the one it is started from: it decides what timestamps mean.
+_TIME_ZONE = "spark.sql.session.timeZone"
 _CONTEXT_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -99,6 +103,7 @@ def acquire_session(
     job_session = session.newSession()
     for key, value in _JOB_SETTINGS.items():
         job_session.conf.set(key, value)
+    job_session.conf.set(_TIME_ZONE, str(session.conf.get(_TIME_ZONE)))
     return job_session
 
 

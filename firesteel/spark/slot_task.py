@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import gc
 import os
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,6 +16,7 @@ from firesteel import pickling
 from firesteel.task.messages import SlotAddress, SlotControl
 from firesteel.task.program import PackedProgram
 from firesteel.task.rows import BufferRow, rows_of
+from firesteel.task.search_path import SearchPath
 from firesteel.task.slot_client import HostIsGoneError, HostSettings, run_in_host
 from firesteel.task.slot_registry import SlotRegistry
 
@@ -42,7 +43,7 @@ class SlotTask:
         return replace(
             packed,
             # What Spark has shipped to this worker since its host was started.
-            search_path=(*packed.search_path, *sys.path),
+            search_path=packed.search_path.then(SearchPath.of_task()),
             placed=packed.resources.place(resources, _locate),
         )
 
@@ -77,6 +78,8 @@ class SlotTask:
         batches: Iterable[pa.RecordBatch] | None,
         control: SlotControl | None,
     ) -> Iterator[pa.RecordBatch]:
+        # As in a slot host.
+        gc.set_threshold(100_000, 20, 50)
         entry = _worker_slots.entry(address, self.load_program)
         context = TaskContext.get()
         attempt = context.attemptNumber() if context is not None else 0

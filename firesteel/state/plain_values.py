@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 
+from firesteel.common.time import Instant
 from firesteel.common.typeinfo import (
     BasicArrayTypeInfo,
+    InstantTypeInfo,
     ListTypeInfo,
     MapTypeInfo,
     ObjectArrayTypeInfo,
@@ -20,6 +23,7 @@ from firesteel.errors import NotYetSupportedError
 
 __all__ = ["from_plain", "plain_column", "to_plain"]
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SEQUENCES = (ListTypeInfo, BasicArrayTypeInfo, ObjectArrayTypeInfo)
 
 
@@ -69,6 +73,13 @@ def to_plain(value: Any, type_info: TypeInformation | None = None) -> Any:
     if isinstance(value, dict) and isinstance(type_info, MapTypeInfo):
         key_type, element_type = type_info.get_key_type(), type_info.get_value_type()
         return [(to_plain(key, key_type), to_plain(e, element_type)) for key, e in value.items()]
+    if (
+        isinstance(value, Instant)
+        and isinstance(type_info, InstantTypeInfo)
+        and not value.nanos % 1000
+    ):
+        # Finer ones are shown as text: state must not change because it was looked at.
+        return value.seconds * 1_000_000 + value.nanos // 1000
     return value
 
 
@@ -95,6 +106,9 @@ def from_plain(value: Any, type_info: TypeInformation | None) -> Any:
     if isinstance(value, list):
         of_elements = _element_type(type_info)
         return [from_plain(element, of_elements) for element in value]
+    if isinstance(value, datetime) and isinstance(type_info, InstantTypeInfo) and value.tzinfo:
+        since_epoch = (value - _EPOCH) // timedelta(microseconds=1)
+        return Instant(since_epoch // 1_000_000, since_epoch % 1_000_000 * 1000)
     return value
 
 

@@ -81,8 +81,7 @@ def connect_operators(
     for node_id, operator in reversed(operators.items()):
         node = operator.context.node
         operator.output.watermark = tell_all(watermarks.get(node_id, []))
-        # A source says itself what it produces; user functions are held to what they declare.
-        declared = None if is_source(operator) else node.output_type
+        declared = node.output_type if is_held_to_its_type(operator) else None
         operator.output.idle = tell_all(idles.get(node_id, []))
         wire_main_output(
             operator,
@@ -108,6 +107,13 @@ def is_source(operator: Operator) -> bool:
     return isinstance(operator, SourceOperator | DataFrameSourceOperator)
 
 
+def is_held_to_its_type(operator: Operator) -> bool:
+    """What users have written or declared is checked; our own sources say themselves what they produce."""
+    if isinstance(operator, SourceOperator):
+        return operator.checked
+    return not isinstance(operator, DataFrameSourceOperator)
+
+
 def wire_main_output(
     operator: Operator,
     chained: list[Operator],
@@ -122,30 +128,27 @@ def wire_main_output(
     """
     step = operator.step()
     is_checked = _needs_check(declared)
-    children: list[FusedNode] = []
-    apart: list[Emit] = []
     takers = [(o.fused, o.entry) for o in chained]
     takers += [(neighbor.fused(), neighbor.entrance.emit) for neighbor in neighbors]
-    for node, entry in takers:
-        if node is None or is_checked:
-            apart.append(entry)
-        else:
-            children.append(node)
-    apart += emits
-    emit = to_all([entry for _, entry in takers] + emits)
     if takers or emits:
+        emit = to_all([entry for _, entry in takers] + emits)
         operator.output.emit = checked(emit, declared, operator.name)
     elif is_checked:
         # Nobody consumes the results, but they must be right nevertheless.
         operator.output.emit = checked(operator.output.emit, declared, operator.name)
     if step is None:
         return
-    takes_batches = to_all(apart) if apart else None
     if is_checked:
-        takes_batches = operator.output.emit
-    operator.fused = FusedNode(step, children, takes_batches)
-    if children:
-        operator.entry = fuse(operator.fused)
+        # A loop ends here: results are checked batch by batch.
+        operator.fused = FusedNode(step, emit=operator.output.emit)
+        return
+    loop = FusedNode(step)
+    apart = [entry for node, entry in takers if node is None or not loop.adopt(node)] + emits
+    if apart:
+        loop.emit = to_all(apart)
+    operator.fused = loop
+    if loop.children:
+        operator.entry = fuse(loop)
 
 
 def to_all(emits: list[Emit]) -> Emit:
@@ -181,6 +184,9 @@ def checked(emit: Emit, output_type: Any, name: str) -> Emit:
 
 
 def tell_all(receivers: list[Callable[[_T], None]]) -> Callable[[_T], None]:
+    if len(receivers) == 1:
+        return receivers[0]
+
     def tell(what: _T) -> None:
         for receiver in receivers:
             receiver(what)

@@ -1,4 +1,7 @@
-"""Copies of records that a user's function may go on changing."""
+"""Copies of records, accumulators and results that a user's function may go on changing.
+
+They share nothing that can be changed, not even inside a tuple.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,8 @@ from typing import Any
 from firesteel import pickling
 from firesteel.common.types import Row, new_row
 
-_IMMUTABLE = frozenset(
+# Values that hold no other values. Most records, accumulators and fields are of these types.
+_SCALARS = frozenset(
     {
         bool,
         bytes,
@@ -22,31 +26,56 @@ _IMMUTABLE = frozenset(
         dt.timedelta,
         decimal.Decimal,
         float,
-        frozenset,
         int,
         str,
-        tuple,
         type(None),
         uuid.UUID,
     }
 )
+_IMMUTABLE_CONTAINERS = (tuple, frozenset)
 
 
 def is_immutable(value: Any) -> bool:
-    """Whether nobody can change the value in place. What a tuple holds is not looked at."""
-    kind = type(value)
-    return kind in _IMMUTABLE or isinstance(value, tuple | enum.Enum)
+    """Whether nobody can change the value in place, nor anything in it."""
+    if type(value) in _SCALARS:
+        return True
+    if isinstance(value, _IMMUTABLE_CONTAINERS):
+        return _are_immutable(value)
+    return isinstance(value, enum.Enum)
+
+
+def _are_immutable(values: Any) -> bool:
+    return _SCALARS.issuperset(map(type, values)) or all(map(is_immutable, values))
 
 
 def copy_of(value: Any) -> Any:
     """What PyFlink's serialization makes of a record: a copy that shares nothing mutable."""
-    if is_immutable(value):
+    kind = type(value)
+    if kind in _SCALARS:
         return value
-    if type(value) is Row and _IMMUTABLE.issuperset(map(type, value)):
-        return new_row(list(value), value._fields, value.get_row_kind())
-    if type(value) is list and _IMMUTABLE.issuperset(map(type, value)):
+    if isinstance(value, tuple):
+        # As is_immutable, but faster for the few scalars that a tuple mostly holds.
+        for field in value:
+            if type(field) not in _SCALARS and not is_immutable(field):
+                break
+        else:
+            return value
+    elif kind is list and _are_immutable(value):
         return value[:]
+    elif kind is Row and _are_immutable(value):
+        return new_row(list(value), value._fields, value.get_row_kind())
+    elif is_immutable(value):
+        return value
     return pickling.loads(pickling.dumps(value))
+
+
+def are_scalars(values: list[Any]) -> bool:
+    """Whether nothing in any of them can be changed, as far as can be seen at once."""
+    return _SCALARS.issuperset(map(type, values))
+
+
+def copies_of(values: list[Any]) -> list[Any]:
+    return values[:] if are_scalars(values) else list(map(copy_of, values))
 
 
 def copying_get(get: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -3,7 +3,8 @@
 Operators work on batches, which costs a list and a pass over it for each of them. Where an
 operator says what it does with a single record (its ``Step``), the operators chained to it that do
 too are written into the same loop, as a person would write it: ``x = make(n)``, ``if keep(x):``,
-``invoke(x, context)``. The source of that loop is generated once, when the chain is wired.
+``invoke(x, context)``. The source of that loop is generated when its first batch comes: most
+operators in the middle of a chain are only entered as a part of another's loop.
 """
 
 from __future__ import annotations
@@ -11,11 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 from firesteel.task.errors import USER_ERRORS
 
 Emit = Callable[[list[Any], list[int] | None], None]
+
+# A loop costs its compilation, and an operator that two ways lead to is in it twice. What is saved by
+# one more operator in it does not depend on how many are there already.
+_MAX_NODES = 48
+# Each one indents what comes behind it, and Python's parser has its limits.
+_MAX_NESTED_FILTERS = 15
 
 
 class StepKind(Enum):
@@ -47,6 +56,24 @@ class FusedNode:
     emit: Emit | None = None
     # Told how many records of a batch came to this operator, where somebody counts them.
     count: Callable[[int], None] | None = None
+    # Of the tree below and with this operator.
+    size: int = field(init=False)
+    nested_filters: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        is_filter = self.step.kind is StepKind.FILTER
+        self.size = 1 + sum(child.size for child in self.children)
+        self.nested_filters = is_filter + max((c.nested_filters for c in self.children), default=0)
+
+    def adopt(self, child: FusedNode) -> bool:
+        """Take another tree into the loop, unless that becomes too large."""
+        filters = child.nested_filters + (self.step.kind is StepKind.FILTER)
+        if self.size + child.size > _MAX_NODES or filters > _MAX_NESTED_FILTERS:
+            return False
+        self.children.append(child)
+        self.size += child.size
+        self.nested_filters = max(self.nested_filters, filters)
+        return True
 
     def copy(self) -> FusedNode:
         """The same operators once more: a loop that comes to them twice tells the ways apart."""
@@ -60,15 +87,27 @@ class FusedNode:
 
 def fuse(root: FusedNode) -> Emit:
     """One function that does the work of the whole tree for a batch."""
-    plain, stamped = _Loop(root, stamped=False).compile(), _Loop(root, stamped=True).compile()
+    plain: Emit | None = None
+    stamped: Emit | None = None
 
     def process(values: list[Any], timestamps: list[int] | None) -> None:
+        nonlocal plain, stamped
         if timestamps is None:
+            if plain is None:
+                plain = _Loop(root, stamped=False).compile()
             plain(values, None)
         else:
+            if stamped is None:
+                stamped = _Loop(root, stamped=True).compile()
             stamped(values, timestamps)
 
     return process
+
+
+@lru_cache(maxsize=128)
+def _compiled(source: str) -> CodeType:
+    """The subtasks of a chain in this process have the same loop around different functions."""
+    return compile(source, "<fused chain>", "exec")
 
 
 class _Loop:
@@ -124,7 +163,7 @@ class _Loop:
                 add(1, f"if results{number}: _emit{number}(results{number}, {stamps})")
         for line in self._counts:
             add(1, line)
-        exec(compile("\n".join(self._lines), "<fused chain>", "exec"), self._names)
+        exec(_compiled("\n".join(self._lines)), self._names)
         process: Emit = self._names["process"]
         return process
 

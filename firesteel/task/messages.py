@@ -184,7 +184,8 @@ class SubtaskAck:
     finished: bool
     watermark: int
     metrics: VertexMetrics
-    user_metrics: dict[str, Any] | None
+    # By node; one without an entry has none.
+    user_metrics: dict[int, dict[str, Any]]
     # The processing time, in milliseconds, at which the next timer is due, or a watermark
     # generator must be asked though no record has come.
     next_timer: int | None = None

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import cloudpickle
-
+from firesteel import pickling, value_pickler
 from firesteel.checkpoint.file_systems import FileSystemOptions
 from firesteel.checkpoint.segment_store import StorageSegmentStore
 from firesteel.checkpoint.storage import open_storage
@@ -18,7 +16,8 @@ from firesteel.graph.stream_graph import StreamEdge
 from firesteel.state.backend_settings import HASHMAP, StateBackendSettings
 from firesteel.state.changelog import SegmentStore
 from firesteel.task.job_resources import JobResources, PlacedResources
-from firesteel.unpicklable import unpicklable_function
+from firesteel.task.loading import PackedPart
+from firesteel.task.search_path import SearchPath
 
 # The partitionings that have functions of the user's.
 _OPERATIONS = {ShipStrategy.HASH: "key_by", ShipStrategy.CUSTOM: "partition_custom"}
@@ -65,12 +64,13 @@ class PackedProgram:
     """
 
     job_id: str
+    job_name: str
     attempt: int
-    search_path: tuple[str, ...]
+    search_path: SearchPath
     # Specs and partitionings on their own, each: an operator never shares a function object with
     # another, whatever the user did.
-    specs: dict[int, bytes]
-    partitionings: dict[int, bytes]
+    specs: dict[int, PackedPart]
+    partitionings: dict[int, PackedPart]
     rest: bytes
     resources: JobResources = field(default_factory=JobResources)
     placed: PlacedResources = field(default_factory=PlacedResources)
@@ -79,46 +79,42 @@ class PackedProgram:
     def pack(program: JobProgram) -> PackedProgram:
         graph = program.levels.job_graph
         edges = (*graph.edges, *graph.chained_edges)
+        search_path = SearchPath.of_driver()
         bare = _with_parts(
             program, dict.fromkeys(graph.nodes), dict.fromkeys(edge.id for edge in edges)
         )
         return PackedProgram(
             program.job_id,
+            program.job_name,
             program.attempt,
-            tuple(entry for entry in sys.path if entry),
-            {node.id: _dumps(node.spec, node.name) for node in graph.nodes.values()},
+            search_path,
             {
-                edge.id: _dumps(
+                node.id: PackedPart.pack(node.spec, node.name, search_path)
+                for node in graph.nodes.values()
+            },
+            {
+                edge.id: PackedPart.pack(
                     edge.partitioning,
                     f"{_OPERATIONS.get(edge.partitioning.strategy, 'edge')} after "
                     f"{graph.nodes[edge.source].name}",
+                    search_path,
                 )
                 for edge in edges
             },
-            bytes(cloudpickle.dumps(bare, protocol=5)),
+            value_pickler.dumps(bare),
             program.resources,
         )
 
     def unpack(self) -> JobProgram:
-        for entry in self.search_path:
-            if entry not in sys.path:
-                sys.path.append(entry)
-        bare: JobProgram = cloudpickle.loads(self.rest)
+        self.search_path.adopt()
+        bare: JobProgram = pickling.loads(self.rest)
         if self.placed.cached_files:
             bare = replace(bare, cached_files=self.placed.cached_files)
         return _with_parts(
             bare,
-            {node: cloudpickle.loads(spec) for node, spec in self.specs.items()},
-            {edge: cloudpickle.loads(part) for edge, part in self.partitionings.items()},
+            {node: part.load(self.job_name) for node, part in self.specs.items()},
+            {edge: part.load(self.job_name) for edge, part in self.partitionings.items()},
         )
-
-
-def _dumps(value: object, operator: str) -> bytes:
-    try:
-        return bytes(cloudpickle.dumps(value, protocol=5))
-    except Exception as error:
-        # cloudpickle and the user's classes may raise anything.
-        raise unpicklable_function(error, operator, value) from error
 
 
 def _with_parts(

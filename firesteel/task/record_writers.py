@@ -1,14 +1,13 @@
 """Record writers: which target gets which record, and when a buffer is full.
 
-One writer per outgoing edge and subtask. All work on whole batches; what is done per record is
-done by C code of Python's own (slices, compress, map).
+One writer per outgoing edge and subtask. All work on whole batches, with one pass over the records
+where their targets differ.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from itertools import compress
 from typing import Any
 
 from firesteel import pickling
@@ -22,10 +21,11 @@ from firesteel.task.rows import BARRIER, DATA, END_OF_EPOCH, IDLENESS, WATERMARK
 from firesteel.unpicklable import unpicklable_record
 
 # A buffer is sent when it holds about this many bytes, judged by the size of the ones before.
-# Not many more records than fit into a core's cache: pickling them later costs several times more.
+# Not many more records than fit into a core's cache: from about 5,000 on, pickling one costs half as much again. A buffer
+# is looked at after each batch, so that it may become larger than this by a batch's share.
 _BUFFER_BYTES = 256 * 1024
 _FIRST_BUFFER_RECORDS = 1024
-_MAX_BUFFER_RECORDS = 4096
+_MAX_BUFFER_RECORDS = 3072
 
 
 class BadPartitionError(FiresteelError, ValueError):
@@ -249,19 +249,25 @@ class SelectingWriter(RecordWriter):
         timestamps: list[int] | None,
         targets: list[int],
     ) -> None:
-        # One pass of C code per target beats a loop in Python up to about ten targets, and
-        # batches of more targets are rare enough not to deserve a second way.
-        for index in range(self._count):
-            chosen = [target == index for target in targets]
-            selected = list(compress(values, chosen))
-            if not selected:
-                continue
-            self._append(
-                index,
-                selected,
-                list(compress(keys, chosen)) if keys is not None else None,
-                list(compress(timestamps, chosen)) if timestamps is not None else None,
-            )
+        of_values = self._divided(values, targets)
+        of_keys = None if keys is None else self._divided(keys, targets)
+        of_timestamps = None if timestamps is None else self._divided(timestamps, targets)
+        for index, selected in enumerate(of_values):
+            if selected:
+                self._append(
+                    index,
+                    selected,
+                    None if of_keys is None else of_keys[index],
+                    None if of_timestamps is None else of_timestamps[index],
+                )
+
+    def _divided(self, column: list[Any], targets: list[int]) -> list[list[Any]]:
+        """One pass whatever the number of targets."""
+        lists: list[list[Any]] = [[] for _ in range(self._count)]
+        appends = [one.append for one in lists]
+        for item, target in zip(column, targets, strict=True):
+            appends[target](item)
+        return lists
 
 
 class ShuffleWriter(SelectingWriter):
@@ -303,7 +309,10 @@ class CustomWriter(SelectingWriter):
                 error, f"partition_custom after {self._source.name}", partition, values, iterator
             ) from error
         try:
-            all_exist = self._partitions.issuperset(targets)
+            # 1.0 equals a partition, but is none.
+            all_exist = self._partitions.issuperset(targets) and all(
+                hasattr(kind, "__index__") for kind in set(map(type, targets))
+            )
         except TypeError:
             # Something without a hash is no partition.
             all_exist = False
@@ -314,7 +323,9 @@ class CustomWriter(SelectingWriter):
     def _bad_partition(self, values: list[Any], targets: list[Any]) -> FiresteelError:
         partitions = range(self._count)
         value, target = next(
-            pair for pair in zip(values, targets, strict=True) if pair[1] not in partitions
+            pair
+            for pair in zip(values, targets, strict=True)
+            if not hasattr(pair[1], "__index__") or pair[1] not in partitions
         )
         return BadPartitionError(
             f"the partitioner of partition_custom after {self._source.name} answered "

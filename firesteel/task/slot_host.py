@@ -21,11 +21,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from firesteel.task.errors import InterruptedSlotError
 from firesteel.task.messages import SlotAddress
 from firesteel.task.program import PackedProgram
 from firesteel.task.rows import BufferRow, rows_of
 from firesteel.task.slot_protocol import BrokenHostError, Opening, Peer
-from firesteel.task.slot_registry import InterruptedSlotError, SlotRegistry
+from firesteel.task.slot_registry import SlotRegistry
 
 TOKEN_VARIABLE = "FIRESTEEL_SLOT_HOST_TOKEN"
 _POLL_SECONDS = 0.5

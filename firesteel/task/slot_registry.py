@@ -8,19 +8,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from firesteel.task.errors import InterruptedSlotError
+from firesteel.task.errors import USER_ERRORS, InterruptedSlotError
 from firesteel.task.messages import SlotAddress
 from firesteel.task.program import PackedProgram
 from firesteel.task.slot import Slot
-
-__all__ = ["InterruptedSlotError", "SlotEntry", "SlotRegistry"]
+from firesteel.task.unloaded_slot import UnloadedSlot
 
 
 @dataclass(slots=True)
 class SlotEntry:
     """A slot and the lock that keeps a second attempt of its task out while the first still runs."""
 
-    slot: Slot
+    slot: Slot | UnloadedSlot
     # Where the functions run that have archives; None: wherever the process is.
     working_directory: str | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -28,7 +27,7 @@ class SlotEntry:
     worker: int | None = None
 
     @contextmanager
-    def use(self) -> Iterator[Slot]:
+    def use(self) -> Iterator[Slot | UnloadedSlot]:
         with self.lock:
             self.worker = threading.get_ident()
             try:
@@ -71,7 +70,7 @@ class SlotRegistry:
             if entry is None:
                 # Every slot unpacks its own: subtasks never share function objects.
                 packed = self._program(address, load)
-                slot = Slot(packed.unpack(), address.level, address.slot, renew=packed.unpack)
+                slot = _build(packed, address)
                 entry = self._slots[key] = SlotEntry(slot, packed.placed.working_directory)
             return entry
 
@@ -105,3 +104,11 @@ class SlotRegistry:
     def is_empty(self) -> bool:
         with self._lock:
             return not self._slots
+
+
+def _build(packed: PackedProgram, address: SlotAddress) -> Slot | UnloadedSlot:
+    try:
+        return Slot(packed.unpack(), address.level, address.slot, renew=packed.unpack)
+    except USER_ERRORS as error:
+        # The driver is to learn why, in the way it learns of other failures.
+        return UnloadedSlot(error, packed.job_name)

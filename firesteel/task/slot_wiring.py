@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +23,10 @@ from firesteel.task.runtime_context import SubtaskInfo
 from firesteel.task.subtask import Subtask
 
 Send = Callable[[BufferRow], None]
+
+# Calls from one operator to the next, at most: a watermark that goes through a gate.
+_CALLS_PER_OPERATOR = 10
+_CALLS_OF_USERS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +55,19 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
         index = slot - levels.slot_offset[vertex.slot_sharing_group]
         if levels.level_of[vertex.id] == level and 0 <= index < vertex.parallelism:
             info = SubtaskInfo(
-                program.job_id,
-                index,
-                program.attempt,
-                program.job_parameters,
-                program.batch,
-                program.cached_files,
-                program.checkpointed,
-                program.exactly_once,
-                program.file_systems,
-                program.auto_watermark_interval,
+                job_id=program.job_id,
+                index=index,
+                attempt=program.attempt,
+                job_parameters=program.job_parameters,
+                batch=program.batch,
+                cached_files=program.cached_files,
+                checkpointed=program.checkpointed,
+                exactly_once=program.exactly_once,
+                file_systems=program.file_systems,
+                auto_watermark_interval=program.auto_watermark_interval,
             )
             to_driver = _to_driver(send, slot, index)
-            key_types = key_types_of(graph.edges)
+            key_types = key_types_of(graph)
             keyed_state = partial(create_keyed_state, program.state_backend)
             subtask = Subtask(vertex, graph.nodes, info, to_driver, key_types, keyed_state)
             wiring.subtasks[vertex.id] = subtask
@@ -72,8 +77,8 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
         if receiver is not None:
             wiring.by_edge[edge.id] = receiver
             _add_channels(program, edge, receiver)
-    _connect_loops(wiring, graph)
-    # From the last to the first: a loop may go on into a neighbor, which must stand by then.
+    _connect_iterations(wiring, graph)
+    # From the last to the first: a fused loop may go on into a neighbor, which must stand by then.
     for subtask in reversed(wiring.subtasks.values()):
         outgoing = [edge for edge in graph.edges if edge.source in subtask.operators]
         subtask.connect(
@@ -89,11 +94,19 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
                 if edge.id in levels.local_edges
             ],
         )
+    _make_room_for_calls(len(wiring.by_node))
     return wiring
 
 
-def _connect_loops(wiring: SlotWiring, graph: JobGraph) -> None:
-    """Where both ends of a loop are in this slot, records go round within the epoch."""
+def _make_room_for_calls(operators: int) -> None:
+    """Operators of a slot call each other, and a job may have more of them than Python lets call."""
+    needed = _CALLS_OF_USERS + _CALLS_PER_OPERATOR * operators
+    if needed > sys.getrecursionlimit():
+        sys.setrecursionlimit(needed)
+
+
+def _connect_iterations(wiring: SlotWiring, graph: JobGraph) -> None:
+    """Where both ends of an iteration are in this slot, records go round within the epoch."""
     for edge in graph.feedback_edges:
         if edge.head in wiring.by_node and edge.tail in wiring.by_node:
             head = wiring.by_node[edge.head].operators[edge.head]

@@ -72,14 +72,14 @@ class Subtask:
         self._file_systems = info.file_systems
         self._key_types = key_types
         self.clock = SubtaskClock()
-        self.metrics = MetricRegistry()
         self.operators: dict[int, Operator] = {
             node_id: create_operator(
                 OperatorContext(
                     node=nodes[node_id],
                     subtask=info,
                     clock=self.clock.of_operator(),
-                    metrics=self.metrics,
+                    # Of its own: operators of one name are told apart by the driver.
+                    metrics=MetricRegistry(),
                     to_driver=_bind_node(to_driver, node_id),
                     keyed=node_id in key_types,
                     # An operator without a key keeps nothing there.
@@ -319,10 +319,9 @@ class Subtask:
                     self._worked = True
 
     def _next_timer(self) -> int | None:
-        times = [
-            operator.context.timers.next_processing_time() for operator in self.operators.values()
-        ]
-        times += [operator.next_tick() for operator in self._ticking]
+        operators = self.operators.values()
+        times = [operator.context.timers.next_processing_time() for operator in operators]
+        times += [operator.next_tick() for operator in operators]
         return min((time for time in times if time is not None), default=None)
 
     def accept_external(self, payload: bytes) -> None:
@@ -436,7 +435,11 @@ class Subtask:
             if checkpoint_id is None
             else self._timing(started, checkpoint_timestamp),
             metrics=self._vertex_metrics(),
-            user_metrics=self.metrics.snapshot() or None,
+            user_metrics={
+                node_id: snapshot
+                for node_id, operator in self.operators.items()
+                if (snapshot := operator.context.metrics.snapshot())
+            },
         )
 
     def _timing(self, started: float, checkpoint_timestamp: int) -> TaskTiming:

@@ -26,6 +26,7 @@ from firesteel.checkpoint.storage import Storage
 from firesteel.common.configuration import Configuration
 from firesteel.common.execution_config import ExecutionConfig
 from firesteel.common.job_status import JobStatus
+from firesteel.config import options
 from firesteel.config.checkpoint_options import CHECKPOINT_DIR, RECOVERY_PATH
 from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.connectors.file_system.storage import qualify
@@ -158,6 +159,7 @@ class JobHarness:
             job_name=settings.job_name,
             attempt=0,
             levels=recovery.levels,
+            job_parameters=self._configuration.get(options.GLOBAL_JOB_PARAMETERS),
             segment_directory=segments,
             inline_threshold=threshold,
             batch=self._batch,
@@ -395,8 +397,8 @@ class JobHarness:
         return keyed_states(self.master, self._program, self._store)
 
     def metrics(self) -> dict[str, Any]:
-        """The user's metrics, merged over all subtasks."""
-        return self.master.user_metrics()
+        """The user's metrics, merged over all subtasks, as ``JobClient.get_metrics`` names them."""
+        return self.master.metrics.user_metrics()
 
     def places(self) -> list[Place]:
         """Every (level, slot) of the job: where faults can be injected."""

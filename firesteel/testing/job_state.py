@@ -19,7 +19,7 @@ KeyedStates = dict[str, dict[str, dict[Any, Any]]]
 def keyed_states(master: JobMaster, program: JobProgram, store: SegmentStore) -> KeyedStates:
     """Of all subtasks together. An operator whose name is not unique is called by its id, too."""
     names = Counter(node.uid or node.name for node, _ in master.operator_handles())
-    key_types = key_types_of(program.levels.job_graph.edges)
+    key_types = key_types_of(program.levels.job_graph)
     states: KeyedStates = {}
     for node, handle in master.operator_handles():
         name = node.uid or node.name

@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 from firesteel import pickling
 from firesteel.checkpoint.redistribution import KeyedPart
 from firesteel.checkpoint.restore import SubtaskAssignment
+from firesteel.config import options
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.state_backend import HashMapStateBackend, StateBackend
 from firesteel.errors import FiresteelError, InvalidProgramError, UserFunctionError, shorten
@@ -24,6 +25,7 @@ from firesteel.task.errors import USER_ERRORS, exit_error, is_failure, user_func
 from firesteel.task.keys import bad_key_error, key_converter
 from firesteel.task.messages import OperatorHandle, RestoredState, SubtaskAck, SubtaskHandle
 from firesteel.task.operators.base import Operator
+from firesteel.task.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
 from firesteel.task.program import JobProgram
 from firesteel.task.rows import OUTPUT, BufferRow
 from firesteel.task.slot_wiring import wire_slot
@@ -78,16 +80,14 @@ class OperatorHarness:
         job, inputs = compile_operator(
             program, parallelism, max_parallelism, input_types, batch, backend
         )
-        graph = job.levels.job_graph
+        graph, configuration = job.levels.job_graph, job.settings.configuration
         self._node = the_operator(list(graph.nodes.values()), inputs)
         self._edges = [[edge for edge in graph.edges if edge.source == source] for source in inputs]
         job_program = JobProgram(
-            HARNESS_NAME,
-            HARNESS_NAME,
-            attempt,
-            job.levels,
+            *(HARNESS_NAME, HARNESS_NAME, attempt, job.levels),
+            job_parameters=configuration.get(options.GLOBAL_JOB_PARAMETERS),
             batch=batch,
-            state_backend=settings_of(job.settings.configuration),
+            state_backend=settings_of(configuration),
         )
         level = job.levels.level_of[self._node.id]
         slot = job.levels.slot_offset[self._node.slot_sharing_group] + subtask
@@ -233,9 +233,10 @@ class OperatorHarness:
     def set_processing_time(self, now_millis: int) -> None:
         """Move the clock; timers that are due fire. The inputs are silent meanwhile."""
         self.open()
-        self._operator.found_nothing()
-        self.clock.set(now_millis)
-        self._operator.found_nothing()
+        for now in (self.clock(), now_millis):
+            self.clock.set(now)
+            if isinstance(self._operator, TimestampsAndWatermarksOperator):
+                self._operator.found_nothing()
         self._explaining(self._subtask.fire_processing_time_timers)
         self._explaining(self._operator.tick)
 
@@ -305,7 +306,7 @@ class OperatorHarness:
 
     def metrics(self) -> dict[str, Any]:
         """The metrics that the user's function has registered."""
-        return self._subtask.metrics.snapshot()
+        return self._operator.context.metrics.snapshot()
 
     # Checkpoints
 

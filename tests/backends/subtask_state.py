@@ -43,7 +43,7 @@ class SubtaskState:
                 finished=False,
                 watermark=0,
                 metrics=VertexMetrics(),
-                user_metrics=None,
+                user_metrics={},
             )
         )
         # As the driver does, once no checkpoint needs them.

@@ -7,7 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from firesteel.common import WatermarkStrategy
+from firesteel.common import Row, Types, WatermarkStrategy
+from firesteel.errors import TypeMismatchError
 from firesteel.graph.operator_specs import DataFrameSourceSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.graph.transformations import ChainingStrategy
@@ -20,15 +21,17 @@ from firesteel.task.subtask_clock import SubtaskClock
 from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from firesteel.testing import ManualClock
 
+WORDS = Types.ROW_NAMED(["word", "time"], [Types.STRING(), Types.LONG()])
+
 
 class Source:
-    def __init__(self, strategy: WatermarkStrategy | None) -> None:
+    def __init__(self, strategy: WatermarkStrategy | None, value_type: Any = WORDS) -> None:
         node = StreamNode(
             id=1,
             operator_id="source",
             name="Source: frame",
             description="",
-            spec=DataFrameSourceSpec(("word", "time"), strategy, bounded=False),
+            spec=DataFrameSourceSpec(value_type, strategy, bounded=False),
             parallelism=1,
             max_parallelism=1,
             slot_sharing_group="default",
@@ -51,7 +54,11 @@ class Source:
         operator.restore(None)
 
     def receive(self, *rows: tuple[str, int]) -> int:
-        table = pa.table({"word": [r[0] for r in rows], "time": [r[1] for r in rows]})
+        return self.receive_table(
+            pa.table({"word": [r[0] for r in rows], "time": [r[1] for r in rows]})
+        )
+
+    def receive_table(self, table: pa.Table) -> int:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
@@ -69,6 +76,23 @@ def test_rows_become_named_rows():
     assert source.receive(("to", 1), ("be", 2)) == 2
     assert source.heard == [("to", None), ("be", None)]
     assert source.operator.next_tick() is None
+
+
+def test_structs_become_rows_and_maps_dicts_however_deep():
+    inner = Types.ROW_NAMED(["m"], [Types.MAP(Types.STRING(), Types.LONG())])
+    words = Types.ROW_NAMED(["word"], [Types.LIST(inner)])
+    source = Source(None, words)
+    column = pa.array([[{"m": {"k": 1}}, {"m": None}], None], Types.LIST(inner).to_arrow_type())
+    source.receive_table(pa.table({"word": column}))
+    assert source.heard == [([Row(m={"k": 1}), Row(m=None)], None), (None, None)]
+
+
+def test_a_value_that_python_cannot_hold_is_named():
+    source = Source(None, Types.ROW_NAMED(["word"], [Types.SQL_DATE()]))
+    days = pa.array([0, 9_999_999], pa.int32()).cast(pa.date32())
+    with pytest.raises(TypeMismatchError, match="column word") as caught:
+        source.receive_table(pa.table({"word": days}))
+    assert caught.value.operator == "Source: frame"
 
 
 def test_a_strategy_stamps_rows_and_emits_watermarks(timed):

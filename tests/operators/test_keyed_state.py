@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -208,6 +210,60 @@ def test_elements_of_lists_and_maps_are_copies_too() -> None:
     maps.ask(lambda s: s.put("x", [1]))
     maps.ask(lambda s: [value.append(2) for value in s.values()])
     assert maps.ask(lambda s: s.get("x")) == [1]
+
+
+class Seen(NamedTuple):
+    key: str
+    numbers: list[int]
+
+
+_TUPLES: dict[str, tuple[Any, Callable[[Any], list[int]]]] = {
+    "tuple": ((0, [1]), lambda t: t[1]),
+    "named tuple": (Seen("k", [1]), lambda t: t.numbers),
+    "nested": ((0, ("a", ([1],))), lambda t: t[1][1][0]),
+    "in a row": (Row("a", (0, [1])), lambda t: t[1][1]),
+}
+_STATES: dict[str, tuple[Callable[[Any], Any], Callable[..., Any], Callable[..., Any]]] = {
+    "value": (
+        lambda c: c.get_state(ValueStateDescriptor("s", ANY)),
+        lambda s, value: s.update(value),
+        lambda s: s.value(),
+    ),
+    "list": (
+        lambda c: c.get_list_state(ListStateDescriptor("s", ANY)),
+        lambda s, value: s.add(value),
+        lambda s: s.get()[0],
+    ),
+    "map": (
+        lambda c: c.get_map_state(MapStateDescriptor("s", ANY, ANY)),
+        lambda s, value: s.put("x", value),
+        lambda s: s.get("x"),
+    ),
+    "reducing": (
+        lambda c: c.get_reducing_state(ReducingStateDescriptor("s", lambda a, b: b, ANY)),
+        lambda s, value: s.add(value),
+        lambda s: s.get(),
+    ),
+}
+
+
+@pytest.mark.parametrize("state_kind", _STATES)
+def test_a_list_in_a_tuple_changes_by_writing_only(state_kind: str) -> None:
+    get_state, write, read = _STATES[state_kind]
+    state = StateOf(get_state)
+    for key, (value, numbers_in) in _TUPLES.items():
+        written = copy.deepcopy(value)
+        state.ask(partial(write, value=written), key)
+        numbers_in(written).append(2)
+        assert state.ask(read, key) == value
+    for _ in ("in the overlay", "in the base"):
+        for key, (value, numbers_in) in _TUPLES.items():
+            found = state.ask(read, key)
+            numbers_in(found).append(3)
+            assert state.ask(read, key) == value
+        state.harness.snapshot()
+    state.restart()
+    assert [state.ask(read, key) for key in _TUPLES] == [value for value, _ in _TUPLES.values()]
 
 
 def test_a_result_that_is_also_in_the_state_does_not_change_after_it_was_emitted() -> None:

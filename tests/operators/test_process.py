@@ -2,9 +2,9 @@ import pytest
 
 from firesteel.common import Types
 from firesteel.datastream import OutputTag
-from firesteel.datastream.functions import ProcessFunction
+from firesteel.datastream.functions import KeyedProcessFunction, ProcessFunction
 from firesteel.datastream.state import ValueStateDescriptor
-from firesteel.errors import InvalidProgramError
+from firesteel.errors import InvalidProgramError, UserFunctionError
 from firesteel.task.watermarks import MIN_WATERMARK
 from firesteel.testing import OperatorHarness
 
@@ -69,6 +69,48 @@ def test_results_have_the_timestamp_of_the_record():
     with OperatorHarness.of(lambda s: s.process(SplitByParity())) as harness:
         harness.process_elements([2, 3, 4], [20, 30, 40])
         assert harness.output_with_timestamps == [(2, 20), (4, 40)]
+
+
+class Everything(ProcessFunction, KeyedProcessFunction):
+    """Results of every kind: the record says which."""
+
+    def process_element(self, value, ctx):
+        return {
+            "none": lambda: None,
+            "nothing": list,
+            "list": lambda: [(ODD, "side"), "main"],
+            "generator": lambda: (result for result in ("one", None, (ODD, "other"))),
+            "tuple": lambda: ((), (ODD,), (ODD, 1, 2), ("odd", 1)),
+        }[value]()
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize("timestamps", [None, [10, 20, 30, 40, 50]])
+def test_results_of_a_batch_come_in_order_with_their_records_times(keyed, timestamps):
+    def program(stream):
+        return (stream.key_by(lambda value: value) if keyed else stream).process(Everything())
+
+    records = ["none", "list", "nothing", "generator", "tuple"]
+    main = ["main", "one", None, (), (ODD,), (ODD, 1, 2), ("odd", 1)]
+    with OperatorHarness.of(program) as harness:
+        harness.process_elements(records, timestamps)
+        stamps = [20, 40, 40, 50, 50, 50, 50] if timestamps else [None] * 7
+        assert harness.output_with_timestamps == list(zip(main, stamps, strict=True))
+        assert harness.side_output(ODD) == ["side", "other"]
+
+
+def test_a_generator_that_fails_late_is_blamed_for_its_own_record():
+    class Late(ProcessFunction):
+        def process_element(self, value, ctx):
+            yield value
+            if value == 2:
+                raise ValueError("late")
+
+    with OperatorHarness.of(lambda s: s.process(Late())) as harness:
+        with pytest.raises(UserFunctionError) as raised:
+            harness.process_elements([1, 2, 3])
+        assert raised.value.record == "2"
+        assert harness.output == []
 
 
 def test_timers_and_keyed_state_need_a_key():

@@ -4,7 +4,7 @@ from firesteel.common.serialization import Encoder
 from firesteel.datastream.connectors.base import Sink, SinkWriter
 from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink
 from firesteel.errors import UserFunctionError
-from firesteel.testing import ListSink, OperatorHarness
+from firesteel.testing import JobHarness, ListSink, OperatorHarness, Pause, ScriptedSource
 
 
 def test_records_are_visible_once_they_are_committed():
@@ -123,3 +123,24 @@ def test_a_failing_writer_is_named():
         harness.process_elements(["good", "bad"])
     assert caught.value.operator == "table: Writer"
     assert caught.value.function == "Recording.write"
+
+
+class FlushesByTime(ListSink):
+    """Its writer wants to be flushed every five seconds."""
+
+    def create_writer(self, context, state=None):
+        writer = super().create_writer(context, state)
+        writer.next_flush_delay = lambda: 5.0
+        return writer
+
+
+@pytest.mark.parametrize(("sink", "seconds"), [(ListSink, 60), (FlushesByTime, 5)])
+def test_an_epoch_is_run_when_a_writer_asks_for_it_though_no_record_comes(sink, seconds):
+    def program(env):
+        source = ScriptedSource([1, Pause(), Pause(60.0), 2])
+        env.from_source(source, None, "script").sink_to(sink())
+
+    harness = JobHarness(program)
+    before = harness.now_millis()
+    harness.run()
+    assert (harness.now_millis() - before) / 1000 == pytest.approx(seconds, abs=2)

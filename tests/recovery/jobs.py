@@ -22,7 +22,7 @@ from firesteel.datastream.functions import (
     MapFunction,
 )
 from firesteel.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from firesteel.testing import JobHarness, ListSink, Pause, ScriptedSource, Timed
+from firesteel.testing import Fault, JobHarness, ListSink, Pause, ScriptedSource, Timed
 from tests.transactions import DirectoryStore, StoreSink
 
 RECORDS = 48
@@ -35,6 +35,33 @@ RESTARTS = Configuration.from_dict(
         "restart-strategy.fixed-delay.delay": "1 s",
     }
 )
+
+
+INTERRUPTIONS = ("job", "driver", "driver, and another parallelism")
+
+
+def run_with_interruptions(program: Callable[[Any], None], ends: str, seed: int) -> None:
+    """A job that ends again and again, as one of INTERRUPTIONS says, and loses tasks in between."""
+    harness = JobHarness(
+        program,
+        parallelism=2,
+        records_per_epoch=(4, 1, 7),
+        checkpoint_every=3,
+        configuration=RESTARTS,
+        seed=seed,
+    )
+    for number, fault in enumerate((None, *Fault)):
+        for _ in range(3):
+            harness.run_epoch(None if fault is None else dict.fromkeys(harness.places(), fault))
+        if harness.status.is_terminal_state():
+            break
+        if ends == "job":
+            harness.crash()
+        else:
+            harness.kill()
+            other = 1 + number % 3 if "another" in ends else 2
+            harness = harness.resume(parallelism=other)
+    harness.run()
 
 
 class InjectedError(Exception):

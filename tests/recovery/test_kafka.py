@@ -19,8 +19,8 @@ from firesteel.datastream.connectors.kafka import (
     KafkaSourceBuilder,
 )
 from firesteel.datastream.window import TumblingEventTimeWindows
-from firesteel.testing import Fault, JobHarness, ListSink
-from tests.recovery.jobs import RESTARTS
+from firesteel.testing import JobHarness, ListSink
+from tests.recovery.jobs import INTERRUPTIONS, run_with_interruptions
 from tests.servers.kafka import KafkaBroker
 
 COUNT = 90
@@ -47,7 +47,7 @@ def topic(kafka: KafkaBroker) -> str:
     return name
 
 
-@pytest.mark.parametrize("ends", ["job", "driver", "driver, and another parallelism"])
+@pytest.mark.parametrize("ends", INTERRUPTIONS)
 def test_each_record_once(tmp_path: Path, kafka: KafkaBroker, topic: str, ends: str) -> None:
     """Tasks are lost as well, and run again, between the crashes."""
     sink = ListSink(tmp_path)
@@ -57,26 +57,7 @@ def test_each_record_once(tmp_path: Path, kafka: KafkaBroker, topic: str, ends: 
         numbers = env.from_source(source, NO_WATERMARKS, "kafka").map(int)
         numbers.rebalance().sink_to(sink)
 
-    harness = JobHarness(
-        program,
-        parallelism=2,
-        records_per_epoch=(4, 1, 7),
-        checkpoint_every=3,
-        configuration=RESTARTS,
-        seed=len(ends),
-    )
-    for number, fault in enumerate((None, *Fault)):
-        for _ in range(3):
-            harness.run_epoch(None if fault is None else dict.fromkeys(harness.places(), fault))
-        if harness.status.is_terminal_state():
-            break
-        if ends == "job":
-            harness.crash()
-        else:
-            harness.kill()
-            other = 1 + number % 3 if "another" in ends else 2
-            harness = harness.resume(parallelism=other)
-    harness.run()
+    run_with_interruptions(program, ends, seed=len(ends))
     assert Counter(sink.values()) == Counter(range(COUNT))
 
 

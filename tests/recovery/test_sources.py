@@ -14,8 +14,8 @@ import pytest
 from firesteel.common import WatermarkStrategy
 from firesteel.datastream.connectors.datagen import DataGeneratorSource
 from firesteel.datastream.connectors.file_system import FileSource, StreamFormat
-from firesteel.testing import Fault, JobHarness, ListSink, ScriptedSource
-from tests.recovery.jobs import RESTARTS
+from firesteel.testing import JobHarness, ListSink, ScriptedSource
+from tests.recovery.jobs import INTERRUPTIONS, RESTARTS, run_with_interruptions
 
 NO_WATERMARKS = WatermarkStrategy.no_watermarks()
 COUNT = 90
@@ -49,7 +49,7 @@ SOURCES: dict[str, Callable[[Any, Path], Any]] = {
 
 
 @pytest.mark.parametrize("name", SOURCES)
-@pytest.mark.parametrize("ends", ["job", "driver", "driver, and another parallelism"])
+@pytest.mark.parametrize("ends", INTERRUPTIONS)
 def test_each_record_once(tmp_path: Path, name: str, ends: str) -> None:
     """Tasks are lost as well, between the crashes."""
     sink = ListSink(tmp_path / "sink")
@@ -59,26 +59,7 @@ def test_each_record_once(tmp_path: Path, name: str, ends: str) -> None:
     def program(env: Any) -> None:
         SOURCES[name](env, files).rebalance().sink_to(sink)
 
-    harness = JobHarness(
-        program,
-        parallelism=2,
-        records_per_epoch=(4, 1, 7),
-        checkpoint_every=3,
-        configuration=RESTARTS,
-        seed=len(name),
-    )
-    for number, fault in enumerate((None, *Fault)):
-        for _ in range(3):
-            harness.run_epoch(None if fault is None else dict.fromkeys(harness.places(), fault))
-        if harness.status.is_terminal_state():
-            break
-        if ends == "job":
-            harness.crash()
-        else:
-            harness.kill()
-            other = 1 + number % 3 if "another" in ends else 2
-            harness = harness.resume(parallelism=other)
-    harness.run()
+    run_with_interruptions(program, ends, seed=len(name))
     assert Counter(sink.values()) == Counter(range(COUNT))
 
 

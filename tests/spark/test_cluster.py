@@ -39,6 +39,9 @@ configuration = Configuration()
 configuration.set_string("firesteel.spark.master", sys.argv[1])
 configuration.set_string("spark.executorEnv.PYTHONPATH", sys.argv[2])
 configuration.set_string("spark.executor.memory", "512m")
+# No task starts before both executors are there.
+configuration.set_string("spark.cores.max", "2")
+configuration.set_string("spark.scheduler.minRegisteredResourcesRatio", "1.0")
 configuration.set_string("firesteel.epoch.max-records", "2000")
 env = StreamExecutionEnvironment.get_execution_environment(configuration)
 env.set_parallelism(2)
@@ -65,21 +68,28 @@ def sums():
     return (
         numbers.map(triple)
         .map(AddZero())
-        .map(lambda x: (x % 2, x, os.getppid()))
+        # The processes of an executor, slot hosts among them, are one group.
+        .map(lambda x: (x % 2, x, frozenset({os.getpgrp()})))
         .key_by(lambda t: t[0])
-        .reduce(lambda a, b: (a[0], a[1] + b[1], b[2]))
+        .reduce(lambda a, b: (a[0], a[1] + b[1], a[2] | b[2]))
     )
 
 
-with sums().execute_and_collect() as results:
+def show(results):
     last = {}
-    for key, total, _ in results:
+    executors = set()
+    for key, total, groups in results:
         last[key] = max(total, last.get(key, 0))
-print(sorted(last.items()))
+        executors |= groups
+    print(sorted(last.items()), len(executors))
+
+
+with sums().execute_and_collect() as results:
+    show(results)
 
 env.set_runtime_mode(RuntimeExecutionMode.BATCH)
 with sums().execute_and_collect() as results:
-    print(sorted((key, total) for key, total, _ in results))
+    show(results)
 """
 
 
@@ -174,5 +184,7 @@ def test_user_code_and_firesteel_itself_reach_the_executors(
     )
     assert result.returncode == 0, result.stderr
     numbers = [3 * x for x in range(1, 10001)]
-    expected = str([(key, sum(x for x in numbers if x % 2 == key)) for key in (0, 1)])
+    sums = [(key, sum(x for x in numbers if x % 2 == key)) for key in (0, 1)]
+    # Streaming and batch, and both executors have taken part.
+    expected = f"{sums} 2"
     assert result.stdout.splitlines() == [expected, expected]

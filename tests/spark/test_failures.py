@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from firesteel.common import JobStatus, Types
 from firesteel.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from firesteel.datastream.functions import MapFunction, SinkFunction
 from firesteel.errors import InsufficientSlotsError, TypeMismatchError, UserFunctionError
+from firesteel.task.loading import UnloadableFunctionError
 from tests.spark.conftest import SLOTS, MakeEnvironment
 
 
@@ -37,6 +39,43 @@ def test_the_error_names_job_operator_function_line_and_record_and_shows_the_use
     assert "return 100 / value" in text
     assert "firesteel/task" not in error.traceback_text
     assert "java" not in text.lower()
+
+
+def _rebuild(driver: int) -> object:
+    if os.getpid() == driver:
+        return Unloadable()
+    raise LookupError("no license on this machine")
+
+
+class Unloadable(MapFunction):
+    """Leaves the driver, but cannot be rebuilt anywhere else."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (os.getpid(),)
+
+    def map(self, value: int) -> int:
+        return value
+
+
+@pytest.mark.parametrize(
+    ("mode", "where"),
+    [
+        (RuntimeExecutionMode.STREAMING, "resident"),
+        (RuntimeExecutionMode.STREAMING, "in-worker"),
+        (RuntimeExecutionMode.BATCH, "in-worker"),
+    ],
+)
+def test_a_function_that_cannot_be_loaded_is_named_with_its_operator_and_why(
+    make_env: MakeEnvironment, mode: RuntimeExecutionMode, where: str
+) -> None:
+    env = make_env(firesteel_slot__host=where).set_runtime_mode(mode)
+    env.from_collection([4, 2]).key_by(lambda x: x).map(Unloadable()).name("licensed").print()
+    with pytest.raises(UnloadableFunctionError) as caught:
+        env.execute("loading")
+    error = caught.value
+    assert (error.job, error.operator, error.cause) == ("loading", "licensed", "LookupError")
+    assert str(error).startswith("Traceback")
+    assert "no license on this machine" in str(error)
 
 
 def test_a_job_that_failed_has_status_failed_and_the_environment_goes_on(

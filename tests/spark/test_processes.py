@@ -18,11 +18,17 @@ import pytest
 MARK = "FIRESTEEL_TEST_MARK"
 
 ENDLESS = """
+import sys
+
+from firesteel.common import Configuration
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 
-env = StreamExecutionEnvironment.get_execution_environment()
+configuration = Configuration()
+for setting in sys.argv[1:]:
+    configuration.set_string(*setting.split("="))
+env = StreamExecutionEnvironment.get_execution_environment(configuration)
 env.set_parallelism(2)
 source = DataGeneratorSource(lambda i: i, 10**9, RateLimiterStrategy.per_second(100))
 numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
@@ -117,7 +123,7 @@ left.get_job_execution_result().result()
 class Driver:
     """A driver in a process of its own, with a temporary directory of its own."""
 
-    def __init__(self, program: str, directory: Path) -> None:
+    def __init__(self, program: str, directory: Path, *arguments: str) -> None:
         self.mark = uuid.uuid4().hex
         # Short, as the names of sockets must be.
         self.temporary = Path(tempfile.mkdtemp(prefix="fs-"))
@@ -128,7 +134,7 @@ class Driver:
         # Java's temporary files follow another variable.
         environment["JAVA_TOOL_OPTIONS"] = f"-Djava.io.tmpdir={self.temporary}"
         self.process = subprocess.Popen(
-            [sys.executable, str(script)],
+            [sys.executable, str(script), *arguments],
             cwd=directory,
             env=environment,
             stdout=subprocess.PIPE,
@@ -167,11 +173,11 @@ class Driver:
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[[str], Driver]]:
+def start(tmp_path: Path) -> Iterator[Callable[..., Driver]]:
     drivers: list[Driver] = []
 
-    def start(program: str) -> Driver:
-        drivers.append(Driver(program, tmp_path))
+    def start(program: str, *arguments: str) -> Driver:
+        drivers.append(Driver(program, tmp_path, *arguments))
         return drivers[-1]
 
     yield start
@@ -196,7 +202,7 @@ def wait_until(
 
 
 def test_a_program_of_its_own_runs_prints_only_its_results_and_leaves_nothing(
-    start: Callable[[str], Driver],
+    start: Callable[..., Driver],
 ) -> None:
     driver = start(BOUNDED)
     output, _ = driver.process.communicate(timeout=240)
@@ -207,7 +213,7 @@ def test_a_program_of_its_own_runs_prints_only_its_results_and_leaves_nothing(
 
 
 def test_ctrl_c_ends_a_job_within_seconds_without_a_traceback(
-    start: Callable[[str], Driver],
+    start: Callable[..., Driver],
 ) -> None:
     driver = start(ENDLESS)
     driver.wait_for_output()
@@ -222,7 +228,7 @@ def test_ctrl_c_ends_a_job_within_seconds_without_a_traceback(
 
 
 def test_a_function_that_blocks_is_killed_and_sigterm_closes_what_a_program_leaves_running(
-    start: Callable[[str], Driver], tmp_path: Path
+    start: Callable[..., Driver], tmp_path: Path
 ) -> None:
     driver = start(STUCK_AND_LEFT)
     status, seconds = driver.wait_for_output().split()
@@ -238,9 +244,12 @@ def test_a_function_that_blocks_is_killed_and_sigterm_closes_what_a_program_leav
     assert_nothing_is_left(driver)
 
 
-def test_no_process_outlives_a_driver_that_is_killed(start: Callable[[str], Driver]) -> None:
-    driver = start(ENDLESS)
+def test_no_process_outlives_a_driver_that_is_killed_and_one_setting_shows_sparks_log(
+    start: Callable[..., Driver],
+) -> None:
+    driver = start(ENDLESS, "firesteel.log-level=INFO")
     driver.wait_for_output()
+    assert " INFO DAGScheduler: " in driver.errors()
     driver.process.kill()
     driver.process.wait()
     # Its directories cannot be cleaned up by a process that was killed.

@@ -16,27 +16,39 @@ from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.functions import SinkFunction
 from tests.spark.conftest import MakeEnvironment
+from tests.spark.test_life_of_functions import hosts_of
 
 TARGET_SECONDS = 1.0
 
 
-def slow(value: int) -> int:
+RECORD_BYTES = 10_000
+
+
+def slow(value: bytes) -> int:
     time.sleep(0.001)
-    return value
+    return len(value)
 
 
-@pytest.mark.parametrize("behind_an_exchange", [False, True])
-def test_a_slow_map_does_not_blow_up_an_epoch(
+@pytest.mark.parametrize(
+    "behind_an_exchange",
+    [pytest.param(False, marks=pytest.mark.slow, id="chained"), pytest.param(True, id="exchange")],
+)
+def test_a_slow_map_blows_up_neither_an_epoch_nor_memory(
     make_env: MakeEnvironment, behind_an_exchange: bool
 ) -> None:
     env = make_env(parallelism=2, firesteel_epoch_target__duration="1 s")
     source = NumberSequenceSource(1, 10_000)
-    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    stream = numbers.map(lambda _: os.urandom(RECORD_BYTES))
     if behind_an_exchange:
         stream = stream.rebalance()
     stream.map(slow).add_sink(Nowhere())
-    client = env.execute_async("slow")
-    client.get_job_execution_result().result()
+    with MemoryWatch() as memory:
+        client = env.execute_async("slow")
+        client.get_job_execution_result().result()
+    # 110 MB before the first record; all of a subtask's records, once as bytes and once in buffers,
+    # would be another 100.
+    assert max(memory.largest_of[pid] for pid in hosts_of(client)) < 170
     overview = client.get_overview()
     # 5 s of work a subtask (a sleep takes a little longer than asked for).
     assert overview["longest_epoch_seconds"] < 3.5 * TARGET_SECONDS
@@ -53,6 +65,7 @@ class MemoryWatch:
 
     def __init__(self) -> None:
         self.largest = 0.0
+        self.largest_of: dict[int, float] = {}
         self.driver: list[float] = []
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -67,8 +80,10 @@ class MemoryWatch:
 
     def _watch(self) -> None:
         while not self._stop.wait(0.5):
-            total = sum(map(_resident, _python_processes()))
-            self.largest = max(self.largest, total)
+            now = {pid: _resident(pid) for pid in _python_processes()}
+            self.largest = max(self.largest, sum(now.values()))
+            for pid, resident in now.items():
+                self.largest_of[pid] = max(resident, self.largest_of.get(pid, 0.0))
             self.driver.append(_resident(os.getpid()))
 
 

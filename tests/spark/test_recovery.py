@@ -20,6 +20,8 @@ from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink
 from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.testing import Crash, Pause, ScriptedSource
 from tests.spark.conftest import MakeEnvironment
+from tests.spark.test_life_of_functions import BufferingSink
+from tests.spark.test_life_of_functions import written as flushed_by_close
 
 KEYS = 5
 
@@ -219,17 +221,26 @@ def test_dataframes_start_over_with_the_job(checkpointed: Any, tmp_path: Path) -
 def test_stop_with_a_savepoint_and_go_on_with_another_parallelism(
     checkpointed: Any, tmp_path: Path
 ) -> None:
+    """What a function keeps in ``self`` until it is closed comes through a stop as well."""
     savepoint = ""
+    flushed: list[list[int]] = []
     for parallelism in (2, 3, 1):
         settings = {"execution_state__recovery_path": savepoint} if savepoint else {}
         env = checkpointed(parallelism, **settings)
         before = written(tmp_path / "out").total()
         per_second = 100 if parallelism > 1 else 5000
-        count_to_files(env, paced(env, 1500, per_second), tmp_path / "out")
+        numbers = paced(env, 1500, per_second)
+        count_to_files(env, numbers, tmp_path / "out")
+        kept = tmp_path / f"kept-{parallelism}"
+        kept.mkdir()
+        numbers.add_sink(BufferingSink(kept)).uid("keeper")
         client = env.execute_async("rescaled")
         if parallelism > 1:
             wait_until(lambda before=before: written(tmp_path / "out").total() > before)
             savepoint = client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result()
         client.get_job_execution_result().result()
         assert client.get_job_status().result() is JobStatus.FINISHED
+        flushed.append(flushed_by_close(kept))
     assert written(tmp_path / "out") == numbered(range(1500), timers=False)
+    assert all(flushed)
+    assert sorted(number for part in flushed for number in part) == list(range(1500))

@@ -155,7 +155,7 @@ class TimeTypeInfo(SqlTimeTypeInfo):
         return f"{value.hour:02d}:{value.minute:02d}:{value.second:02d}"
 
     def to_arrow_type(self) -> pa.DataType:
-        return pa.time64("us")
+        return pa.time64("ns")  # the only one that Spark takes
 
 
 class TimestampTypeInfo(SqlTimeTypeInfo):

@@ -217,7 +217,10 @@ class SinkWriter(ABC):
         """Everything written so far leaves the process. Called at the end of every epoch."""
 
     def next_flush_delay(self) -> float | None:
-        """Seconds until ``flush`` should be called even if no record comes; None: no need."""
+        """Seconds until ``flush`` should be called even if no record comes; None: no need.
+
+        Asked at the end of every epoch; an epoch is run then, with or without records.
+        """
         return None
 
     def prepare_commit(self, end_of_input: bool) -> list[Any]:

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-import cloudpickle
-
+from firesteel import value_pickler
 from firesteel.datastream.connectors.base import (
     Boundedness,
     ReaderContext,
@@ -233,7 +232,7 @@ def _spilled(
 def _chunked(elements: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
     iterator = iter(elements)
     while chunk := list(islice(iterator, _CHUNK_ELEMENTS)):
-        yield len(chunk), cloudpickle.dumps(chunk, protocol=5)
+        yield len(chunk), value_pickler.dumps(chunk)
 
 
 def _identity(elements: _Elements) -> _Elements:

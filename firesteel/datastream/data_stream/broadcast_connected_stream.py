@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.data_stream.broadcast_stream import BroadcastStream
-from firesteel.datastream.data_stream.function_arguments import as_type, require_function
+from firesteel.datastream.data_stream.function_arguments import as_type, require_instance
 from firesteel.datastream.data_stream.keyed_stream import KeyedStream
 from firesteel.datastream.data_stream.stream_base import StreamBase
 from firesteel.datastream.functions import (
@@ -45,7 +45,7 @@ class BroadcastConnectedStream:
         """Any number of results per record of either stream."""
         from firesteel.datastream.data_stream.data_stream import DataStream
 
-        require_function(
+        require_instance(
             "process on a BroadcastConnectedStream",
             func,
             BroadcastProcessFunction,

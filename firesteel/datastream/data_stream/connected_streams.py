@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.datastream.data_stream.function_arguments import as_type, require_function
+from firesteel.datastream.data_stream.function_arguments import as_type, require_instance
 from firesteel.datastream.data_stream.keyed_stream import KeyedStream
 from firesteel.datastream.data_stream.stream_base import StreamBase
 from firesteel.datastream.data_stream.stream_pair import two_input_stream
@@ -52,14 +52,14 @@ class ConnectedStreams:
 
     def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """``map1`` for each record of the first stream, ``map2`` for those of the second."""
-        require_function("map on ConnectedStreams", func, CoMapFunction)
+        require_instance("map on ConnectedStreams", func, CoMapFunction)
         return self._apply("Co-Map", CoMapSpec(func), as_type("map", output_type))
 
     def flat_map(
         self, func: CoFlatMapFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
         """As map, with any number of results."""
-        require_function("flat_map on ConnectedStreams", func, CoFlatMapFunction)
+        require_instance("flat_map on ConnectedStreams", func, CoFlatMapFunction)
         return self._apply("Co-Flat Map", CoFlatMapSpec(func), as_type("flat_map", output_type))
 
     def process(
@@ -68,7 +68,7 @@ class ConnectedStreams:
         output_type: TypeInformation | None = None,
     ) -> DataStream:
         """Any number of results per record, side outputs, and a context."""
-        require_function(
+        require_instance(
             "process on ConnectedStreams", func, CoProcessFunction, KeyedCoProcessFunction
         )
         if isinstance(func, KeyedCoProcessFunction) and not self._is_keyed_stream():

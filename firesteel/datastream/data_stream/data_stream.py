@@ -13,7 +13,7 @@ from firesteel.datastream.data_stream.function_arguments import (
     as_type,
     key_selector_of,
     partitioner_of,
-    require_function,
+    require_instance,
 )
 from firesteel.datastream.data_stream.keyed_stream import KeyedStream
 from firesteel.datastream.data_stream.operator_settings import OperatorSettings
@@ -62,7 +62,7 @@ class DataStream(StreamBase, OperatorSettings):
         self, func: ProcessFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
         """Any number of results per record, side outputs, and a context."""
-        require_function(
+        require_instance(
             "process",
             func,
             ProcessFunction,
@@ -80,7 +80,7 @@ class DataStream(StreamBase, OperatorSettings):
         by_key = Partitioning(
             ShipStrategy.HASH,
             key_selector=select,
-            key_type=as_type("key_by", key_type),
+            key_type=as_type("key_by", key_type, "key type"),
             functions=functions,
         )
         return KeyedStream(self, by_key)

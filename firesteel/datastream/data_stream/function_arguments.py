@@ -16,8 +16,8 @@ __all__ = [
     "check_not_aligned",
     "key_selector_of",
     "partitioner_of",
-    "require_function",
     "require_function_or_callable",
+    "require_instance",
 ]
 
 
@@ -25,11 +25,11 @@ class ProgramTypeError(InvalidProgramError, TypeError):
     """An argument of an operator has the wrong type; PyFlink raises TypeError there."""
 
 
-def require_function(operation: str, function: object, *expected: type, hint: str = "") -> None:
-    """``function`` must be an instance of one of ``expected``."""
-    if isinstance(function, expected):
+def require_instance(operation: str, argument: object, *expected: type, hint: str = "") -> None:
+    """``argument`` must be an instance of one of ``expected``."""
+    if isinstance(argument, expected):
         return
-    raise _wrong(operation, function, _names(expected), hint)
+    raise _wrong(operation, argument, _names(expected), hint)
 
 
 def require_function_or_callable(operation: str, function: object, expected: type) -> None:
@@ -64,19 +64,20 @@ def partitioner_of(
     return partitioner, ()
 
 
-def as_type(operation: str, output_type: object) -> TypeInformation:
-    """None is any Python object; a list of types is a row of them, as in PyFlink."""
-    if output_type is None:
+def as_type(operation: str, given: object, what: str = "output type") -> TypeInformation:
+    """None is any Python object; a list of types is a row of them, as in PyFlink.
+
+    ``what`` names the argument in the error.
+    """
+    if given is None:
         return Types.PICKLED_BYTE_ARRAY()
-    if isinstance(output_type, TypeInformation):
-        return output_type
-    if isinstance(output_type, list) and all(
-        isinstance(field, TypeInformation) for field in output_type
-    ):
-        return RowTypeInfo(output_type)
+    if isinstance(given, TypeInformation):
+        return given
+    if isinstance(given, list) and all(isinstance(field, TypeInformation) for field in given):
+        return RowTypeInfo(given)
     raise ProgramTypeError(
-        f"{operation}: the output type must be a TypeInformation such as Types.STRING(), but it "
-        f"is {shorten(output_type)}."
+        f"{operation}: the {what} must be a TypeInformation such as Types.STRING(), but it is "
+        f"{shorten(given)}."
     )
 
 
@@ -89,12 +90,12 @@ def check_not_aligned(operation: str, strategy: WatermarkStrategy) -> None:
         )
 
 
-def _wrong(operation: str, function: object, expected: str, hint: str = "") -> ProgramTypeError:
-    if isinstance(function, type):
-        given = f"the class {function.__qualname__} itself"
-        hint = hint or f"Pass an object: {function.__qualname__}(...)."
+def _wrong(operation: str, argument: object, expected: str, hint: str = "") -> ProgramTypeError:
+    if isinstance(argument, type):
+        given = f"the class {argument.__qualname__} itself"
+        hint = hint or f"Pass an object: {argument.__qualname__}(...)."
     else:
-        given = f"{shorten(function)} of type {type(function).__qualname__}"
+        given = f"{shorten(argument)} of type {type(argument).__qualname__}"
     message = f"{operation} expects {expected}, but got {given}."
     return ProgramTypeError(f"{message} {hint}" if hint else message)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NoReturn, Self
 
 from firesteel.common.time import Duration, Time
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.datastream.data_stream.function_arguments import as_type, require_function
+from firesteel.datastream.data_stream.function_arguments import as_type, require_instance
 from firesteel.datastream.data_stream.stream_pair import two_input_stream
 from firesteel.datastream.functions import ProcessJoinFunction
 from firesteel.datastream.output_tag import OutputTag
@@ -46,13 +46,13 @@ class IntervalJoined:
 
     def side_output_left_late_data(self, output_tag: OutputTag) -> Self:
         """Send late records of the first stream to a side output, instead of dropping them."""
-        require_function("side_output_left_late_data", output_tag, OutputTag)
+        require_instance("side_output_left_late_data", output_tag, OutputTag)
         self._left_late_tag = output_tag
         return self
 
     def side_output_right_late_data(self, output_tag: OutputTag) -> Self:
         """Send late records of the second stream to a side output, instead of dropping them."""
-        require_function("side_output_right_late_data", output_tag, OutputTag)
+        require_instance("side_output_right_late_data", output_tag, OutputTag)
         self._right_late_tag = output_tag
         return self
 
@@ -60,7 +60,7 @@ class IntervalJoined:
         self, process_join_function: ProcessJoinFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
         """Call a function with each pair, as soon as both are there."""
-        require_function("process of an interval join", process_join_function, ProcessJoinFunction)
+        require_instance("process of an interval join", process_join_function, ProcessJoinFunction)
         left_tag, right_tag = self._left_late_tag, self._right_late_tag
         spec = IntervalJoinSpec(
             function=process_join_function,

@@ -56,5 +56,7 @@ class IterativeStream(DataStream):
                 f"{shorten(feedback_type)}."
             )
         return ConnectedIterativeStreams(
-            self._input, as_type("with_feedback_type", feedback_type), self._max_wait
+            self._input,
+            as_type("with_feedback_type", feedback_type, "feedback type"),
+            self._max_wait,
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.datastream.data_stream.function_arguments import as_type, require_function
+from firesteel.datastream.data_stream.function_arguments import as_type, require_instance
 from firesteel.datastream.data_stream.interval_join import IntervalJoin
 from firesteel.datastream.data_stream.keyed_aggregations import KeyedAggregations
 from firesteel.datastream.data_stream.keyed_output import KeyedOutput
@@ -108,7 +108,7 @@ class KeyedStream(StreamBase, KeyedAggregations):
         self, func: KeyedProcessFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
         """Any number of results per record, with the key, its state and timers at hand."""
-        require_function("process on a KeyedStream", func, KeyedProcessFunction)
+        require_instance("process on a KeyedStream", func, KeyedProcessFunction)
         return self._apply("KEYED PROCESS", ProcessSpec(func), as_type("process", output_type))
 
     def output_mode(self, mode: str) -> KeyedOutput:

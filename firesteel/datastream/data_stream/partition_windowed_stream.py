@@ -11,8 +11,8 @@ from firesteel.datastream.data_stream.function_arguments import (
     ProgramTypeError,
     as_type,
     key_selector_of,
-    require_function,
     require_function_or_callable,
+    require_instance,
 )
 from firesteel.datastream.functions import (
     AggregateFunction,
@@ -87,8 +87,10 @@ class PartitionWindowedStream(ABC):
         output_type: TypeInformation | None = None,
     ) -> DataStream:
         """Add the records to an accumulator as they come; one result when the input has ended."""
-        require_function("aggregate", aggregate_function, AggregateFunction)
-        contents = AggregatedRecords(aggregate_function, as_type("aggregate", accumulator_type))
+        require_instance("aggregate", aggregate_function, AggregateFunction)
+        contents = AggregatedRecords(
+            aggregate_function, as_type("aggregate", accumulator_type, "accumulator type")
+        )
         result_type = as_type("aggregate", output_type)
         return self._applied("PartitionAggregate", contents, None, result_type)
 

@@ -18,8 +18,8 @@ from firesteel.datastream.data_stream.function_arguments import (
     ProgramTypeError,
     as_type,
     check_not_aligned,
-    require_function,
     require_function_or_callable,
+    require_instance,
 )
 from firesteel.datastream.functions import (
     FilterFunction,
@@ -135,7 +135,7 @@ class StreamBase(ABC):
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
         """Give the records timestamps and the stream watermarks, instead of those it has."""
         operation = "assign_timestamps_and_watermarks"
-        require_function(operation, watermark_strategy, WatermarkStrategy)
+        require_instance(operation, watermark_strategy, WatermarkStrategy)
         check_not_aligned(operation, watermark_strategy)
         spec = TimestampsAndWatermarksSpec(replace(watermark_strategy))
         return self._apply("Timestamps/Watermarks", spec, self._type)
@@ -212,14 +212,14 @@ class StreamBase(ABC):
 
     def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
         """Call ``sink_func.invoke`` for each record; a TwoPhaseCommitSinkFunction in transactions."""
-        require_function("add_sink", sink_func, SinkFunction, hint="For a Sink, use sink_to().")
+        require_instance("add_sink", sink_func, SinkFunction, hint="For a Sink, use sink_to().")
         if isinstance(sink_func, TwoPhaseCommitSinkFunction):
             return self._sink("Unnamed", TwoPhaseCommitSinkSpec(sink_func))
         return self._sink("Unnamed", SinkFunctionSpec(sink_func))
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
         """Write each record through a sink with writer and committer."""
-        require_function("sink_to", sink, Sink, hint="For a SinkFunction, use add_sink().")
+        require_instance("sink_to", sink, Sink, hint="For a SinkFunction, use add_sink().")
         return self._sink("Sink", SinkSpec(sink.with_input_type(self._type)))
 
     def to_dataframe(self, write: Callable[[Any, int], None]) -> DataStreamSink:

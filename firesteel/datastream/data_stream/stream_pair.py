@@ -100,7 +100,9 @@ class Where(_NeedsKeys, Generic[T]):
         """The key of the second stream's records."""
         key_selector_of(f"{self._operation}.equal_to", key_selector)
         types = [given for given in (self._key_type, key_type) if given is not None]
-        if len(types) == 2 and as_type("where", types[0]) != as_type("equal_to", types[1]):
+        if len(types) == 2 and as_type("where", types[0], "key type") != as_type(
+            "equal_to", types[1], "key type"
+        ):
             raise InvalidProgramError(
                 f"{self._operation}: keys of different types are never equal: where() has {types[0]}, "
                 f"equal_to() has {types[1]}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from firesteel.common.typeinfo import TypeInformation, Types
-from firesteel.datastream.data_stream.function_arguments import ProgramTypeError, require_function
+from firesteel.datastream.data_stream.function_arguments import ProgramTypeError, require_instance
 from firesteel.datastream.data_stream.output_modes import (
     APPEND,
     COMPLETE,
@@ -54,7 +54,7 @@ class WindowDefinition(WindowSettings):
 
     def side_output_late_data(self, output_tag: OutputTag) -> Self:
         """Send records that are too late to a side output, instead of dropping them."""
-        require_function("side_output_late_data", output_tag, OutputTag)
+        require_instance("side_output_late_data", output_tag, OutputTag)
         self._late_data_output_tag = output_tag
         return self
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.data_stream.function_arguments import (
     as_type,
-    require_function,
     require_function_or_callable,
+    require_instance,
 )
 from firesteel.datastream.data_stream.window_definition import WindowDefinition
 from firesteel.datastream.functions import AggregateFunction, Function, ReduceFunction
@@ -55,9 +55,11 @@ class WindowOperations(WindowDefinition):
         output_type: TypeInformation | None = None,
     ) -> DataStream:
         """Add the records of a window to an accumulator, as they come."""
-        require_function("aggregate", aggregate_function, AggregateFunction)
+        require_instance("aggregate", aggregate_function, AggregateFunction)
         self._require_window_function("aggregate", window_function)
-        contents = AggregatedRecords(aggregate_function, as_type("aggregate", accumulator_type))
+        contents = AggregatedRecords(
+            aggregate_function, as_type("aggregate", accumulator_type, "accumulator type")
+        )
         return self._windowed(
             contents,
             window_function,
@@ -72,7 +74,7 @@ class WindowOperations(WindowDefinition):
         output_type: TypeInformation | None = None,
     ) -> DataStream:
         """Call a function with all records of a window, which are kept until then."""
-        require_function("apply", window_function, self._plain)
+        require_instance("apply", window_function, self._plain)
         contents = AllRecords(self.get_input_type())
         return self._windowed(
             contents, window_function, as_type("apply", output_type), window_function
@@ -84,7 +86,7 @@ class WindowOperations(WindowDefinition):
         output_type: TypeInformation | None = None,
     ) -> DataStream:
         """As apply, with a context: times, state, side outputs."""
-        require_function("process on windows", process_window_function, self._processing)
+        require_instance("process on windows", process_window_function, self._processing)
         contents = AllRecords(self.get_input_type())
         return self._windowed(
             contents,
@@ -117,4 +119,4 @@ class WindowOperations(WindowDefinition):
 
     def _require_window_function(self, operation: str, window_function: object) -> None:
         if window_function is not None:
-            require_function(operation, window_function, self._plain, self._processing)
+            require_instance(operation, window_function, self._plain, self._processing)

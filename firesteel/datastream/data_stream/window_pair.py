@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.datastream.data_stream.function_arguments import as_type, require_function
+from firesteel.datastream.data_stream.function_arguments import as_type, require_instance
 from firesteel.datastream.data_stream.stream_pair import two_input_stream
 from firesteel.datastream.data_stream.window_settings import WindowSettings
 from firesteel.datastream.output_tag import OutputTag
@@ -33,13 +33,13 @@ class WindowPair(WindowSettings):
 
     def side_output_left_late_data(self, output_tag: OutputTag) -> Self:
         """Send records of the first stream that are too late to a side output."""
-        require_function("side_output_left_late_data", output_tag, OutputTag)
+        require_instance("side_output_left_late_data", output_tag, OutputTag)
         self._left_late_tag = output_tag
         return self
 
     def side_output_right_late_data(self, output_tag: OutputTag) -> Self:
         """Send records of the second stream that are too late to a side output."""
-        require_function("side_output_right_late_data", output_tag, OutputTag)
+        require_instance("side_output_right_late_data", output_tag, OutputTag)
         self._right_late_tag = output_tag
         return self
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from firesteel.common.time import Duration, Time
-from firesteel.datastream.data_stream.function_arguments import ProgramTypeError, require_function
+from firesteel.datastream.data_stream.function_arguments import ProgramTypeError, require_instance
 from firesteel.datastream.window import Evictor, MergingWindowAssigner, Trigger, WindowAssigner
 from firesteel.datastream.window.arguments import to_millis
 from firesteel.errors import InvalidProgramError, shorten
@@ -22,7 +22,7 @@ class WindowSettings:
     def __init__(
         self, environment: StreamExecutionEnvironment, window_assigner: WindowAssigner[Any, Any]
     ) -> None:
-        require_function("window", window_assigner, WindowAssigner)
+        require_instance("window", window_assigner, WindowAssigner)
         self._environment = environment
         self._window_assigner = window_assigner
         self._allowed_lateness = 0
@@ -31,13 +31,13 @@ class WindowSettings:
 
     def trigger(self, trigger: Trigger[Any, Any]) -> Self:
         """Say when windows fire; otherwise the assigner's default trigger does."""
-        require_function("trigger", trigger, Trigger)
+        require_instance("trigger", trigger, Trigger)
         self._window_trigger = trigger
         return self
 
     def evictor(self, evictor: Evictor) -> Self:
         """Let records leave windows that fire. All records are kept then. Not in PyFlink."""
-        require_function("evictor", evictor, Evictor)
+        require_instance("evictor", evictor, Evictor)
         self._evictor = evictor
         return self
 

@@ -24,6 +24,8 @@ _BY_NAME: dict[str, Callable[[], TypeInformation]] = {
     "binary": lambda: Types.PRIMITIVE_ARRAY(Types.BYTE()),
     "decimal": Types.BIG_DEC,
     "date": Types.SQL_DATE,
+    "time": Types.SQL_TIME,
+    # Its wall time in the zone of the DataFrame's session.
     "timestamp": Types.SQL_TIMESTAMP,
     "timestamp_ntz": Types.SQL_TIMESTAMP,
 }

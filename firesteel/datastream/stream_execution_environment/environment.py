@@ -31,7 +31,7 @@ from firesteel.datastream.data_stream.function_arguments import (
     ProgramTypeError,
     as_type,
     check_not_aligned,
-    require_function,
+    require_instance,
 )
 from firesteel.datastream.data_stream.stream_cache import CacheWriting, StreamCache
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
@@ -153,7 +153,7 @@ class StreamExecutionEnvironment:
 
     def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
         """Say where keyed state lives. PyFlink 2 has only the setting ``state.backend.type``."""
-        require_function("set_state_backend", state_backend, StateBackend)
+        require_instance("set_state_backend", state_backend, StateBackend)
         state_backend._configure(self._configuration)
         return self
 
@@ -172,7 +172,7 @@ class StreamExecutionEnvironment:
         self, slot_sharing_group: SlotSharingGroup
     ) -> StreamExecutionEnvironment:
         """Accepted for a group without resources; Spark gives all slots the same ones."""
-        require_function("register_slot_sharing_group", slot_sharing_group, SlotSharingGroup)
+        require_instance("register_slot_sharing_group", slot_sharing_group, SlotSharingGroup)
         return self
 
     # -- checkpoints and restarts --------------------------------------------------------------
@@ -226,7 +226,7 @@ class StreamExecutionEnvironment:
         self, restart_strategy_configuration: RestartStrategyConfiguration
     ) -> StreamExecutionEnvironment:
         """Say what happens when the job fails. In PyFlink 1; PyFlink 2 has the keys only."""
-        require_function(
+        require_instance(
             "set_restart_strategy", restart_strategy_configuration, RestartStrategyConfiguration
         )
         settings = restart_strategy_configuration.to_settings()
@@ -276,12 +276,14 @@ class StreamExecutionEnvironment:
         type_info: TypeInformation | None = None,
     ) -> DataStream:
         """A stream of what a source reads."""
-        require_function("from_source", source, Source)
+        require_instance("from_source", source, Source)
         _check_strategy("from_source", watermark_strategy)
         value_type = as_type(
             "from_source", source.get_produced_type() if type_info is None else type_info
         )
-        spec = SourceSpec(source, _copy_of(watermark_strategy))
+        # Sources of ours say rightly what they produce.
+        ours = type_info is None and type(source).__module__.startswith("firesteel.")
+        spec = SourceSpec(source, _copy_of(watermark_strategy), checked=not ours)
         return self._source(source_name, spec, value_type)
 
     def from_collection(
@@ -326,12 +328,12 @@ class StreamExecutionEnvironment:
                 f"{type(data_frame).__qualname__}."
             )
         _check_strategy("from_dataframe", watermark_strategy)
+        value_type = data_frame_types.row_type(data_frame.schema)
         spec = DataFrameSourceSpec(
-            column_names=tuple(data_frame.columns),
+            value_type=value_type,
             watermark_strategy=_copy_of(watermark_strategy),
             bounded=not data_frame.isStreaming,
         )
-        value_type = data_frame_types.row_type(data_frame.schema)
         return self._source(source_name, spec, value_type, driver_object=data_frame)
 
     def _source(
@@ -482,7 +484,7 @@ def _copy_of(strategy: WatermarkStrategy | None) -> WatermarkStrategy | None:
 def _check_strategy(operation: str, strategy: WatermarkStrategy | None) -> None:
     if strategy is None:
         return
-    require_function(operation, strategy, WatermarkStrategy)
+    require_instance(operation, strategy, WatermarkStrategy)
     if operation != "from_source":
         check_not_aligned(operation, strategy)
 

@@ -66,7 +66,6 @@ def compile_job(
         buffer_timeout=graph_settings.buffer_timeout,
         python_files=python_dependencies.files(configuration),
         requirements=python_dependencies.requirements(configuration),
-        python_executable=configuration.get_optional(options.PYTHON_EXECUTABLE),
         python_archives=python_dependencies.archives(configuration),
         cached_files=cached_files(configuration),
     )

@@ -7,8 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import cloudpickle
-
+from firesteel import value_pickler
 from firesteel.common.watermark_strategy import (
     BoundedOutOfOrderness,
     CustomGenerator,
@@ -155,13 +154,13 @@ class UserGenerator(Generator):
 
     def snapshot(self) -> Any:
         try:
-            return cloudpickle.dumps(self._generator, protocol=5)
+            return value_pickler.dumps(self._generator)
         except (TypeError, pickle.PicklingError, AttributeError):
             # It holds a connection or the like; a new process begins with a new generator.
             return None
 
     def restore(self, state: Any) -> None:
-        self._generator = self._supplier() if state is None else cloudpickle.loads(state)
+        self._generator = self._supplier() if state is None else pickle.loads(state)
 
 
 def create_generator(

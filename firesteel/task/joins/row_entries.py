@@ -7,7 +7,7 @@ from typing import Any
 from firesteel import pickling
 from firesteel.common.types import Row, RowKind, new_row
 from firesteel.state.key_encoding import encode_entry
-from firesteel.task.copies import copy_of, is_immutable
+from firesteel.task.copies import copy_of
 
 _INSERT = RowKind.INSERT
 
@@ -36,9 +36,7 @@ def entry_of(record: Any) -> Any:
 
 def record_of(entry: Any) -> Any:
     """The record again, to be given away."""
-    if is_immutable(entry):
-        return _thaw(entry) if type(entry) is Frozen else entry
-    return copy_of(entry)
+    return _thaw(entry) if type(entry) is Frozen else copy_of(entry)
 
 
 def _freeze(value: Any) -> Any:
@@ -69,16 +67,16 @@ def _parts(value: Any) -> tuple[Any, ...]:
 
 def _thaw(entry: Any) -> Any:
     if type(entry) is not Frozen:
-        return entry
+        return copy_of(entry)
     kind, *parts = entry
     if kind == _LIST:
         return list(map(_thaw, parts))
     if kind == _TUPLE:
         return tuple(map(_thaw, parts))
     if kind == _DICT:
-        return {name: _thaw(content) for name, content in parts}
+        return {copy_of(name): _thaw(content) for name, content in parts}
     if kind == _SET:
-        return set(parts)
+        return set(map(copy_of, parts))
     if kind == _ROW:
         names, *fields = parts
         return new_row(list(map(_thaw, fields)), None if names is None else list(names))

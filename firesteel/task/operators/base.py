@@ -156,9 +156,6 @@ class Operator:
     def tick(self) -> None:
         """Some time has passed; called often, between two batches."""
 
-    def found_nothing(self) -> None:
-        """All inputs are silent right now."""
-
     def next_tick(self) -> int | None:
         """The processing time at which ``tick`` must be called though nothing comes; None: never."""
         return None

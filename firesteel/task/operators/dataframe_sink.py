@@ -6,6 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from firesteel.common.arrow_values import MISFITS, arrow_writer, misfit
+from firesteel.errors import TypeMismatchError
 from firesteel.graph.operator_specs import DataFrameSinkSpec
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.rows import DATAFRAME
@@ -14,22 +16,34 @@ from firesteel.task.rows import DATAFRAME
 class DataFrameSinkOperator(Operator):
     def __init__(self, spec: DataFrameSinkSpec, context: OperatorContext) -> None:
         super().__init__(context)
+        self._type = spec.value_type
         self._schema = arrow_schema(spec.value_type)
+        self._write = arrow_writer(spec.value_type)
         self._has_fields = isinstance(spec.value_type.to_arrow_type(), pa.StructType)
 
     def process(self, values: list[Any], timestamps: list[int] | None) -> None:
-        columns = zip(*values, strict=True) if self._has_fields else (values,)
-        batch = pa.RecordBatch.from_arrays(
-            [
-                pa.array(column, type=column_field.type)
-                for column, column_field in zip(columns, self._schema, strict=True)
-            ],
-            schema=self._schema,
-        )
         stream = pa.BufferOutputStream()
         with pa.ipc.new_stream(stream, self._schema) as writer:
-            writer.write_batch(batch)
+            writer.write_batch(self._batch(values))
         self.context.to_driver(DATAFRAME, stream.getvalue().to_pybytes())
+
+    def _batch(self, values: list[Any]) -> pa.RecordBatch:
+        column = self._column(values)
+        if not self._has_fields:
+            return pa.RecordBatch.from_arrays([column], schema=self._schema)
+        if column.null_count:
+            raise TypeMismatchError(None, self._type, "a record has fields.", self.name)
+        return pa.RecordBatch.from_struct_array(column)
+
+    def _column(self, values: list[Any]) -> pa.Array:
+        try:
+            return self._write(values)
+        except MISFITS as error:
+            found = misfit(values, self._type, self._write)
+            if found is None:
+                raise
+            found.operator = self.name
+            raise found from error
 
 
 def arrow_schema(value_type: Any) -> pa.Schema:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from firesteel.common.types import new_row
+from firesteel.common.arrow_values import MISFITS, arrow_reader
+from firesteel.errors import TypeMismatchError
 from firesteel.graph.operator_specs import DataFrameSourceSpec
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.operators.timestamps_and_watermarks import create_stream_time
@@ -18,26 +19,45 @@ class DataFrameSourceOperator(Operator):
 
     def __init__(self, spec: DataFrameSourceSpec, context: OperatorContext) -> None:
         super().__init__(context)
-        self._names = list(spec.column_names)
+        self._type = spec.value_type
+        self._read = arrow_reader(spec.value_type)
         strategy = spec.watermark_strategy
         self._time = None if strategy is None else create_stream_time(strategy, self)
 
     def receive_external(self, payload: bytes) -> int:
         """Emit the records of one Arrow stream; how many they are."""
         count = 0
-        names = self._names
         with pa.ipc.open_stream(payload) as reader:
             for batch in reader:
-                columns = [column.to_pylist() for column in batch.columns]
-                values: list[Any] = [
-                    new_row(list(fields), names) for fields in zip(*columns, strict=True)
-                ]
+                values = self._rows(batch)
                 count += len(values)
                 if self._time is None:
                     self.output.emit(values, None)
                 else:
                     self._time.process(None, values, None)
         return count
+
+    def _rows(self, batch: pa.RecordBatch) -> list[Any]:
+        try:
+            return self._read(batch.to_struct_array())
+        except MISFITS:
+            self._raise_for_first(batch)
+            raise
+
+    def _raise_for_first(self, batch: pa.RecordBatch) -> None:
+        """For example a date after the year 9999, which Python does not have."""
+        kinds = zip(batch.schema.names, self._type.get_field_types(), batch.columns, strict=True)
+        for name, kind, column in kinds:
+            read = arrow_reader(kind)
+            for position in range(len(column)):
+                value = column.slice(position, 1)
+                try:
+                    read(value)
+                except MISFITS as error:
+                    # Arrow's own text: what Python cannot hold it cannot print either.
+                    text = " ".join(value.to_string().split())
+                    reason = f"column {name}: {error}."
+                    raise TypeMismatchError(text, kind, reason, self.name) from error
 
     def emitted_watermark(self, watermark: int) -> int:
         if self._time is None or watermark == MAX_WATERMARK:

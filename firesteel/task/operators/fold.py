@@ -25,7 +25,7 @@ class FoldOperator(KeyedAggregationOperator):
         # Every key starts from its own copy, as in Flink, where the value is serialized.
         self._initial: Callable[[], Any] = lambda: copy_of(initial)
         # An accumulator that is changed in place goes on changing after it was emitted.
-        self._copies = initial is None or not is_immutable(initial)
+        self._copies = not (is_immutable(initial) and _is_telling(initial))
 
     def receive(
         self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
@@ -54,3 +54,10 @@ class FoldOperator(KeyedAggregationOperator):
         except USER_ERRORS as error:
             raise self.failure(error, fold, values, iterator) from error
         self.results.add(results, keys, timestamps)
+
+
+def _is_telling(initial: Any) -> bool:
+    """Whether later accumulators look like this one. What is empty can become anything."""
+    if isinstance(initial, tuple):
+        return bool(initial) and all(map(_is_telling, initial))
+    return initial is not None

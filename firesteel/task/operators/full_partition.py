@@ -15,10 +15,10 @@ from firesteel.datastream.functions import AggregateFunction, MapPartitionFuncti
 from firesteel.graph.operator_specs import AllRecords, FullPartitionSpec
 from firesteel.state.key_groups import KeyGroupRange, key_group_of
 from firesteel.state.tables import ListTable
+from firesteel.task.copies import copy_of
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
 from firesteel.task.watermarks import MAX_WATERMARK
 from firesteel.task.windowing.aggregators import create_aggregator
-from firesteel.task.windowing.deep_copies import deep_copy_of
 
 # Results that are emitted at once.
 _BATCH = 10_000
@@ -93,7 +93,7 @@ class PartitionAggregateOperator(EndOfInputOperator):
 
     def results(self) -> Iterable[Any]:
         aggregator, function = self._aggregator, self.function
-        accumulators = [deep_copy_of(accumulator) for _, accumulator in self._table.items()]
+        accumulators = [copy_of(accumulator) for _, accumulator in self._table.items()]
         try:
             if not accumulators and isinstance(function, AggregateFunction):
                 # As in Flink, a subtask that got nothing has a result, too.

@@ -10,7 +10,6 @@ from firesteel.graph.operator_specs import KeyedAggregationSpec
 from firesteel.task.copies import copying, copying_get
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
 from firesteel.task.operators.keyed_results import create_results
-from firesteel.task.windowing.deep_copies import copying_get as deep_copying_get
 
 # Takes what nobody wants, at the price of a list's append.
 _forget: Callable[[Any], None] = deque[Any](maxlen=0).append
@@ -40,10 +39,10 @@ class KeyedAggregationOperator(FunctionOperator):
     def reader(self, *, copies: bool) -> Callable[[Any, Any], Any]:
         """Reads the base, from which a function gets what it may change in place."""
         get = self.table.base.get
-        if self.results.compares and self.may_change:
-            # Nothing in it may change, or the result would be the same as the last one.
-            return deep_copying_get(get)
-        return copying_get(get) if copies else get
+        # Where results are compared with the base, nothing in it may change, whatever it looks like.
+        if copies or (self.results.compares and self.may_change):
+            return copying_get(get)
+        return get
 
     def process_watermark(self, watermark: int) -> None:
         self.results.watermark(watermark)

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 from firesteel.state.missing import MISSING
 from firesteel.state.tables import ValueTable
 from firesteel.task.comparison import is_another
+from firesteel.task.copies import copy_of
 from firesteel.task.operators.base import Output
 from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
-from firesteel.task.windowing.deep_copies import deep_copy_of
 
 # Results that are emitted at once.
 _BATCH = 10_000
@@ -74,7 +74,7 @@ class FinalResults(EveryResult):
             super().watermark(watermark)
 
     def finish(self) -> None:
-        results = (deep_copy_of(result) for _, result in self.table.items())
+        results = (copy_of(result) for _, result in self.table.items())
         while batch := list(islice(results, _BATCH)):
             self.output.emit(batch, None)
         if self._time_has_ended:
@@ -144,7 +144,7 @@ class ChangedResults(ResultsOfEpoch):
             self._timestamps.update(zip(keys, timestamps, strict=True))
 
     def emit_results(self) -> None:
-        changed = [(key, deep_copy_of(result)) for key, result in self.changed()]
+        changed = [(key, copy_of(result)) for key, result in self.changed()]
         if not changed:
             return
         known = self._timestamps
@@ -170,7 +170,7 @@ class AllResults(ResultsOfEpoch):
         if next(iter(self.changed()), None) is None:
             return
         stamp = self._timestamp
-        table = ((key, deep_copy_of(result)) for key, result in self.table.items())
+        table = ((key, copy_of(result)) for key, result in self.table.items())
         while batch := list(islice(table, _BATCH)):
             self.output.emit(batch, None if stamp is None else [stamp] * len(batch))
 

@@ -73,14 +73,17 @@ class ResultCollector:
         append = self.results.append
         for result in results:
             if type(result) is tuple and len(result) == 2 and type(result[0]) is OutputTag:
-                values, stamps = self._side.setdefault(result[0].tag_id, ([], []))
-                values.append(result[1])
-                if timestamp is not None:
-                    stamps.append(timestamp)
+                self.add_to_side(*result, timestamp)
                 continue
             append(result)
             if timestamp is not None:
                 self.stamps.append(timestamp)
+
+    def add_to_side(self, tag: OutputTag, value: Any, timestamp: int | None) -> None:
+        values, stamps = self._side.setdefault(tag.tag_id, ([], []))
+        values.append(value)
+        if timestamp is not None:
+            stamps.append(timestamp)
 
     def emit(self) -> None:
         """Side outputs go first: what is late or odd about a record is known before its result."""
@@ -128,21 +131,31 @@ class ProcessOperator(FunctionOperator):
         key_context = self._key_context
         context = self._element_context if context is None else context
         collector = ResultCollector(self.output)
-        add = collector.add
+        append, append_stamp = collector.results.append, collector.stamps.append
+        tag_type = OutputTag
         iterator = iter(values)
         stamps: Iterable[int | None] = repeat(None) if timestamps is None else timestamps
+        # Without keys, what is current stays so.
+        in_order: Iterable[Any] = repeat(key_context.key) if keys is None else keys
         try:
-            if keys is None:
-                for value, context.element_timestamp in zip(iterator, stamps, strict=False):
-                    results = process_element(value, context)
-                    if results is not None:
-                        add(results, context.element_timestamp)
-            else:
-                for value, key_context.key, stamp in zip(iterator, keys, stamps, strict=False):
-                    context.element_timestamp = stamp
-                    results = process_element(value, context)
-                    if results is not None:
-                        add(results, stamp)
+            for value, key_context.key, stamp in zip(iterator, in_order, stamps, strict=False):
+                context.element_timestamp = stamp
+                results = process_element(value, context)
+                if results is None:
+                    continue
+                # The collector's add: a call for every record costs more than what it does.
+                for result in results:
+                    if (
+                        type(result) is tuple
+                        and result
+                        and type(result[0]) is tag_type
+                        and len(result) == 2
+                    ):
+                        collector.add_to_side(*result, stamp)
+                        continue
+                    append(result)
+                    if stamp is not None:
+                        append_stamp(stamp)
         except USER_ERRORS as error:
             raise self.failure(error, process_element, values, iterator) from error
         collector.emit()

@@ -21,6 +21,8 @@ class ReduceOperator(KeyedAggregationOperator):
     def __init__(self, spec: ReduceSpec, context: OperatorContext) -> None:
         super().__init__(spec, context, spec.function, "reduce")
         self._reduce = self.method("reduce")
+        # Whether there were records that can be changed in place.
+        self._copies = False
 
     def receive(
         self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
@@ -30,7 +32,10 @@ class ReduceOperator(KeyedAggregationOperator):
         reduce = self._reduce
         overlay, missing = self.table.overlay, MISSING
         results: list[Any] = []
-        copies = self.may_change and not is_immutable(values[0])
+        # The first record shows what the others are: looking at all costs more than most functions.
+        if self.may_change and not is_immutable(values[0]):
+            self._copies = True
+        copies = self._copies
         append, in_base = self.adder(results, copies=copies), self.reader(copies=copies)
         if self.uses_keys:
             keys_in_order = self.context.key_context.following(keys)

@@ -58,6 +58,13 @@ class SinkOperator(Operator):
         assert self._writer is not None
         self._call(self._writer.flush, finished)
 
+    def next_tick(self) -> int | None:
+        """Files that roll by time do so in an epoch, and it may have no records."""
+        if self._writer is None:
+            return None
+        delay: float | None = self._call(self._writer.next_flush_delay)
+        return None if delay is None else self.context.clock.now_millis() + round(delay * 1000)
+
     def prepare_commit(self, *, finished: bool) -> Sequence[Any]:
         assert self._writer is not None
         prepared: Sequence[Any] = self._call(self._writer.prepare_commit, finished)

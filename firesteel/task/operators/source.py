@@ -28,6 +28,7 @@ class SourceOperator(Operator):
     def __init__(self, spec: SourceSpec, context: OperatorContext) -> None:
         super().__init__(context)
         self._source = spec.source
+        self.checked = spec.checked
         self._reader: SourceReader | None = None
         self._pacer = None if context.node.buffer_timeout == 0 else ChunkPacer()
         strategy = spec.watermark_strategy

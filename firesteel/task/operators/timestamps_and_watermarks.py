@@ -36,6 +36,7 @@ class TimestampsAndWatermarksOperator(Operator):
         self._time.tick()
 
     def found_nothing(self) -> None:
+        """The harness says so, which has no epochs: the input is silent right now."""
         self._time.found_nothing()
 
     def next_tick(self) -> int | None:

@@ -13,9 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import cloudpickle
-
-from firesteel import pickling
+from firesteel import pickling, value_pickler
 from firesteel.datastream.functions import TwoPhaseCommitSinkFunction
 from firesteel.errors import UserFunctionError
 from firesteel.graph.operator_specs import TwoPhaseCommitSinkSpec
@@ -348,7 +346,7 @@ def commit_in_driver(
     """
     spec = node.spec
     assert isinstance(spec, TwoPhaseCommitSinkSpec)
-    function = cloudpickle.loads(cloudpickle.dumps(spec.function))
+    function = pickling.loads(value_pickler.dumps(spec.function))
     context = TaskRuntimeContext(node, SubtaskInfo(job_id, 0, batch=True), MetricRegistry())
     call(function.open, context)
     try:

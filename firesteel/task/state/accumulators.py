@@ -25,6 +25,7 @@ def own_value_getter(table: ValueTable | TtlValueTable) -> Callable[[Any], Any]:
         value = overlay.get(key, MISSING)
         if value is not MISSING or key in overlay:
             return value
-        return copy_of(base.get(key, MISSING))
+        value = base.get(key, MISSING)
+        return value if value is MISSING else copy_of(value)
 
     return get_own

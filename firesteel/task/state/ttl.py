@@ -71,7 +71,7 @@ class TtlValueTable:
         """The value, to be changed in place and put back."""
         written = key in self._table.overlay
         value = self.get(key)
-        return value if written else copy_of(value)
+        return value if written or value is MISSING else copy_of(value)
 
     def put(self, key: Any, value: Any) -> None:
         self.access()

@@ -15,9 +15,9 @@ from firesteel.graph.operator_specs import (
 )
 from firesteel.state.missing import MISSING
 from firesteel.state.tables import ValueTable
+from firesteel.task.copies import copy_of, copying_get, is_immutable
 from firesteel.task.errors import user_function_error
 from firesteel.task.operators.aggregation import reducer
-from firesteel.task.windowing.deep_copies import copying_get, deep_copy_of, is_plain
 from firesteel.task.windowing.user_code import failed_function
 
 
@@ -97,15 +97,15 @@ class ReduceAggregator(Aggregator):
 
     def add_to_each(self, accumulators: list[Any], value: Any) -> list[Any]:
         reduce = self.called
-        if is_plain(value):
+        if is_immutable(value):
             return [reduce(accumulator, value) for accumulator in accumulators]
-        return [reduce(accumulator, deep_copy_of(value)) for accumulator in accumulators]
+        return [reduce(accumulator, copy_of(value)) for accumulator in accumulators]
 
     def add_batch(self, table: ValueTable, values: list[Any], keys: list[Any]) -> None:
         reduce, overlay, missing = self.called, table.overlay, MISSING
         in_overlay = overlay.get
         # What comes from the base may be in a snapshot: the function gets a copy.
-        in_base = table.base.get if is_plain(values[0]) else copying_get(table.base.get)
+        in_base = table.base.get if is_immutable(values[0]) else copying_get(table.base.get)
         iterator = iter(values)
         try:
             # The keys come second: zip must not take a value that it then finds no key for.
@@ -167,9 +167,9 @@ class AggregateAggregator(Aggregator):
 
     def add_to_each(self, accumulators: list[Any], value: Any) -> list[Any]:
         add = self.called
-        if is_plain(value):
+        if is_immutable(value):
             return [add(value, accumulator) for accumulator in accumulators]
-        return [add(deep_copy_of(value), accumulator) for accumulator in accumulators]
+        return [add(copy_of(value), accumulator) for accumulator in accumulators]
 
     def add_batch(self, table: ValueTable, values: list[Any], keys: list[Any]) -> None:
         add, create, overlay, missing = self.called, self._create, table.overlay, MISSING
@@ -180,7 +180,7 @@ class AggregateAggregator(Aggregator):
                 accumulator = in_overlay(key, missing)
                 if accumulator is missing:
                     accumulator = in_base(key, missing)
-                    accumulator = create() if accumulator is missing else deep_copy_of(accumulator)
+                    accumulator = create() if accumulator is missing else copy_of(accumulator)
                 overlay[key] = add(value, accumulator)
         except Exception as error:
             raise self.failure(error, values, iterator) from error

@@ -46,10 +46,6 @@ class AlignedWindowOperator(BaseWindowOperator):
         """Keep the records; ``_schedule_slice`` must hear of each slice that begins."""
 
     @abstractmethod
-    def _add_late(self, values: list[Any], keys: list[Any], starts: list[int]) -> None:
-        """Record by record: each one makes the windows that have fired fire again."""
-
-    @abstractmethod
     def _fire(self, end: int) -> None:
         """Emit the results of all keys of a window."""
 
@@ -116,6 +112,15 @@ class AlignedWindowOperator(BaseWindowOperator):
 
     def _prepare(self, values: list[Any], keys: list[Any]) -> None:
         """Called with each batch before anything else."""
+
+    def _add_late(self, values: list[Any], keys: list[Any], starts: list[int]) -> None:
+        """Record by record: each one makes the windows that have fired fire again."""
+        for value, key, start in zip(values, keys, starts, strict=True):
+            self._add(start, [value], [key])
+            for end in self._layout.ends(start):
+                if self._has_fired(end):
+                    self._fire_key(key, end)
+        self.emit_collected()
 
     def _add(self, start: int, values: list[Any], keys: list[Any]) -> None:
         if self.context.clock.watermark < self._passed.fired_until:

@@ -14,11 +14,11 @@ from firesteel.datastream.window import DynamicEventTimeSessionWindows, TimeWind
 from firesteel.datastream.window.window_assigner import NoTimestampError
 from firesteel.graph.operator_specs import WindowSpec
 from firesteel.state.missing import MISSING
+from firesteel.task.copies import copy_of
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.watermarks import MAX_WATERMARK
 from firesteel.task.windowing.aggregators import create_aggregator
 from firesteel.task.windowing.base_window_operator import BaseWindowOperator, FiringWindow
-from firesteel.task.windowing.deep_copies import deep_copy_of
 from firesteel.task.windowing.passed_time import PassedTime
 from firesteel.task.windowing.user_code import failed_function
 
@@ -106,7 +106,7 @@ class SessionWindowOperator(BaseWindowOperator):
         if found is MISSING:
             return ()
         # What comes from the base may be in a snapshot: the function gets a copy.
-        return tuple((start, end, deep_copy_of(kept)) for start, end, kept in found)
+        return tuple((start, end, copy_of(kept)) for start, end, kept in found)
 
     def _add(
         self, key: Any, value: Any, start: int, end: int, sessions: tuple[Session, ...]
@@ -218,7 +218,7 @@ class SessionWindowOperator(BaseWindowOperator):
         start, end, accumulator = session
         window = TimeWindow(start, end)
         try:
-            result = deep_copy_of(self._aggregator.result(accumulator))
+            result = copy_of(self._aggregator.result(accumulator))
         except Exception as error:
             raise self.failure(
                 error, self._aggregator.called_for_result, [FiringWindow(key, window)]

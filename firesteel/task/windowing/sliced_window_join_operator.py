@@ -76,14 +76,6 @@ class SlicedWindowJoinOperator(AlignedWindowOperator):
             self._schedule_slice(start)
         table.append_all(keys, values)
 
-    def _add_late(self, values: list[Any], keys: list[Any], starts: list[int]) -> None:
-        for value, key, start in zip(values, keys, starts, strict=True):
-            self._add(start, [value], [key])
-            for end in self._layout.ends(start):
-                if self._has_fired(end):
-                    self._fire_key(key, end)
-        self.emit_collected()
-
     # Results
 
     def _fire(self, end: int) -> None:

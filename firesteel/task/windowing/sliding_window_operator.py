@@ -20,11 +20,11 @@ from firesteel.datastream.window import TimeWindow
 from firesteel.datastream.window.window_assigner import NoTimestampError
 from firesteel.graph.operator_specs import WindowSpec
 from firesteel.state.missing import MISSING
+from firesteel.task.copies import are_scalars, copies_of, copy_of
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.watermarks import MAX_WATERMARK
 from firesteel.task.windowing.aggregators import create_aggregator
 from firesteel.task.windowing.base_window_operator import BaseWindowOperator, FiringWindow
-from firesteel.task.windowing.deep_copies import are_scalars, deep_copies_of, deep_copy_of
 from firesteel.task.windowing.key_schedule import KeySchedule
 from firesteel.task.windowing.passed_time import PassedTime
 from firesteel.task.windowing.slices import SliceLayout
@@ -142,7 +142,7 @@ class SlidingWindowOperator(BaseWindowOperator):
         known = [kept for kept in held[begin:stop] if kept is not MISSING]
         added = iter(aggregator.add_to_each(known, value))
         held[begin:stop] = [
-            aggregator.first(deep_copy_of(value)) if kept is MISSING else next(added)
+            aggregator.first(copy_of(value)) if kept is MISSING else next(added)
             for kept in held[begin:stop]
         ]
         self._table.put(key, runs)
@@ -281,7 +281,7 @@ class SlidingWindowOperator(BaseWindowOperator):
         result = self._aggregator.result
         try:
             # The accumulators may go on changing after their results were emitted.
-            return deep_copies_of([result(accumulator) for accumulator in held])
+            return copies_of([result(accumulator) for accumulator in held])
         except Exception as error:
             window = None if key is None else [FiringWindow(key, self._window(end))]
             raise self.failure(error, self._aggregator.called_for_result, window) from error
@@ -320,4 +320,4 @@ class SlidingWindowOperator(BaseWindowOperator):
 
 
 def _copies(runs: list[Run]) -> list[Run]:
-    return [(first, ends, deep_copies_of(held)) for first, ends, held in runs]
+    return [(first, ends, copies_of(held)) for first, ends, held in runs]

@@ -11,10 +11,10 @@ from typing import Any
 
 from firesteel.graph.operator_specs import WindowSpec
 from firesteel.state.missing import MISSING
+from firesteel.task.copies import copy_of, is_immutable
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.windowing.aggregators import create_aggregator
 from firesteel.task.windowing.aligned_window_operator import AlignedWindowOperator
-from firesteel.task.windowing.deep_copies import deep_copy_of, is_plain
 from firesteel.task.windowing.slice_tables import AccumulatorTables, accumulators
 
 _EMIT_RECORDS = 4096
@@ -72,9 +72,9 @@ class TumblingWindowOperator(AlignedWindowOperator):
             results = [result(accumulator) for accumulator in found]
         except Exception as error:
             raise self.failure(error, self._aggregator.called_for_result) from error
-        if self._fires_late and results and not is_plain(results[0]):
+        if self._fires_late and results and not is_immutable(results[0]):
             # The accumulators may go on changing after their results were emitted.
-            return list(map(deep_copy_of, results))
+            return list(map(copy_of, results))
         return results
 
     def _contents(self, end: int) -> dict[Any, Any]:

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from firesteel.state.missing import MISSING
-from firesteel.task.windowing.deep_copies import deep_copy_of
+from firesteel.task.copies import copy_of
 
 Run = tuple[int, list[int], list[Any]]
 """The end of the first window; of each group the end of its last window, and what is held.
@@ -84,7 +84,7 @@ class WindowRuns:
             if first <= end <= ends[-1] and not (end - first) % self._slide:
                 index = bisect_left(ends, end)
                 begin = ends[index - 1] + self._slide if index else first
-                return held[index] if begin == ends[index] else deep_copy_of(held[index])
+                return held[index] if begin == ends[index] else copy_of(held[index])
         return MISSING
 
     def after(self, runs: Iterable[Run], end: int) -> list[Run]:
@@ -115,7 +115,7 @@ def _split(ends: list[int], held: list[Any], last: int) -> None:
     if ends[index] != last:
         ends.insert(index, last)
         kept = held[index]
-        held.insert(index, kept if kept is MISSING else deep_copy_of(kept))
+        held.insert(index, kept if kept is MISSING else copy_of(kept))
 
 
 def last_end(runs: list[Run]) -> int:

@@ -10,8 +10,8 @@ from firesteel.datastream.window import TimestampedValue
 from firesteel.graph.operator_specs import AllRecords, WindowContents
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.missing import MISSING
+from firesteel.task.copies import copy_of
 from firesteel.task.windowing.aggregators import Aggregator, create_aggregator
-from firesteel.task.windowing.deep_copies import deep_copy_of
 
 # No state of the user begins with an underscore.
 _TABLE = "_window-contents"
@@ -54,9 +54,9 @@ class AggregatedState(WindowState):
             accumulator = MISSING if entry in table.overlay else table.base.get(entry, MISSING)
             if accumulator is MISSING:
                 # Other windows may get the same record.
-                table.put(entry, aggregator.first(deep_copy_of(value)))
+                table.put(entry, aggregator.first(copy_of(value)))
                 return
-            accumulator = deep_copy_of(accumulator)
+            accumulator = copy_of(accumulator)
         table.put(entry, aggregator.add(accumulator, value))
 
     def get(self, key: Any, window: Any) -> list[Any] | None:
@@ -64,7 +64,7 @@ class AggregatedState(WindowState):
         if accumulator is MISSING:
             return None
         assert self.aggregator is not None
-        return [deep_copy_of(self.aggregator.result(accumulator))]
+        return [copy_of(self.aggregator.result(accumulator))]
 
     def clear(self, key: Any, window: Any) -> None:
         self._table.remove((key, window))
@@ -81,7 +81,7 @@ class AggregatedState(WindowState):
                 merged = accumulator
             else:
                 aggregator = self._aggregator(merged)
-                merged = aggregator.merge(deep_copy_of(merged), deep_copy_of(accumulator))
+                merged = aggregator.merge(copy_of(merged), copy_of(accumulator))
         if merged is not MISSING:
             table.put((key, target), merged)
 

@@ -1,6 +1,6 @@
 """Futures, job ids, states, results and clients."""
 
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 
 import pytest
 
@@ -74,6 +74,21 @@ def test_a_future_converts_and_can_be_cancelled():
     assert waiting.cancel()
     assert waiting.cancelled()
     assert isinstance(waiting.exception(), CancelledError)
+
+
+def test_canceling_a_future_ends_the_waiting_of_other_threads_but_not_the_work():
+    work: Future = Future()
+    one, other = CompletableFuture(work), CompletableFuture(work)
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(one.result, 10)
+        assert one.cancel()
+        with pytest.raises(CancelledError):
+            waiting.result(10)
+    work.set_result("done")  # would fail if the work's own future were canceled
+    assert other.result() == "done"
+    assert not other.cancel()
+    assert one.cancel()
+    assert one.cancelled()
 
 
 def test_waiting_for_a_future_can_time_out():

@@ -28,7 +28,7 @@ TYPES = [
     (T.BIG_DEC(), "BigDecimal", pa.decimal128(38, 18)),
     (T.INSTANT(), "Instant", pa.timestamp("us", tz="UTC")),
     (T.SQL_DATE(), "DateTypeInfo", pa.date32()),
-    (T.SQL_TIME(), "TimeTypeInfo", pa.time64("us")),
+    (T.SQL_TIME(), "TimeTypeInfo", pa.time64("ns")),
     (T.SQL_TIMESTAMP(), "TimestampTypeInfo", pa.timestamp("us")),
     (T.LIST(T.INT()), "ListTypeInfo<Integer>", pa.list_(pa.int32())),
     (T.PRIMITIVE_ARRAY(T.INT()), "PrimitiveArrayTypeInfo<Integer>", pa.list_(pa.int32())),

@@ -1,5 +1,7 @@
 """Reading config.yaml."""
 
+import re
+
 import pytest
 
 from firesteel.common import Configuration
@@ -85,7 +87,19 @@ def test_firesteels_directory_goes_before_flinks(conf_dir, tmp_path_factory):
     assert find_config_file(both) == conf_dir / "config.yaml"
     assert find_config_file({"FLINK_CONF_DIR": str(other)}) == other / "config.yaml"
     assert find_config_file({}) is None
-    assert find_config_file({"FLINK_CONF_DIR": "/nowhere"}) is None
+    assert find_config_file({"FLINK_CONF_DIR": ""}) is None
+
+
+@pytest.mark.parametrize("variable", ["FIRESTEEL_CONF_DIR", "FLINK_CONF_DIR"])
+def test_a_directory_that_is_named_must_have_the_file(variable, conf_dir, tmp_path_factory):
+    empty = tmp_path_factory.mktemp("empty")
+    other = {"FLINK_CONF_DIR": str(conf_dir)}  # never used instead
+    for directory, missing in (
+        (empty, f"{empty / 'config.yaml'} does not exist"),
+        (empty / "nowhere", f"{empty / 'nowhere'} is not a directory"),
+    ):
+        with pytest.raises(ConfigurationError, match=f"{variable} .*{re.escape(missing)}"):
+            load_configuration(environ=other | {variable: str(directory)})
 
 
 def test_without_a_file_only_the_code_counts():

@@ -2,6 +2,7 @@ import time
 
 import pytest
 
+from firesteel.common import CompletableFuture
 from firesteel.datastream.stream_execution_environment import environment
 from firesteel.errors import InvalidProgramError, JobExecutionError
 
@@ -90,7 +91,7 @@ def test_interrupt_cancels_the_job_and_ends_a_script_without_a_traceback(
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    launcher.run = lambda job: monkeypatch.setattr(job._result, "result", interrupted)
+    monkeypatch.setattr(CompletableFuture, "result", interrupted)
     env.from_sequence(1, 2).print()
     with pytest.raises(raised):
         env.execute()

@@ -1,6 +1,7 @@
 import pytest
 
 from firesteel.common import Configuration
+from firesteel.config import options
 from firesteel.datastream import (
     RuntimeExecutionMode,
     SlotSharingGroup,
@@ -144,14 +145,13 @@ def test_python_dependencies(env):
     settings = _settings(env)
     assert settings.python_files == ("/b.zip", "/a.py")
     assert settings.requirements == PythonRequirements("/requirements.txt", "/cache")
-    assert settings.python_executable == "/usr/bin/python3"
+    assert settings.configuration.get(options.PYTHON_EXECUTABLE) == "/usr/bin/python3"
 
 
 def test_no_dependencies(env):
     settings = _settings(env)
     assert settings.python_files == ()
     assert settings.requirements is None
-    assert settings.python_executable is None
 
 
 def test_requirements_without_cache(env):

@@ -123,7 +123,7 @@ def test_from_dataframe(env, node):
     )
     stream.print()
     source = node("Source: DataFrame")
-    assert source.spec == DataFrameSourceSpec(tuple(frame.columns), None, bounded=False)
+    assert source.spec == DataFrameSourceSpec(stream.get_type(), None, bounded=False)
     job = env._compile()
     assert job.stream_graph.driver_objects[source.id] is frame
     assert job.levels.level_of[source.id] == 1

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from firesteel.common import Types
 from firesteel.graph import job_graph_generator, level_assignment, stream_graph_generator
 from firesteel.graph.graph_settings import GraphSettings
 from firesteel.graph.job_graph import JobGraph
@@ -35,7 +36,11 @@ class Program:
         return self._add(Transformation(name, SourceSpec(None), **fields))
 
     def data_frame(self, name: str = "frame", **fields: Any) -> Transformation:
-        return self._add(Transformation(name, DataFrameSourceSpec(("a",)), **fields))
+        return self._add(
+            Transformation(
+                name, DataFrameSourceSpec(Types.ROW_NAMED(["a"], [Types.LONG()])), **fields
+            )
+        )
 
     def map(self, *inputs: Input, name: str = "Map", **fields: Any) -> Transformation:
         """Several inputs: a union of them."""

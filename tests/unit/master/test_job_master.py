@@ -58,7 +58,7 @@ class Job:
         available: bool = True,
         segments: dict[int, tuple[Segment, ...]] | None = None,
         committables: dict[int, tuple[Any, ...]] | None = None,
-        user_metrics: dict[str, Any] | None = None,
+        user_metrics: dict[int, dict[str, Any]] | None = None,
         records: int = 0,
     ) -> SlotAck:
         address = control.address
@@ -76,7 +76,7 @@ class Job:
             finished=finished,
             watermark=0,
             metrics=VertexMetrics(records_in=records),
-            user_metrics=user_metrics,
+            user_metrics=user_metrics or {},
         )
         return SlotAck(address, "host:1", (subtask,))
 
@@ -340,14 +340,14 @@ def test_the_budget_follows_what_epochs_take_from_the_second_on():
 
 def test_metrics_add_up_over_epochs_and_merge_over_subtasks():
     job = Job()
-    counter = {"n": {"kind": "counter", "count": 2}}
-    job.epoch(records=5, user_metrics=counter)
-    job.epoch(records=7, user_metrics=counter)
+    metrics = {job.reduce: {"Reduce.n": {"kind": "counter", "count": 2}}}
+    job.epoch(records=5, user_metrics=metrics)
+    job.epoch(records=7, user_metrics=metrics)
     assert job.master.metrics.vertices[job.reduce, 1].records_in == 12
     assert job.master.metrics.epochs == 2
     assert job.master.metrics.hosts[job.reduce, 0] == "host:1"
     # The last value of each of the three subtasks.
-    assert job.master.user_metrics() == {"n": {"kind": "counter", "count": 6}}
+    assert job.master.metrics.user_metrics() == {"Reduce.n": {"kind": "counter", "count": 6}}
 
 
 def test_a_batch_is_one_epoch_that_reads_everything_and_closes():

@@ -17,7 +17,7 @@ def _ack(segments=None, whole=None, gate=None, vertex=1, subtask=0):
         finished=False,
         watermark=0,
         metrics=VertexMetrics(),
-        user_metrics=None,
+        user_metrics={},
     )
 
 

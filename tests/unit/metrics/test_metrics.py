@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firesteel.metrics import Counter, Distribution, Gauge, Meter, MetricRegistry, merge_snapshots
+from firesteel.metrics import (
+    Counter,
+    Distribution,
+    Gauge,
+    Meter,
+    MetricRegistry,
+    counter_totals,
+    job_report,
+    merge_snapshots,
+)
 
 
 class ManualClock:
@@ -174,6 +183,24 @@ def test_kinds_that_differ_do_not_merge() -> None:
     gauge = {"x": {"kind": "gauge", "values": [1]}}
     with pytest.raises(ValueError, match="'x' is a counter in one subtask and a gauge"):
         merge_snapshots([counter, gauge])
+
+
+def test_a_number_never_takes_a_name_that_an_operator_was_given() -> None:
+    counter = {"kind": "counter", "count": 1}
+    names = {4: "Map", 2: "Map", 7: "Map #2", 1: "Filter"}
+    subtask = {operator: {f"{name}.n": counter} for operator, name in names.items()}
+    assert list(job_report(names, [subtask, subtask])) == [
+        "Map.n",
+        "Map #3.n",
+        "Map #2.n",
+        "Filter.n",
+    ]
+
+
+def test_counters_add_up_whatever_kind_other_subtasks_give_their_name() -> None:
+    counter, meter = {"kind": "counter", "count": 1}, {"kind": "meter", "count": 5, "rate": 1.0}
+    subtasks = [{1: {"Map.n": metric}} for metric in (counter, meter, counter)]
+    assert counter_totals({1: "Map"}, subtasks) == {"Map.n": 2}
 
 
 _OPERATIONS = st.lists(

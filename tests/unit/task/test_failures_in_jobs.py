@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from firesteel.common import Time
+from firesteel.common import Time, Types, WatermarkStrategy
 from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.functions import AggregateFunction, MapFunction
 from firesteel.datastream.window import TumblingProcessingTimeWindows
-from firesteel.errors import UserFunctionError
+from firesteel.errors import TypeMismatchError, UserFunctionError
 from firesteel.task.errors import InterruptedSlotError
 from firesteel.testing import JobHarness
 from firesteel.unpicklable import UnpicklableFunctionError, UnpicklableRecordError
@@ -143,6 +144,15 @@ def test_what_is_no_exception_is_a_failure_of_the_function_that_raised_it(
     assert caught.value.cause == type(error).__name__
     if name not in ("window", "close") and end != "own":
         assert caught.value.record == "2"
+
+
+def test_a_source_is_held_to_the_type_that_a_program_declares_for_it() -> None:
+    def build(env: StreamExecutionEnvironment) -> Any:
+        source = NumberSequenceSource(1, 3)
+        return env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", Types.STRING())
+
+    with pytest.raises(TypeMismatchError, match=r"'Source: numbers'.*does not fit"):
+        JobHarness(build).run()
 
 
 @pytest.mark.parametrize("end", [InterruptedSlotError(), KeyboardInterrupt()])

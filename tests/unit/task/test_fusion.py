@@ -1,14 +1,17 @@
 """Operators of a chain that share one loop behave as they do one by one."""
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from firesteel.common import WatermarkStrategy
 from firesteel.errors import UserFunctionError
 from firesteel.task.errors import user_function_error
 from firesteel.task.fusion import FusedNode, Step, StepKind, fuse
+from firesteel.testing import JobHarness
 
 
 class Context:
@@ -111,6 +114,66 @@ def test_records_that_reach_an_operator_are_counted_behind_a_filter_too(
     )
     fuse(tree)([1, 2, 3], timestamps)
     assert counts == [("all", 3), ("kept", 2)]
+
+
+MANY = 1200
+
+
+@pytest.mark.parametrize("with_time", [False, True])
+@pytest.mark.parametrize(
+    ("length", "add", "expected"),
+    [
+        pytest.param(
+            MANY, lambda s: s.map(lambda n: n + 1), [MANY + n for n in range(8)], id="maps"
+        ),
+        pytest.param(MANY, lambda s: s.filter(lambda n: n % 2), [1, 3, 5, 7], id="filters"),
+        pytest.param(300, lambda s: s.flat_map(lambda n: [n]), list(range(8)), id="flat maps"),
+        pytest.param(
+            40,
+            lambda s: s.filter(lambda n: n % 2 == 0).union(s.filter(lambda n: n % 2)),
+            list(range(8)),
+            id="diamonds",
+        ),
+        pytest.param(5, lambda s: s.map(lambda n: n + 1).union(s), None, id="doubling diamonds"),
+    ],
+)
+def test_long_chains_and_many_unions_run_soon_with_the_results_of_short_ones(
+    length: int, add: Callable[[Any], Any], expected: list[int] | None, with_time: bool
+) -> None:
+    def program(env: Any) -> Any:
+        stream = env.from_collection(range(8))
+        if with_time:
+            strategy = WatermarkStrategy.for_monotonous_timestamps()
+            stream = stream.assign_timestamps_and_watermarks(
+                strategy.with_timestamp_assigner(lambda n, _: n)
+            )
+        for _ in range(length):
+            stream = add(stream)
+        return stream
+
+    harness = JobHarness(program, parallelism=1)
+    started = time.thread_time()
+    harness.run()
+    assert time.thread_time() - started < 5, "a loop for every operator, or one of all of them?"
+    if expected is None:
+        expected = list(range(8))
+        for _ in range(length):
+            expected += [n + 1 for n in expected]
+    assert sorted(harness.collected) == sorted(expected)
+
+
+def test_a_failure_far_down_a_long_chain_names_its_operator_and_record() -> None:
+    def program(env: Any) -> Any:
+        stream = env.from_collection([1, 2, 3])
+        for number in range(200):
+            fails_on = 102 if number == 100 else -1
+            checked = stream.map(broken_on(fails_on)).name(f"check {number}")
+            stream = checked.map(lambda n: n + 1)
+        return stream
+
+    with pytest.raises(UserFunctionError) as raised:
+        JobHarness(program, parallelism=1).run()
+    assert (raised.value.operator, raised.value.record) == ("check 100", "102")
 
 
 def test_a_loop_that_comes_to_an_operator_by_two_ways_brings_it_each_record_twice() -> None:

@@ -96,26 +96,36 @@ def test_rescale_is_a_round_robin_over_the_targets_that_channels_says(sent, sour
         assert counts == dict.fromkeys(expected, 12 // len(expected))
 
 
-@given(
+_keys = st.lists(
     st.one_of(
         st.lists(st.integers(-10, 100_000)),
         st.lists(st.text(max_size=3)),
         st.lists(st.tuples(st.integers(), st.text(max_size=2))),
+        st.lists(st.one_of(st.integers(), st.text(max_size=2))),
     ),
-    st.integers(1, 5),
+    min_size=1,
+    max_size=3,
 )
-def test_hash_goes_where_the_key_router_says_and_carries_the_keys(values, targets):
+
+
+@given(batches=_keys, targets=st.integers(1, 70), stamped=st.booleans())
+def test_hash_goes_where_the_key_router_says_and_carries_keys_and_times(batches, targets, stamped):
     from tests.unit.task.conftest import Sent
 
-    edge = Sent(_hash(lambda value: (value, "key")), targets=targets)
-    edge.writer.emit(values, list(range(len(values))))
-    edge.writer.flush()
-    keys = [(value, "key") for value in values]
+    edge = Sent(_hash(lambda value: value[1]), targets=targets)
     expected: dict[int, list] = {}
     router = KeyRouter(targets, 128)
-    for index, target in enumerate(router.targets(keys)):
-        expected.setdefault(target, []).append((values[index], keys[index], index))
-    found = {target: list(zip(*columns, strict=True)) for target, columns in edge.buffers()}
+    for number, keys in enumerate(batches):
+        values = [(number, key) for key in keys]
+        timestamps = [1000 * number + index for index in range(len(keys))]
+        edge.writer.emit(values, timestamps if stamped else None)
+        for value, time, target in zip(values, timestamps, router.targets(keys), strict=True):
+            expected.setdefault(target, []).append((value, value[1], time if stamped else None))
+    edge.writer.flush()
+    found: dict[int, list] = {}
+    for target, (values, keys, timestamps) in edge.buffers():
+        times = timestamps or [None] * len(values)
+        found.setdefault(target, []).extend(zip(values, keys, times, strict=True))
     assert found == expected
 
 
@@ -196,7 +206,7 @@ def test_a_key_that_cannot_be_one_names_its_record(sent, key):
     assert "or a tuple of these" in str(caught.value)
 
 
-@pytest.mark.parametrize("answer", [2, -1, 0.5, "x", None, [0]], ids=repr)
+@pytest.mark.parametrize("answer", [2, -1, 0.5, 1.0, "x", None, [0]], ids=repr)
 def test_a_partition_that_does_not_exist_is_refused(sent, answer):
     edge = sent(_custom(lambda key, _: answer if key == "bad" else 1), targets=2)
     with pytest.raises(BadPartitionError, match=r"after node 1 answered .* 'bad'"):

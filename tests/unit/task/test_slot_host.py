@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 from firesteel import pickling
+from firesteel.common import JobStatus
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.functions import MapFunction
 from firesteel.graph.operator_specs import SourceSpec
@@ -24,6 +25,7 @@ from firesteel.master.job_master import JobMaster
 from firesteel.master.rate_control import RateControl
 from firesteel.master.source_coordinator import SourceCoordinator
 from firesteel.task import slot_client
+from firesteel.task.loading import UnloadableFunctionError
 from firesteel.task.messages import SlotControl, decode
 from firesteel.task.program import JobProgram, PackedProgram
 from firesteel.task.rows import (
@@ -235,6 +237,52 @@ def test_a_host_that_dies_within_an_epoch_is_noticed(hosts, started):
     job = Job([1], Die())
     with pytest.raises(BrokenHostError, match=r"the process of slot 0 died \(exit code 9\)"):
         job.epoch(hosts)
+
+
+def _rebuild(driver: int, how: str) -> Any:
+    if os.getpid() == driver:
+        return Unloadable(how)
+    if how == "exit":
+        sys.exit(3)
+    raise LookupError("no license on this machine")
+
+
+class Unloadable(MapFunction):
+    """Leaves the driver, but cannot be rebuilt anywhere else."""
+
+    def __init__(self, how: str = "raise") -> None:
+        self.how = how
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (os.getpid(), self.how)
+
+    def map(self, value: Any) -> Any:
+        return value
+
+
+@pytest.mark.parametrize(("how", "cause"), [("raise", "LookupError"), ("exit", "SystemExit")])
+def test_a_function_that_cannot_be_loaded_fails_the_job_with_a_reason_and_the_host_lives_on(
+    hosts, started, how, cause
+):
+    job = Job([1, 2], Unloadable(how))
+    assert job.epoch(hosts) == []
+    assert job.master.status is JobStatus.FAILING
+    error = job.master.failure
+    assert isinstance(error, UnloadableFunctionError)
+    assert (error.job, error.operator, error.cause) == ("job", "Map", cause)
+    assert "the Unloadable object" in error.function
+    text = str(error)
+    assert text.startswith("Traceback")
+    assert "in _rebuild" in text
+    assert "firesteel/task" not in text
+    # There is nothing to close, and that is no failure.
+    control, later = job.plan()
+    rows = job.run_level(hosts, control, None)
+    assert [row.kind for row in rows] == [ACK]
+    rows = job.run_level(hosts, later, [control_row(later), *rows])
+    assert [row.kind for row in rows] == [ACK, ACK]
+    assert Job([1]).epoch(hosts) == [(1, started[0].pid, 1)]
+    assert len(started) == 1
 
 
 @pytest.mark.parametrize("cut", [1, 100, -1, -5, -20])

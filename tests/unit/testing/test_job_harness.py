@@ -6,7 +6,15 @@ from firesteel.common.job_status import JobStatus
 from firesteel.datastream import RuntimeExecutionMode
 from firesteel.datastream.functions import MapFunction
 from firesteel.errors import InvalidProgramError, UserFunctionError
-from firesteel.testing import Fault, JobHarness, ListSink, ManualClock, Pause, ScriptedSource
+from firesteel.testing import (
+    Fault,
+    JobHarness,
+    ListSink,
+    ManualClock,
+    OperatorHarness,
+    Pause,
+    ScriptedSource,
+)
 
 
 class Life(MapFunction):
@@ -148,3 +156,25 @@ def test_functions_find_cached_files(tmp_path):
     harness = JobHarness(program)
     harness.run()
     assert harness.collected == [7, 14]
+
+
+class TellParameter(MapFunction):
+    def open(self, runtime_context):
+        self.parameter = runtime_context.get_job_parameter("a", "default")
+
+    def map(self, value):
+        return self.parameter
+
+
+def test_functions_in_both_harnesses_read_the_global_job_parameters():
+    def told(stream):
+        config = stream.get_execution_environment().get_config()
+        config.set_global_job_parameters({"a": 5})
+        return stream.map(TellParameter())
+
+    job = JobHarness(lambda env: told(env.from_collection([1])))
+    job.run()
+    assert job.collected == ["5"]
+    with OperatorHarness.of(told) as operator:
+        operator.process_element(1)
+        assert operator.output == ["5"]

@@ -1,0 +1,78 @@
+"""What the driver shows of a job: the metrics of each operator, under names that tell them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import count
+from typing import Any
+
+from firesteel.metrics.snapshots import Snapshot, merge_snapshots
+
+OperatorSnapshots = Mapping[int, Snapshot]
+"""Of one subtask: what the registry of each operator gave, by the operator's id."""
+
+
+def job_report(names: Mapping[int, str], subtasks: Iterable[OperatorSnapshots]) -> dict[str, Any]:
+    """Merge the snapshots of each operator over its subtasks.
+
+    ``names`` has all operators in the order of the program. Among operators of one name that have
+    metrics, the first keeps the name; the others are numbered.
+
+    >>> seen = {"Map.seen": {"kind": "counter", "count": 1}}
+    >>> list(job_report({1: "Map", 2: "Map"}, [{1: seen, 2: seen}]))
+    ['Map.seen', 'Map #2.seen']
+    """
+    by_operator = _by_operator(subtasks)
+    reporting = {operator: name for operator, name in names.items() if operator in by_operator}
+    report: dict[str, Any] = {}
+    for operator, label in operator_labels(reporting).items():
+        length = len(reporting[operator])
+        merged = merge_snapshots(by_operator[operator])
+        report.update({label + name[length:]: value for name, value in merged.items()})
+    return report
+
+
+def counter_totals(
+    names: Mapping[int, str], subtasks: Iterable[OperatorSnapshots]
+) -> dict[str, int]:
+    """The counters of the report alone, whatever other metrics there are under their names."""
+    counters = [
+        {
+            operator: {name: value for name, value in snapshot.items() if _is_counter(value)}
+            for operator, snapshot in subtask.items()
+        }
+        for subtask in subtasks
+    ]
+    return {name: metric["count"] for name, metric in job_report(names, counters).items()}
+
+
+def operator_labels(names: Mapping[int, str]) -> dict[int, str]:
+    """A label for each operator: its name, or for the second one of a name ``name #2``.
+
+    >>> operator_labels({1: "Map", 2: "Map #2", 3: "Map"})
+    {1: 'Map', 2: 'Map #2', 3: 'Map #3'}
+    """
+    labels: dict[int, str] = {}
+    taken = set[str]()
+    # Names that users have given in this form are theirs.
+    given = set(names.values())
+    for operator, name in names.items():
+        label = name
+        if name in taken:
+            numbered = (f"{name} #{number}" for number in count(2))
+            label = next(one for one in numbered if one not in taken and one not in given)
+        taken.add(label)
+        labels[operator] = label
+    return labels
+
+
+def _by_operator(subtasks: Iterable[OperatorSnapshots]) -> dict[int, list[Snapshot]]:
+    found: dict[int, list[Snapshot]] = {}
+    for subtask in subtasks:
+        for operator, snapshot in subtask.items():
+            found.setdefault(operator, []).append(snapshot)
+    return found
+
+
+def _is_counter(metric: Mapping[str, Any]) -> bool:
+    return bool(metric["kind"] == "counter")
