@@ -56,9 +56,9 @@ class SlotHost:
             listener.bind(str(temporary))
             temporary.chmod(0o600)
             listener.listen(64)
-            temporary.rename(self._path)
             listener.settimeout(_POLL_SECONDS)
             try:
+                temporary.rename(self._path)
                 while self._is_needed():
                     with contextlib.suppress(TimeoutError):
                         connection, _ = listener.accept()

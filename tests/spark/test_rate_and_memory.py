@@ -37,7 +37,7 @@ def test_a_slow_map_blows_up_neither_an_epoch_nor_memory(
     make_env: MakeEnvironment, behind_an_exchange: bool
 ) -> None:
     env = make_env(parallelism=2, firesteel_epoch_target__duration="1 s")
-    source = NumberSequenceSource(1, 10_000)
+    source = NumberSequenceSource(1, 16_000)
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
     stream = numbers.map(lambda _: os.urandom(RECORD_BYTES))
     if behind_an_exchange:
@@ -47,11 +47,11 @@ def test_a_slow_map_blows_up_neither_an_epoch_nor_memory(
         client = env.execute_async("slow")
         client.get_job_execution_result().result()
     # 110 MB before the first record; all of a subtask's records, once as bytes and once in buffers,
-    # would be another 100.
-    assert max(memory.largest_of[pid] for pid in hosts_of(client)) < 170
+    # would be another 160.
+    assert max(memory.largest_of[pid] for pid in hosts_of(client)) < 200
     overview = client.get_overview()
-    # 5 s of work a subtask (a sleep takes a little longer than asked for).
-    assert overview["longest_epoch_seconds"] < 3.5 * TARGET_SECONDS
+    # 8 s of work a subtask (a sleep takes a little longer than asked for).
+    assert overview["longest_epoch_seconds"] < 5 * TARGET_SECONDS
     assert overview["epochs"] >= 4
 
 
