@@ -22,6 +22,7 @@ from firesteel.spark.plan import build_plan
 from firesteel.spark.slot_task import SlotTask
 from firesteel.spark.standard_output import print_lines
 from firesteel.task.driver_commit import commit_prepared
+from firesteel.task.errors import called
 from firesteel.task.program import JobProgram
 
 
@@ -39,13 +40,14 @@ class BatchJob:
         self._graph = graph
         self._master = master
         self._task = task
-        self._plan = master.plan_batch()
+        self._plan: EpochPlan | None = None
         self._group = f"firesteel-{program.job_id}"
 
     def next_epoch(self, after: int) -> int:
         return after
 
     def plan_of(self, epoch: int) -> EpochPlan:
+        assert self._plan is not None
         return self._plan
 
     def cancel(self) -> None:
@@ -60,7 +62,13 @@ class BatchJob:
         context = self._session.sparkContext
         context.setJobGroup(self._group, self._program.job_name, interruptOnCancel=True)
         try:
-            self._run(server)
+            if self._master.status is JobStatus.CREATED:
+                self._plan = self._master.plan_batch()
+            if self._master.status is JobStatus.RUNNING:
+                self._run(server)
+            else:
+                # Canceled before it had begun.
+                self._master.abandon()
         except SPARK_ERRORS as error:
             if self._master.status is not JobStatus.CANCELLING:
                 self._master.fail(
@@ -103,9 +111,8 @@ class BatchJob:
                 )
                 for node in frame_sinks:
                     spec: Any = node.spec
-                    objects[node.id](
-                        decode_dataframe(frame, node.id, spark_schema(spec.value_type)), 1
-                    )
+                    part = decode_dataframe(frame, node.id, spark_schema(spec.value_type))
+                    called(node.name, objects[node.id], part, 1)
             commit = partial(commit_prepared, self._graph, self._program.job_id)
             self._master.batch_ended(rows.acks, rows.failures, commit)
         finally:

@@ -13,7 +13,7 @@ import pytest
 from firesteel.common import JobStatus
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
-from firesteel.datastream.connectors.base import Committer
+from firesteel.datastream.connectors.base import Committer, SourceSplit, SplitEnumerator
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.errors import InvalidProgramError, UserFunctionError
 from firesteel.testing import ListSink
@@ -110,3 +110,33 @@ def test_a_stream_of_a_streaming_job_cannot_be_cached(make_env: MakeEnvironment)
     cached = env.from_collection([1]).cache()
     with pytest.raises(InvalidProgramError, match="batch jobs only"):
         cached.execute_and_collect()
+
+
+class EndlessSearch(SplitEnumerator):
+    def discover_splits(self) -> list[SourceSplit]:
+        return []
+
+    def is_complete(self) -> bool:
+        return False
+
+    def next_discovery_delay(self) -> float:
+        return 60.0
+
+    def snapshot_state(self) -> None:
+        return None
+
+
+class NeverFound(NumberSequenceSource):
+    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
+        return EndlessSearch()
+
+
+def test_a_batch_that_waits_for_its_splits_can_be_canceled(
+    env: StreamExecutionEnvironment,
+) -> None:
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    env.from_source(NeverFound(1, 2), WatermarkStrategy.no_watermarks(), "nothing").print()
+    client = env.execute_async("waiting")
+    wait_for(lambda: client.get_job_status().result() is JobStatus.RUNNING)
+    client.cancel().result()
+    assert client.get_job_status().result() is JobStatus.CANCELED

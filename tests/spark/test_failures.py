@@ -141,9 +141,12 @@ def test_what_is_no_exception_is_a_failure_and_no_death_of_a_process(
     assert (caught.value.operator, caught.value.record) == ("Map", "2")
 
 
+@pytest.mark.parametrize("mode", ["STREAMING", "BATCH"])
 def test_a_failure_of_a_writer_of_dataframes_names_its_operator(
-    env: StreamExecutionEnvironment,
+    env: StreamExecutionEnvironment, mode: str
 ) -> None:
+    env.set_runtime_mode(RuntimeExecutionMode[mode])
+
     def write(frame: object, epoch: int) -> None:
         raise ValueError("no such table")
 
