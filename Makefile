@@ -82,9 +82,9 @@ test: lint $(SERVERS) ## lint, types, and all tests that are not slow
 	@$(PY) -m pytest -m 'not slow' -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --timeout=$(TEST_TIMEOUT) $(PYTEST_ARGS)
 
 .PHONY: test-all
-test-all: lint $(SERVERS) ## the same with the slow tests
+test-all: lint $(SERVERS) ## the same with the slow tests, and with new examples for properties
 	$(call say,pytest with the slow tests)
-	@$(PY) -m pytest --timeout=$$(( 4 * $(TEST_TIMEOUT) )) $(PYTEST_ARGS)
+	@FIRESTEEL_HYPOTHESIS_PROFILE=search $(PY) -m pytest --timeout=$$(( 4 * $(TEST_TIMEOUT) )) $(PYTEST_ARGS)
 
 .PHONY: bench
 bench: $(STAMP) ## measure Firesteel and the references, print the ratios

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from tests.servers.kafka import KafkaBroker
 
 # How long an example takes says more about the machine than about the code.
-settings.register_profile("firesteel", deadline=None)
-settings.load_profile("firesteel")
+settings.register_profile("search", deadline=None)
+# The same examples every time: what a search finds shall not stop somebody else's change.
+settings.register_profile("firesteel", deadline=None, derandomize=True)
+settings.load_profile(os.environ.get("FIRESTEEL_HYPOTHESIS_PROFILE", "firesteel"))
 
 # Tests start many short-lived JVMs on few cores, and what the optimizing compiler does for them comes too late.
 _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
