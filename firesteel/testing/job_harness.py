@@ -57,6 +57,9 @@ _EPOCH_SECONDS = 0.001
 # Sooner than this is now.
 _NOW_SECONDS = 1e-6
 
+# A checkpoint or savepoint that was asked for outlives its harness, until the process ends.
+_DIRECTORIES_OF_SNAPSHOTS: set[tempfile.TemporaryDirectory[str]] = set()
+
 
 class JobHarness:
     """Runs the job that ``program(environment)`` builds.
@@ -354,6 +357,8 @@ class JobHarness:
     def _request(
         self, kind: SnapshotType, directory: str | None = None, stop: StopMode | None = None
     ) -> Future[str]:
+        _DIRECTORIES_OF_SNAPSHOTS.add(self._directory)
+
         def request(request_id: str) -> SnapshotRequest:
             target = None
             if directory is not None:

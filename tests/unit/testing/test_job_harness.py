@@ -1,3 +1,4 @@
+import gc
 from pathlib import Path
 
 import pytest
@@ -178,3 +179,21 @@ def test_functions_in_both_harnesses_read_the_global_job_parameters():
     with OperatorHarness.of(told) as operator:
         operator.process_element(1)
         assert operator.output == ["5"]
+
+
+@pytest.mark.parametrize("kind", ["checkpoint", "savepoint"])
+def test_a_snapshot_that_was_asked_for_outlives_its_harness(kind):
+    def program(env):
+        numbers = env.from_collection(list(range(10)))
+        return numbers.key_by(lambda value: 0).reduce(lambda a, b: a + b)
+
+    def snapshot():
+        harness = JobHarness(program, records_per_epoch=1, checkpoint_every=0)
+        harness.run_epoch()
+        return getattr(harness, kind)()
+
+    path = snapshot()
+    gc.collect()
+    resumed = JobHarness(program, checkpoint_every=0).resume(path)
+    resumed.run()
+    assert resumed.collected[-1] == 45
