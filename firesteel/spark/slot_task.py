@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -53,6 +54,7 @@ class SlotTask:
         batches: Iterable[pa.RecordBatch] | None,
         control: SlotControl | None,
     ) -> Iterator[pa.RecordBatch]:
+        _spare_imports()
         if self.hosts is None:
             return self._run_here(address, batches, control)
         if address.by_force:
@@ -95,6 +97,15 @@ class SlotTask:
             finally:
                 if self.batch or entry.slot.closed:
                     _worker_slots.forget(address)
+
+
+@cache
+def _spare_imports() -> None:
+    """Once in each worker. PySpark has it look for cycles after every task, before it can take the next.
+
+    Going through all that was ever imported takes longer than a small epoch's work.
+    """
+    gc.freeze()
 
 
 def _locate(path: str) -> Path:

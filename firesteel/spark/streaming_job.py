@@ -33,6 +33,16 @@ from firesteel.task.program import JobProgram
 _log = logging.getLogger("firesteel")
 
 _STOP_SECONDS = 10.0
+# Spark writes two files for each micro-batch and waits for them, a third of what a small epoch takes.
+# Nobody reads them: a query is never resumed, and what a job has confirmed is in its own checkpoints.
+# Queries with state of Spark's own, which a DataFrame may bring along, cannot do without.
+_PROGRESS_IN_MEMORY = {
+    "asyncProgressTrackingEnabled": "true",
+    # In a hundred years: only the first micro-batch is written.
+    "asyncProgressTrackingCheckpointIntervalMs": str(100 * 365 * 24 * 3600 * 1000),
+    # Spark allows it for sinks that it knows; foreachBatch runs in the driver before the batch ends.
+    "_asyncProgressTrackingOverrideSinkSupportCheck": "true",
+}
 
 
 class StreamingJob:
@@ -65,6 +75,11 @@ class StreamingJob:
         self._plan_open = False
         self._stopping = False
         self._stopped = False
+        self._frames = {
+            node.id: graph.driver_objects[node.id]
+            for node in graph.nodes.values()
+            if isinstance(node.spec, DataFrameSourceSpec)
+        }
         self._frame_sinks = [
             node for node in graph.nodes.values() if isinstance(node.spec, DataFrameSinkSpec)
         ]
@@ -75,6 +90,8 @@ class StreamingJob:
         try:
             query = self._rows(server, streaming=True).writeStream.foreachBatch(self._query_brings)
             query.option("checkpointLocation", self._files.spark_checkpoint(self._program.attempt))
+            if not self._frames:
+                query.options(**_PROGRESS_IN_MEMORY)
             running = query.start()
             try:
                 broke_off = self._wait(running)
@@ -97,17 +114,12 @@ class StreamingJob:
         self._give_up_at = 0.0
 
     def _rows(self, server: EpochServer, *, streaming: bool) -> DataFrame:
-        frames = {
-            node.id: self._graph.driver_objects[node.id]
-            for node in self._graph.nodes.values()
-            if isinstance(node.spec, DataFrameSourceSpec)
-        }
         return build_plan(
             self._session,
             self._program.levels,
             self._task,
             clock_options(self._task, server.address, server.token),
-            frames if streaming else {},
+            self._frames if streaming else {},
             streaming=streaming,
         )
 
