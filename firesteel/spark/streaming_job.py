@@ -43,6 +43,11 @@ _PROGRESS_IN_MEMORY = {
     # Spark allows it for sinks that it knows; foreachBatch runs in the driver before the batch ends.
     "_asyncProgressTrackingOverrideSinkSupportCheck": "true",
 }
+# Rows are buffers, too few to be worth a loop that is generated, compiled and optimized for them.
+_WITHOUT_GENERATED_CODE = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 
 
 class StreamingJob:
@@ -86,6 +91,9 @@ class StreamingJob:
 
     def run(self) -> None:
         """Run until the job master says that the job is over."""
+        if not self._frames and not self._frame_sinks:
+            for key, value in _WITHOUT_GENERATED_CODE.items():
+                self._session.conf.set(key, value)
         server = EpochServer(self._program.job_id, self)
         try:
             query = self._rows(server, streaming=True).writeStream.foreachBatch(self._query_brings)

@@ -136,6 +136,9 @@ def wire_main_output(
     elif is_checked:
         # Nobody consumes the results, but they must be right nevertheless.
         operator.output.emit = checked(operator.output.emit, declared, operator.name)
+    if isinstance(operator, SourceOperator):
+        # Record writers and whoever has a step go through a batch once.
+        operator.gives_ranges = all(node is not None for node, _ in takers)
     if step is None:
         return
     if is_checked:

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from firesteel.common import Types
 from firesteel.common.time import Duration
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream.connectors import base as connectors
 from firesteel.datastream.connectors.base import SourceSplit
+from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.graph.operator_specs import SourceSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.graph.transformations import ChainingStrategy
@@ -20,7 +22,7 @@ from firesteel.task.operators.base import OperatorContext, SubtaskClock
 from firesteel.task.operators.factory import create_operator
 from firesteel.task.operators.source import SourceOperator
 from firesteel.task.runtime_context import SubtaskInfo
-from firesteel.testing import Crash, ManualClock, Pause, ScriptedSource, Timed
+from firesteel.testing import Crash, JobHarness, ManualClock, Pause, ScriptedSource, Timed
 
 _SPLIT = SourceSplit("script", position=0)
 _LONG = ReadBudget(records=1_000_000, seconds=1_000.0)
@@ -354,3 +356,43 @@ def test_watermarks_go_on_from_its_snapshot():
     assert restored.watermarks == []
     restored.read()
     assert restored.watermarks == [114]
+
+
+_CONSUMERS: dict[str, Any] = {
+    "collected": lambda numbers: numbers,
+    "map": lambda numbers: numbers.map(lambda n: n + 1),
+    "filter": lambda numbers: numbers.filter(lambda n: n % 2),
+    "flat_map": lambda numbers: numbers.flat_map(lambda n: [n, n]),
+    "key_by": lambda numbers: numbers.key_by(lambda n: n % 3).map(lambda n: n),
+    "typed key_by": lambda numbers: numbers.key_by(lambda n: n % 3, Types.LONG()).map(lambda n: n),
+    "key_by text": lambda numbers: numbers.key_by(str).map(lambda n: n),
+    "rebalance": lambda numbers: numbers.rebalance().map(lambda n: n),
+    "shuffle": lambda numbers: numbers.shuffle().map(lambda n: n),
+    "broadcast": lambda numbers: numbers.broadcast().map(lambda n: n),
+    "partition_custom": lambda numbers: numbers.partition_custom(
+        lambda key, partitions: key % partitions, lambda n: n
+    ).map(lambda n: n),
+    "union with itself": lambda numbers: numbers.union(numbers).map(lambda n: n),
+    "map and flat_map": lambda numbers: numbers.map(lambda n: -n).union(
+        numbers.flat_map(lambda n: [n])
+    ),
+    "timed": lambda numbers: numbers.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda n, _: n)
+    ).map(lambda n: n),
+}
+
+
+@pytest.mark.parametrize("consumer", _CONSUMERS)
+def test_a_source_may_give_a_range_whoever_consumes_it(consumer: str) -> None:
+    def results(source: Any) -> list[Any]:
+        harness = JobHarness(
+            lambda env: _CONSUMERS[consumer](source(env)), parallelism=2, records_per_epoch=7
+        )
+        harness.run()
+        return sorted(harness.collected)
+
+    def numbers(env: Any) -> Any:
+        source = NumberSequenceSource(0, 29)
+        return env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+
+    assert results(numbers) == results(lambda env: env.from_collection(list(range(30))))

@@ -101,7 +101,7 @@ class SourceReader(ABC):
         """Take over splits, new ones or restored ones."""
 
     @abstractmethod
-    def read(self, limit: int) -> list[Any]:
+    def read(self, limit: int) -> list[Any] | range:
         """At most ``limit`` records. An empty list: nothing to read right now. Never waits long."""
 
     @abstractmethod

@@ -192,7 +192,7 @@ class _RateLimitedReader(_GeneratorReader):
         super().__init__(generator_function)
         self._limiter = limiter
 
-    def read(self, limit: int) -> list[Any]:
+    def read(self, limit: int) -> list[Any] | range:
         granted = self._limiter.acquire(limit)
         records = super().read(granted)
         self._limiter.give_back(granted - len(records))

@@ -26,7 +26,7 @@ class NumberSequenceSource(Source):
     >>> enumerator = source.create_enumerator(parallelism=2)
     >>> reader = source.create_reader(ReaderContext(subtask_index=0, parallelism=2))
     >>> reader.add_splits(enumerator.discover_splits()[:1])
-    >>> reader.read(limit=100)
+    >>> list(reader.read(limit=100))
     [1, 2, 3, 4, 5]
     """
 
@@ -57,5 +57,5 @@ class NumberSequenceSource(Source):
 
 
 class _NumberReader(IndexRangeReader):
-    def fetch(self, start: int, stop: int) -> list[Any]:
-        return list(range(start, stop))
+    def fetch(self, start: int, stop: int) -> range:
+        return range(start, stop)

@@ -69,7 +69,7 @@ class IndexRangeReader(SourceReader):
         self._stop = 0
 
     @abstractmethod
-    def fetch(self, start: int, stop: int) -> list[Any]:
+    def fetch(self, start: int, stop: int) -> list[Any] | range:
         """The records ``[start, stop)``, all of them."""
 
     def add_splits(self, splits: Sequence[SourceSplit]) -> None:
@@ -79,7 +79,7 @@ class IndexRangeReader(SourceReader):
                 if len(self._splits) == 1:
                     self._begin()
 
-    def read(self, limit: int) -> list[Any]:
+    def read(self, limit: int) -> list[Any] | range:
         if not self._splits or limit <= 0:
             return []
         self._current = self._splits[0].split_id

@@ -29,6 +29,8 @@ class SourceOperator(Operator):
         super().__init__(context)
         self._source = spec.source
         self.checked = spec.checked
+        # Whether those behind it go through its records once, so that they need no list of them.
+        self.gives_ranges = False
         self._reader: SourceReader | None = None
         self._pacer = None if context.node.buffer_timeout == 0 else ChunkPacer()
         strategy = spec.watermark_strategy
@@ -158,16 +160,14 @@ class SourceOperator(Operator):
         )
         self._finished = ended
 
-    def _read(
-        self, reader: SourceReader, limit: int
-    ) -> tuple[list[Any], list[int] | None, str | None]:
+    def _read(self, reader: SourceReader, limit: int) -> tuple[Any, list[int] | None, str | None]:
         """Records, their timestamps, and the split that they are of."""
         now_millis = self.context.clock.now_millis
         began = now_millis()
         stamps = split = None
         try:
             values = reader.read(limit)
-            if type(values) is not list:
+            if type(values) is not list and not (self.gives_ranges and type(values) is range):
                 values = _listed(values)
             if values:
                 stamps, split = reader.timestamps(), reader.current_split()
@@ -224,6 +224,6 @@ def _overrides(reader: SourceReader, method: str) -> bool:
 
 def _listed(values: Any) -> list[Any]:
     """What ``read`` returned, as the list that it should have been."""
-    if values is None or isinstance(values, list | tuple):
+    if values is None or isinstance(values, list | tuple | range):
         return list(values or ())
     raise TypeError(f"read() must return a list of records, but it returned {shorten(values)}")

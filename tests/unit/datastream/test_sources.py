@@ -14,7 +14,7 @@ def _elements(stream):
     source = stream._origins[0].transformation.spec.source
     reader = source.create_reader(ReaderContext(subtask_index=0, parallelism=1))
     reader.add_splits(source.create_enumerator(1).discover_splits())
-    return reader.read(100_000)
+    return list(reader.read(100_000))
 
 
 @pytest.mark.parametrize(
