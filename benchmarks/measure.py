@@ -175,10 +175,12 @@ def run_cases(
     run_checked: Callable[[Case, int], Outcome],
     *,
     records: Mapping[str, int] | None = None,
+    warm_up: bool = True,
 ) -> None:
     """Checks and measures every case that was asked for.
 
     A slow peer says how many `records` of a case it can do in a few seconds; cases it leaves out, it cannot express.
+    `warm_up`: the first large run of a case is not timed, because a JVM compiles and optimizes meanwhile what it has not run before.
     """
     sizes = {case.name: case.records for case in CASES} if records is None else records
 
@@ -194,14 +196,10 @@ def run_cases(
             arguments.wait_for_turn(case.name)
             checked = for_checking(case)
             check(checked, run_checked(checked, CHECKED_RECORDS))
-            report_case(
-                steady_rate(
-                    case,
-                    run_in_turn,
-                    records=arguments.records_of(case, sizes[case.name]),
-                    repeats=arguments.repeats,
-                )
-            )
+            large = arguments.records_of(case, sizes[case.name])
+            if warm_up:
+                run_in_turn(case, large)
+            report_case(steady_rate(case, run_in_turn, records=large, repeats=arguments.repeats))
         except Exception as error:  # noqa: BLE001 - one case that fails must not hide the others
             print(f"{case.name}: {error!r}", file=sys.stderr)
             report(case=case.name, failed=f"{type(error).__name__}: {error}"[:500])

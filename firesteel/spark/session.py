@@ -36,6 +36,8 @@ _JOB_SETTINGS = {
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.streaming.minBatchesToRetain": "2",
+    # What is tracked in memory must be kept there.
+    "spark.sql.streaming.metadataCache.enabled": "true",
     "spark.sql.streaming.numRecentProgressUpdates": "1",
     "spark.sql.streaming.forceDeleteTempCheckpointLocation": "true",
     "spark.sql.streaming.pollingDelay": "1ms",

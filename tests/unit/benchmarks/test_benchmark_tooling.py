@@ -15,7 +15,13 @@ from benchmarks import history
 from benchmarks.__main__ import exit_code
 from benchmarks.cases import BY_NAME, CASES, Case, Outcome, expected, for_checking, result_count
 from benchmarks.cases import results as plain_results
-from benchmarks.measure import check, check_results, steady_rates
+from benchmarks.measure import (
+    check,
+    check_results,
+    parse_arguments,
+    run_cases,
+    steady_rates,
+)
 from benchmarks.peers.catalog import FIRESTEEL, PEERS, Peer
 from benchmarks.runner import PeerResult, Progress, parsed, run_peers
 from benchmarks.table import ratios_table
@@ -168,3 +174,22 @@ def test_what_was_measured_before_somebody_gave_up_is_kept(
         command.main()
     [line] = history.HISTORY.read_text().splitlines()
     assert json.loads(line)["peers"]["firesteel"]["cases"] == {_CASE.name: {"rate": 42.0}}
+
+
+@pytest.mark.parametrize(("warm_up", "first"), [(True, [16, 4, 16]), (False, [4, 16])])
+def test_the_run_that_warms_a_case_up_is_a_large_one_and_is_not_timed(
+    capsys: pytest.CaptureFixture[str], warm_up: bool, first: list[int]
+) -> None:
+    arguments = parse_arguments("", ["--cases", "reduce_1k", "--repeats", "1"])
+    sizes: list[int] = []
+
+    def run(case: Case, records: int) -> float:
+        sizes.append(records // 1_000_000)
+        # A run that is timed by mistake would be the best of all.
+        return 0.5 if warm_up and len(sizes) == 1 else records / 1e6
+
+    run_cases(arguments, run, expected, warm_up=warm_up)
+    assert sizes == first
+    (figures,) = map(parsed, capsys.readouterr().out.splitlines())
+    assert figures is not None
+    assert figures["rate"] == pytest.approx(1e6)
