@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from firesteel.datastream import RuntimeExecutionMode, StreamExecutionEnvironmen
 from firesteel.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.errors import JobCancelledError, JobExecutionError
-from firesteel.spark.errors import SPARK_ERRORS
 from tests.spark.conftest import MakeEnvironment
 from tests.spark.test_life_of_functions import BufferingSink, wait_for, written
 
@@ -60,10 +58,8 @@ def test_a_job_whose_query_is_stopped_by_somebody_else_fails_and_closes_its_func
     wait_for(lambda: client.get_overview()["epochs"] > 2)
     for session in (SparkSession.builder.getOrCreate(), client._control._engine._session):
         for query in session.streams.active:
-            # Stopped in the middle of an epoch, it may complain.
-            with contextlib.suppress(*SPARK_ERRORS):
-                query.stop()
-    # In the middle of an epoch Spark may see the interruption as a failure of its own.
+            query.stop()
+    # In the middle of an epoch, the query's thread may die of a StackOverflowError instead of stopping.
     with pytest.raises(JobExecutionError, match="Job 'stopped' failed"):
         client.get_job_execution_result().result()
     assert client.get_job_status().result() is JobStatus.FAILED

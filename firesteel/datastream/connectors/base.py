@@ -102,7 +102,7 @@ class SourceReader(ABC):
 
     @abstractmethod
     def read(self, limit: int) -> list[Any] | range:
-        """At most ``limit`` records. An empty list: nothing to read right now. Never waits long."""
+        """At most ``limit`` records, as a list or a range. An empty one: nothing to read right now. Never waits long."""
 
     @abstractmethod
     def snapshot_splits(self) -> list[SourceSplit]:
