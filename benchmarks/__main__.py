@@ -25,7 +25,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--records", type=int, help="records of the large run; slow peers take their share of it"
     )
-    parser.add_argument("--repeats", type=int, default=2, help="runs of each size, the best counts")
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="runs of each size, the median counts"
+    )
     parser.add_argument("--parallelism", type=int, default=2)
     parser.add_argument(
         "--quick", action="store_true", help="half the records, once, no extra sections"

@@ -7,9 +7,11 @@ workers, connections) cancels out in the difference, and what stays is the stead
 import argparse
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
+from statistics import median
 from typing import Any
 
 from benchmarks.cases import (
@@ -28,13 +30,15 @@ Run = Callable[[Case, int], float]
 
 # A run of this size comes first: it warms the peer up, and its results are compared with the plain loop.
 CHECKED_RECORDS = 10_000
+# What peers wait for before they warm up.
+WARMING_UP = "warming up"
 # A case of a peer, or a section, should not take longer than this.
-LONGEST_SECONDS = 60.0
+LONGEST_SECONDS = 90.0
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The best of several runs of each size, and the rate between the two sizes."""
+    """The median of several runs of each size, and the rate between the two sizes."""
 
     case: str
     small_records: int
@@ -66,21 +70,25 @@ def steady_rates(
 ) -> dict[str, Measurement]:
     """Several ways to run a case, against each other.
 
-    Ways and sizes take turns, so that a slow minute of the machine hits all of them, and the best of
-    each counts. No further turn begins that would make the runs take more than so many seconds.
+    Ways and sizes take turns, so that a slow minute of the machine hits all of them, and the median of
+    each counts: one run in a lucky second says as little as one in an unlucky one. No further turn begins
+    that would make the runs take more than so many seconds.
     """
     small, large = records // 4, records
-    best = {(way, size): float("inf") for way in runs for size in (small, large)}
+    took: dict[tuple[str, int], list[float]] = {
+        (way, size): [] for way in runs for size in (small, large)
+    }
     spent = 0.0
     for turn in range(1, repeats + 1):
-        for (way, size), seconds_before in best.items():
-            seconds_now = runs[way](case, size)
-            best[way, size] = min(seconds_before, seconds_now)
-            spent += seconds_now
+        for (way, size), each in took.items():
+            each.append(runs[way](case, size))
+            spent += each[-1]
         if spent + spent / turn > seconds:
             break
     return {
-        way: Measurement(case.name, small, best[way, small], large, best[way, large], turn)
+        way: Measurement(
+            case.name, small, median(took[way, small]), large, median(took[way, large]), turn
+        )
         for way in runs
     }
 
@@ -177,29 +185,41 @@ def run_cases(
     records: Mapping[str, int] | None = None,
     warm_up: bool = True,
 ) -> None:
-    """Checks and measures every case that was asked for.
+    """Checks every case that was asked for, then measures them.
 
     A slow peer says how many `records` of a case it can do in a few seconds; cases it leaves out, it cannot express.
-    `warm_up`: the first large run of a case is not timed, because a JVM compiles and optimizes meanwhile what it has not run before.
+    `warm_up`: a large run of each case comes before all that are timed. A JVM compiles what it runs for a minute or two,
+    and the first cases would pay for the others.
     """
     sizes = {case.name: case.records for case in CASES} if records is None else records
+    ready: list[tuple[Case, int]] = []
+    for case in arguments.cases:
+        if case.name not in sizes:
+            report(case=case.name, skipped="not a case for this peer")
+            continue
+        with failure_reported(case):
+            arguments.wait_for_turn(WARMING_UP)
+            checked = for_checking(case)
+            check(checked, run_checked(checked, CHECKED_RECORDS))
+            large = arguments.records_of(case, sizes[case.name])
+            if warm_up:
+                run(case, large)
+            ready.append((case, large))
 
     def run_in_turn(case: Case, records: int) -> float:
         arguments.wait_for_turn(case.name)
         return run(case, records)
 
-    for case in arguments.cases:
-        if case.name not in sizes:
-            report(case=case.name, skipped="not a case for this peer")
-            continue
-        try:
-            arguments.wait_for_turn(case.name)
-            checked = for_checking(case)
-            check(checked, run_checked(checked, CHECKED_RECORDS))
-            large = arguments.records_of(case, sizes[case.name])
-            if warm_up:
-                run_in_turn(case, large)
+    for case, large in ready:
+        with failure_reported(case):
             report_case(steady_rate(case, run_in_turn, records=large, repeats=arguments.repeats))
-        except Exception as error:  # noqa: BLE001 - one case that fails must not hide the others
-            print(f"{case.name}: {error!r}", file=sys.stderr)
-            report(case=case.name, failed=f"{type(error).__name__}: {error}"[:500])
+
+
+@contextmanager
+def failure_reported(case: Case) -> Iterator[None]:
+    """One case that fails must not hide the others."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - whatever it is
+        print(f"{case.name}: {error!r}", file=sys.stderr)
+        report(case=case.name, failed=f"{type(error).__name__}: {error}"[:500])

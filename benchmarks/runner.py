@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import IO
 
-from benchmarks.measure import Figures
+from benchmarks.measure import WARMING_UP, Figures
 from benchmarks.peers.catalog import ROOT, Peer
 
 Tell = Callable[[Peer, Figures], None]
@@ -165,8 +165,8 @@ def run_peers(
 
 
 def take_turns(running: Sequence[RunningPeer], cases: Sequence[str]) -> None:
-    for case in cases:
-        while at_it := [one for one in running if one.waiting_for == case]:
+    for part in (WARMING_UP, *cases):
+        while at_it := [one for one in running if one.waiting_for == part]:
             for one in at_it:
                 one.go_on()
     # Firesteel, which comes first, has more to measure than cases.

@@ -233,7 +233,7 @@ def main() -> None:
     arguments = parse_arguments("bytewax")
     report_versions("bytewax")
     peer = Bytewax(arguments.parallelism)
-    run_cases(arguments, peer.run, peer.run_checked, records=RECORDS)
+    run_cases(arguments, peer.run, peer.run_checked, records=RECORDS, warm_up=False)
 
 
 if __name__ == "__main__":

@@ -38,13 +38,13 @@ from benchmarks.peers.spark_session import map_in_arrow
 
 # So many records are made before their buffers are sent, fewer if a buffer would hold more bytes. With more they leave a
 # core's cache before they are pickled, with fewer there are more rows: measured with the Python part alone.
-BUFFER_BYTES = 128 * 1024
+BUFFER_BYTES = 64 * 1024
 BUFFER_RECORDS = 2_048
 FIRST_RECORDS = 1_024
 # Rows go to Spark in batches of about this size; a batch costs as much as some hundred records.
 BATCH_BYTES = 1 << 20
 # Large buffers are worth a fast codec, for Spark copies them a dozen times; small ones are not.
-COMPRESSED_FROM = 64 * 1024
+COMPRESSED_FROM = 32 * 1024
 CODEC = "lz4_raw"
 BUFFERS = pa.schema([("target", pa.int32()), ("size", pa.int32()), ("payload", pa.binary())])
 BUFFERS_DDL = "target int, size int, payload binary"

@@ -20,7 +20,7 @@ _HEAD = struct.Struct("!cI")
 _CODEC = pa.Codec("lz4_raw")
 
 # Smaller buffers are many small records, whose pickling costs more than their copies.
-_SMALLEST = 64 * 1024
+_SMALLEST = 32 * 1024
 # A buffer that stays larger than this share of itself is sent as it is, and so are the next ones.
 _PAYS_BELOW = 0.8
 _BUFFERS_SENT_PLAIN = 31

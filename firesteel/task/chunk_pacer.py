@@ -5,19 +5,21 @@ from __future__ import annotations
 # Nobody knows yet what a record costs.
 _FIRST_RECORDS = 1
 _MOST_RECORDS = 4096
+# Long enough to cost nothing, short enough that nobody waits for it.
 _SECONDS = 0.02
 
 
 class ChunkPacer:
-    """A chunk grows while it takes less than about 20 ms, and shrinks when it takes more."""
+    """A chunk grows while it takes less than about so many seconds, and shrinks when it takes more."""
 
-    __slots__ = ("records",)
+    __slots__ = ("_seconds", "records")
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = _SECONDS) -> None:
+        self._seconds = seconds
         self.records = _FIRST_RECORDS
 
     def took(self, seconds: float, records: int) -> None:
-        if seconds < _SECONDS / 2 and records == self.records:
+        if seconds < self._seconds / 2 and records == self.records:
             self.records = min(self.records * 2, _MOST_RECORDS)
-        elif seconds > 2 * _SECONDS:
-            self.records = max(1, int(self.records * _SECONDS / seconds))
+        elif seconds > 2 * self._seconds:
+            self.records = max(1, int(self.records * self._seconds / seconds))

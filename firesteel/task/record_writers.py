@@ -21,9 +21,10 @@ from firesteel.task.rows import BARRIER, DATA, END_OF_EPOCH, IDLENESS, WATERMARK
 from firesteel.unpicklable import unpicklable_record
 
 # A buffer is sent when it holds about this many bytes, judged by the size of the ones before.
-# Not many more records than fit into a core's cache: from about 5,000 on, pickling one costs half as much again. A buffer
-# is looked at after each batch, so that it may become larger than this by a batch's share.
-_BUFFER_BYTES = 256 * 1024
+# Its records, and what pickle remembers of them, should fit into a core's cache: a small record costs half as much again from
+# about 5,000 on, and one of twenty fields from about 1,000 on. A buffer is looked at after each batch, so that it may
+# become larger than this by a batch's share.
+_BUFFER_BYTES = 64 * 1024
 _FIRST_BUFFER_RECORDS = 1024
 _MAX_BUFFER_RECORDS = 3072
 

@@ -274,5 +274,8 @@ def test_adding_to_a_key_with_many_rows_costs_the_same(how):
         harness.process_elements1([_deleted("a", n) for n in range(1_000)])
         return time.process_time() - started
 
+    def best(rows: int) -> float:
+        return min(seconds(rows) for _ in range(3))
+
     seconds(100)
-    assert seconds(40_000) < 8 * max(seconds(1_000), 0.01)
+    assert best(40_000) < 8 * max(best(1_000), 0.01)

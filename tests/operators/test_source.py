@@ -157,13 +157,13 @@ def test_chunks_shrink_when_they_are_slow(clock):
     def slow(values, timestamps):
         take(values, timestamps)
         if len(values) == 64 or len(source.batches) > 7:
-            clock.now += 0.01 * len(values)
+            clock.now += 0.0005 * len(values)
 
     source.operator.output.emit = slow
     source.read()
     sizes = [len(batch) for batch in source.batches]
     assert sizes[6] == 64
-    # 10 ms a record: a chunk of two takes the 20 ms that a chunk shall take.
+    # Half a millisecond a record: a chunk of two takes the millisecond that a chunk shall take.
     assert set(sizes[7:-1]) == {2}
 
 

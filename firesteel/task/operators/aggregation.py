@@ -57,12 +57,15 @@ class AggregationOperator(ReduceOperator):
     def _sum_pairs(self, values: list[Any], keys: list[Any], timestamps: list[int] | None) -> None:
         """The loop of reduce with the addition in it, for what sum is mostly used on: (key, count)."""
         reduce, overlay, missing = self._reduce, self.table.overlay, MISSING
+        find = overlay.get
         results: list[Any] = []
         append, in_base = self.adder(results, copies=False), self.reader(copies=False)
         iterator = iter(values)
         try:
             for value, key in zip(iterator, keys, strict=False):
-                kept = overlay[key] if key in overlay else in_base(key, missing)
+                kept = find(key, missing)
+                if kept is missing:
+                    kept = in_base(key, missing)
                 if kept is not missing:
                     try:
                         first, total = kept

@@ -34,6 +34,7 @@ class FoldOperator(KeyedAggregationOperator):
         keys_in_order: Iterable[Any] = keys
         fold, initial = self._fold, self._initial
         overlay, missing = self.table.overlay, MISSING
+        find = overlay.get
         results: list[Any] = []
         copies = self._copies
         append, in_base = self.adder(results, copies=copies), self.reader(copies=copies)
@@ -42,9 +43,8 @@ class FoldOperator(KeyedAggregationOperator):
         iterator = iter(values)
         try:
             for value, key in zip(iterator, keys_in_order, strict=False):
-                if key in overlay:
-                    folded = overlay[key]
-                else:
+                folded = find(key, missing)
+                if folded is missing:
                     folded = in_base(key, missing)
                     if folded is missing:
                         folded = initial()

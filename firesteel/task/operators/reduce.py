@@ -31,6 +31,7 @@ class ReduceOperator(KeyedAggregationOperator):
         keys_in_order: Iterable[Any] = keys
         reduce = self._reduce
         overlay, missing = self.table.overlay, MISSING
+        find = overlay.get
         results: list[Any] = []
         # The first record shows what the others are: looking at all costs more than most functions.
         if self.may_change and not is_immutable(values[0]):
@@ -43,12 +44,11 @@ class ReduceOperator(KeyedAggregationOperator):
         try:
             # The keys come second: zip must not take a value that it then finds no key for.
             for value, key in zip(iterator, keys_in_order, strict=False):
-                if key in overlay:
-                    value = reduce(overlay[key], value)
-                else:
+                reduced = find(key, missing)
+                if reduced is missing:
                     reduced = in_base(key, missing)
-                    if reduced is not missing:
-                        value = reduce(reduced, value)
+                if reduced is not missing:
+                    value = reduce(reduced, value)
                 overlay[key] = value
                 append(value)
         except USER_ERRORS as error:

@@ -17,6 +17,10 @@ from firesteel.task.operators.timestamps_and_watermarks import create_stream_tim
 from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from firesteel.task.windowing.user_code import failed_function
 
+# A chunk of large records is made, sent and forgotten before it leaves a core's cache. Small records need less, and
+# fill a chunk.
+_CHUNK_SECONDS = 0.001
+
 
 class SourceOperator(Operator):
     """Its state is the list of unfinished splits at their positions, and their watermarks.
@@ -32,7 +36,7 @@ class SourceOperator(Operator):
         # Whether those behind it go through its records once, so that they need no list of them.
         self.gives_ranges = False
         self._reader: SourceReader | None = None
-        self._pacer = None if context.node.buffer_timeout == 0 else ChunkPacer()
+        self._pacer = None if context.node.buffer_timeout == 0 else ChunkPacer(_CHUNK_SECONDS)
         strategy = spec.watermark_strategy
         self._time = None if strategy is None else create_stream_time(strategy, self)
         # An alignment group lets the watermark go so far.
