@@ -15,6 +15,8 @@ from firesteel.task.rows import BufferRow
 
 # Values, keys and timestamps for each target.
 Lists = list[tuple[list[Any], list[Any], list[int]]]
+# Add a value and its key to the buffer of a target.
+AddPair = tuple[Callable[[Any], None], Callable[[Any], None]]
 
 
 class HashWriter(SelectingWriter):
@@ -33,6 +35,8 @@ class HashWriter(SelectingWriter):
         self._select = key_function(edge)
         self._router = KeyRouter(target.parallelism, target.max_parallelism)
         self._lookup: TargetLookup | None = self._router.small_ints
+        # For each folded integer; made for the first keys that are integers.
+        self._pairs_of_ints: list[AddPair] = []
         self._name = f"key_by after {source.name}"
         self._convert = key_converter(edge, self._name)
 
@@ -43,8 +47,10 @@ class HashWriter(SelectingWriter):
         lookup = self._lookup
         if lookup is not None:
             try:
-                if lookup is self._router.large_ints and timestamps is None:
-                    self._emit_large_ints(values)
+                if timestamps is None and lookup is self._router.small_ints:
+                    self._emit_ints(values, large=False)
+                elif timestamps is None and lookup is self._router.large_ints:
+                    self._emit_ints(values, large=True)
                 else:
                     self._emit_looked_up(values, timestamps, lookup)
             except USER_ERRORS:  # the general way raises it again, with its reason
@@ -141,14 +147,34 @@ class HashWriter(SelectingWriter):
             if of_values:
                 self._append(index, of_values, of_keys, None if timestamps is None else stamps)
 
-    def _emit_large_ints(self, values: list[Any]) -> None:
-        """The same with the table of folded integers, its key computed in the loop."""
-        select, table = self._select, self._router.small_ints
-        lists: Lists = [([], [], []) for _ in range(self._count)]
-        pairs = [(of_values.append, of_keys.append) for of_values, of_keys, _ in lists]
-        for value in values:
-            key = select(value)
-            add_value, add_key = pairs[table[key % FOLDED_INTS]]
-            add_value(value)
-            add_key(key)
-        self._append_all(lists, None)
+    def _emit_ints(self, values: list[Any], *, large: bool) -> None:
+        """The same straight into the buffers, by a table that has the methods themselves."""
+        if any(self._timestamps):
+            self.flush()
+        select, table = self._select, self._pairs_of_ints or self._make_pairs_of_ints()
+        sizes = [len(pending) for pending in self._values]
+        try:
+            if large:
+                for value in values:
+                    key = select(value)
+                    add_value, add_key = table[key % FOLDED_INTS]
+                    add_value(value)
+                    add_key(key)
+            else:
+                for value in values:
+                    key = select(value)
+                    add_value, add_key = table[key]
+                    add_value(value)
+                    add_key(key)
+        except USER_ERRORS:
+            for size, of_values, of_keys in zip(sizes, self._values, self._keys, strict=True):
+                del of_values[size:], of_keys[size:]
+            raise
+        for index, of_values in enumerate(self._values):
+            if len(of_values) >= self._limit:
+                self._flush(index)
+
+    def _make_pairs_of_ints(self) -> list[AddPair]:
+        pairs = [(v.append, k.append) for v, k in zip(self._values, self._keys, strict=True)]
+        self._pairs_of_ints = [pairs[target] for target in self._router.small_ints]
+        return self._pairs_of_ints

@@ -69,7 +69,7 @@ class RecordWriter:
     def begin_epoch(self, epoch: int) -> None:
         """Start afresh: an attempt that broke off may have left something behind."""
         for index in range(self._count):
-            self._values[index], self._keys[index], self._timestamps[index] = [], [], []
+            self._clear(index)
         self._seq = [0] * self._count
         self.records_out = 0
         self.bytes_out = 0
@@ -88,7 +88,6 @@ class RecordWriter:
         if pending and (timestamps is None) == bool(self._timestamps[index]):
             # A buffer holds records with timestamps or without, never both.
             self._flush(index)
-            pending = self._values[index]
         pending += values
         if keys is not None:
             self._keys[index] += keys
@@ -117,9 +116,13 @@ class RecordWriter:
             if not self._unbuffered:
                 fitting = _BUFFER_BYTES * count // max(size, 1)
                 self._limit = max(1, min(fitting, _MAX_BUFFER_RECORDS))
-        self._values[index] = []
-        self._keys[index] = []
-        self._timestamps[index] = []
+        self._clear(index)
+
+    def _clear(self, index: int) -> None:
+        # The lists stay: a subclass may hold their methods.
+        self._values[index].clear()
+        self._keys[index].clear()
+        self._timestamps[index].clear()
 
     def _send_buffer(
         self,
@@ -181,7 +184,7 @@ class RecordWriter:
     def abort_epoch(self) -> None:
         """Drop what is left and tell every reader that the epoch is void."""
         for index in range(self._count):
-            self._values[index], self._keys[index], self._timestamps[index] = [], [], []
+            self._clear(index)
             self._send_row(index, END_OF_EPOCH, ABORTED)
         self._seq = [0] * self._count
 

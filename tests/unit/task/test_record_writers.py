@@ -96,26 +96,24 @@ def test_rescale_is_a_round_robin_over_the_targets_that_channels_says(sent, sour
         assert counts == dict.fromkeys(expected, 12 // len(expected))
 
 
-_keys = st.lists(
-    st.one_of(
-        st.lists(st.integers(-10, 100_000)),
-        st.lists(st.text(max_size=3)),
-        st.lists(st.tuples(st.integers(), st.text(max_size=2))),
-        st.lists(st.one_of(st.integers(), st.text(max_size=2))),
-    ),
-    min_size=1,
-    max_size=3,
+_keys = st.one_of(
+    st.lists(st.integers(-10, 100_000)),
+    st.lists(st.text(max_size=3)),
+    st.lists(st.tuples(st.integers(), st.text(max_size=2))),
+    st.lists(st.one_of(st.integers(), st.text(max_size=2))),
 )
+# With timestamps or without.
+_batches = st.lists(st.tuples(_keys, st.booleans()), min_size=1, max_size=4)
 
 
-@given(batches=_keys, targets=st.integers(1, 70), stamped=st.booleans())
-def test_hash_goes_where_the_key_router_says_and_carries_keys_and_times(batches, targets, stamped):
+@given(batches=_batches, targets=st.integers(1, 70))
+def test_hash_goes_where_the_key_router_says_and_carries_keys_and_times(batches, targets):
     from tests.unit.task.conftest import Sent
 
     edge = Sent(_hash(lambda value: value[1]), targets=targets)
     expected: dict[int, list] = {}
     router = KeyRouter(targets, 128)
-    for number, keys in enumerate(batches):
+    for number, (keys, stamped) in enumerate(batches):
         values = [(number, key) for key in keys]
         timestamps = [1000 * number + index for index in range(len(keys))]
         edge.writer.emit(values, timestamps if stamped else None)
@@ -328,17 +326,18 @@ def test_buffer_timeout_0_sends_every_record_at_once(sent, how):
     ]
 
 
-def test_records_with_and_without_timestamps_do_not_share_a_buffer(sent):
-    edge = sent(GLOBAL)
-    edge.writer.emit(["a"], None)
-    edge.writer.emit(["b"], [1])
-    edge.writer.emit(["c"], [2])
-    edge.writer.emit(["d"], None)
+@pytest.mark.parametrize("how", [GLOBAL, _hash()], ids=["global", "hash"])
+def test_records_with_and_without_timestamps_do_not_share_a_buffer(sent, how):
+    edge = sent(how)
+    edge.writer.emit([10], None)
+    edge.writer.emit([20], [1])
+    edge.writer.emit([30], [2])
+    edge.writer.emit([40], None)
     edge.writer.flush()
     assert [(values, stamps) for _, (values, _, stamps) in edge.buffers()] == [
-        (["a"], None),
-        (["b", "c"], [1, 2]),
-        (["d"], None),
+        ([10], None),
+        ([20, 30], [1, 2]),
+        ([40], None),
     ]
 
 
