@@ -13,8 +13,6 @@ from benchmarks.sections.section import Section
 from benchmarks.text import rate_text, ratio_text
 
 _CASES = ("map_filter", "reduce_1k")
-# Of a case's records: two cases run in two places and two turns, within two minutes.
-_SHARE = 0.3
 # The hop may cost a tenth.
 _GOAL = 0.9
 
@@ -49,9 +47,8 @@ def measure(arguments: Arguments) -> None:
         found = steady_rates(
             case,
             hosts,
-            records=arguments.records_of(case, int(case.records * _SHARE)),
+            records=arguments.records_of(case, case.records),
             repeats=arguments.repeats,
-            seconds=75,
         )
         base = found["in-worker"].rate
         for host, measured in found.items():
