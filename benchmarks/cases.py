@@ -15,7 +15,7 @@ Function = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One pipeline. `records` is how many the large run of a fast peer takes, a few seconds' worth."""
+    """One pipeline. `records` is how many the large run of a fast peer takes, ten seconds' worth: some epochs."""
 
     name: str
     title: str
@@ -192,14 +192,14 @@ CASES: tuple[Case, ...] = (
     MapFilter(
         name="map_filter",
         title="map + filter",
-        records=80_000_000,
+        records=160_000_000,
         make=triple,
         keep=is_even,
     ),
     Reduce(
         name="reduce_1k",
         title="key_by + reduce, 1,000 keys",
-        records=16_000_000,
+        records=40_000_000,
         keys=1_000,
         key=modulo_thousand,
         combine=add,
@@ -207,7 +207,7 @@ CASES: tuple[Case, ...] = (
     Reduce(
         name="reduce_1m",
         title="key_by + reduce, 1,000,000 keys",
-        records=16_000_000,
+        records=40_000_000,
         keys=1_000_000,
         key=modulo_million,
         combine=add,
@@ -215,14 +215,14 @@ CASES: tuple[Case, ...] = (
     Sum(
         name="sum_tuples",
         title="sum on tuples",
-        records=12_000_000,
+        records=30_000_000,
         make=pair,
         key=first_field,
     ),
     Union(
         name="union",
         title="union of 2",
-        records=80_000_000,
+        records=160_000_000,
         make=add_one,
         other=subtract_one,
         then=double,
@@ -230,14 +230,14 @@ CASES: tuple[Case, ...] = (
     FanOut(
         name="fan_out",
         title="fan-out to 3 sinks",
-        records=24_000_000,
+        records=50_000_000,
         make=add_one,
         branches=(double, triple, negate),
     ),
     KeyedMap(
         name="wide_rows",
         title="rows of 20 fields, key_by + map",
-        records=5_000_000,
+        records=8_000_000,
         make=wide_row,
         key=first_field,
         then=second_field,
@@ -245,7 +245,7 @@ CASES: tuple[Case, ...] = (
     KeyedMap(
         name="strings_1kb",
         title="strings of 1 kB, key_by + map",
-        records=2_400_000,
+        records=6_000_000,
         make=long_text,
         key=text_key,
         then=len,
@@ -253,7 +253,7 @@ CASES: tuple[Case, ...] = (
     WindowCount(
         name="tumbling_1k",
         title="tumbling window count, 1,000 keys",
-        records=12_000_000,
+        records=24_000_000,
         make=pair,
         key=first_field,
         window_millis=10_000,

@@ -33,7 +33,7 @@ CHECKED_RECORDS = 10_000
 # What peers wait for before they warm up.
 WARMING_UP = "warming up"
 # A case of a peer, or a section, should not take longer than this.
-LONGEST_SECONDS = 90.0
+LONGEST_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,7 +182,7 @@ def test_large_runs_that_warm_up_come_before_all_that_are_timed(
 ) -> None:
     arguments = parse_arguments("", ["--cases", "reduce_1k", "sum_tuples", "--repeats", "1"])
     runs: list[tuple[str, int]] = []
-    warm_ups = [("reduce_1k", 16), ("sum_tuples", 12)] if warm_up else []
+    warm_ups = [("reduce_1k", 40), ("sum_tuples", 30)] if warm_up else []
 
     def run(case: Case, records: int) -> float:
         runs.append((case.name, records // 1_000_000))
@@ -190,7 +190,7 @@ def test_large_runs_that_warm_up_come_before_all_that_are_timed(
         return 1000.0 if len(runs) <= len(warm_ups) else records / 1e6
 
     run_cases(arguments, run, expected, warm_up=warm_up)
-    timed = [("reduce_1k", 4), ("reduce_1k", 16), ("sum_tuples", 3), ("sum_tuples", 12)]
+    timed = [("reduce_1k", 10), ("reduce_1k", 40), ("sum_tuples", 7), ("sum_tuples", 30)]
     assert runs == warm_ups + timed
     for line in capsys.readouterr().out.splitlines():
         figures = parsed(line)
