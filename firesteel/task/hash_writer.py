@@ -8,19 +8,30 @@ from typing import Any
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.state.key_groups import KeyRouter, TargetLookup
 from firesteel.state.stable_hash import FOLDED_INTS
-from firesteel.task.errors import USER_ERRORS, user_function_error
-from firesteel.task.keys import bad_key_error, key_converter
-from firesteel.task.record_writers import SelectingWriter, key_function
+from firesteel.task.errors import USER_ERRORS
+from firesteel.task.keys import (
+    bad_key_error,
+    key_converter,
+    key_function,
+    keys_of,
+    records_tell_keys,
+)
+from firesteel.task.record_writers import SelectingWriter
 from firesteel.task.rows import BufferRow
 
 # Values, keys and timestamps for each target.
 Lists = list[tuple[list[Any], list[Any], list[int]]]
-# Add a value and its key to the buffer of a target.
-AddPair = tuple[Callable[[Any], None], Callable[[Any], None]]
+# Add a value to the buffer of a target; add a value and its key.
+Add = Callable[[Any], None]
+AddPair = tuple[Add, Add]
 
 
 class HashWriter(SelectingWriter):
-    """HASH: the subtask that owns the key's group. The keys travel with the records."""
+    """HASH: the subtask that owns the key's group.
+
+    The keys travel with the records, but for those that are told by the records as well: whole numbers that a plain
+    expression gives. To make, send and forget them costs twice as much as to compute them again.
+    """
 
     def __init__(
         self,
@@ -35,8 +46,10 @@ class HashWriter(SelectingWriter):
         self._select = key_function(edge)
         self._router = KeyRouter(target.parallelism, target.max_parallelism)
         self._lookup: TargetLookup | None = self._router.small_ints
+        self._keys_are_told = records_tell_keys(edge)
         # For each folded integer; made for the first keys that are integers.
-        self._pairs_of_ints: list[AddPair] = []
+        self._adds: list[Add] = []
+        self._add_pairs: list[AddPair] = []
         self._name = f"key_by after {source.name}"
         self._convert = key_converter(edge, self._name)
 
@@ -58,16 +71,8 @@ class HashWriter(SelectingWriter):
                 self._lookup = None
             else:
                 return
-        keys = self._keys_of(values)
+        keys = keys_of(values, self._select, self._name)
         self._scatter(values, keys, timestamps, self._targets(values, keys))
-
-    def _keys_of(self, values: list[Any]) -> list[Any]:
-        select = self._select
-        iterator = iter(values)
-        try:
-            return [select(value) for value in iterator]
-        except USER_ERRORS as error:
-            raise user_function_error(error, self._name, select, values, iterator) from error
 
     def _targets(self, values: list[Any], keys: list[Any]) -> list[int]:
         try:
@@ -84,7 +89,7 @@ class HashWriter(SelectingWriter):
         convert: Callable[[list[Any]], list[Any]],
     ) -> None:
         """Where the type of the keys was declared, they go through it, as in PyFlink."""
-        keys = convert(self._keys_of(values))
+        keys = convert(keys_of(values, self._select, self._name))
         if self._lookup is not None:
             try:
                 self._emit_keyed(values, keys, timestamps, self._lookup)
@@ -149,23 +154,16 @@ class HashWriter(SelectingWriter):
 
     def _emit_ints(self, values: list[Any], *, large: bool) -> None:
         """The same straight into the buffers, by a table that has the methods themselves."""
-        if any(self._timestamps):
+        if any(self._timestamps) or (self._keys_are_told and any(self._keys)):
             self.flush()
-        select, table = self._select, self._pairs_of_ints or self._make_pairs_of_ints()
+        if not self._adds:
+            self._make_tables()
         sizes = [len(pending) for pending in self._values]
         try:
-            if large:
-                for value in values:
-                    key = select(value)
-                    add_value, add_key = table[key % FOLDED_INTS]
-                    add_value(value)
-                    add_key(key)
+            if self._keys_are_told:
+                self._add_ints(values, self._adds, large=large)
             else:
-                for value in values:
-                    key = select(value)
-                    add_value, add_key = table[key]
-                    add_value(value)
-                    add_key(key)
+                self._add_ints_with_keys(values, self._add_pairs, large=large)
         except USER_ERRORS:
             for size, of_values, of_keys in zip(sizes, self._values, self._keys, strict=True):
                 del of_values[size:], of_keys[size:]
@@ -174,7 +172,34 @@ class HashWriter(SelectingWriter):
             if len(of_values) >= self._limit:
                 self._flush(index)
 
-    def _make_pairs_of_ints(self) -> list[AddPair]:
-        pairs = [(v.append, k.append) for v, k in zip(self._values, self._keys, strict=True)]
-        self._pairs_of_ints = [pairs[target] for target in self._router.small_ints]
-        return self._pairs_of_ints
+    def _add_ints(self, values: list[Any], adds: list[Add], *, large: bool) -> None:
+        select = self._select
+        if large:
+            for value in values:
+                adds[select(value) % FOLDED_INTS](value)
+        else:
+            for value in values:
+                adds[select(value)](value)
+
+    def _add_ints_with_keys(
+        self, values: list[Any], add_pairs: list[AddPair], *, large: bool
+    ) -> None:
+        select = self._select
+        if large:
+            for value in values:
+                key = select(value)
+                add_value, add_key = add_pairs[key % FOLDED_INTS]
+                add_value(value)
+                add_key(key)
+        else:
+            for value in values:
+                key = select(value)
+                add_value, add_key = add_pairs[key]
+                add_value(value)
+                add_key(key)
+
+    def _make_tables(self) -> None:
+        adds = [of_values.append for of_values in self._values]
+        pairs = [(add, k.append) for add, k in zip(adds, self._keys, strict=True)]
+        self._adds = [adds[target] for target in self._router.small_ints]
+        self._add_pairs = [pairs[target] for target in self._router.small_ints]

@@ -17,6 +17,7 @@ from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.task.buffers import BufferEncoder
 from firesteel.task.errors import USER_ERRORS, user_function_error
 from firesteel.task.input_gate import ABORTED, ACTIVE, FINISHED, IDLE, OPEN
+from firesteel.task.keys import key_function
 from firesteel.task.rows import BARRIER, DATA, END_OF_EPOCH, IDLENESS, WATERMARK, BufferRow
 from firesteel.unpicklable import unpicklable_record
 
@@ -85,8 +86,11 @@ class RecordWriter:
         timestamps: list[int] | None,
     ) -> None:
         pending = self._values[index]
-        if pending and (timestamps is None) == bool(self._timestamps[index]):
-            # A buffer holds records with timestamps or without, never both.
+        if pending and (
+            (timestamps is None) == bool(self._timestamps[index])
+            or (keys is None) == bool(self._keys[index])
+        ):
+            # A buffer holds records with timestamps or without, never both; so with keys.
             self._flush(index)
         pending += values
         if keys is not None:
@@ -336,9 +340,3 @@ class CustomWriter(SelectingWriter):
             f"{shorten(target)} for the record {shorten(value)}; it must be an int, there are "
             f"{self._count} partitions, 0 to {self._count - 1}"
         )
-
-
-def key_function(edge: StreamEdge) -> Callable[[Any], Any]:
-    selector = edge.partitioning.key_selector
-    assert selector is not None
-    return selector

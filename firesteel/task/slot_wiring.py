@@ -10,9 +10,11 @@ from functools import partial
 from firesteel.graph.channels import source_subtasks
 from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.key_types import key_types_of
+from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.state.backend_factory import create_keyed_state
 from firesteel.task.chain import LocalEdge
+from firesteel.task.keys import Receive, records_tell_keys, with_keys
 from firesteel.task.operators.iteration_head import IterationHeadOperator
 from firesteel.task.operators.iteration_tail import IterationTailOperator
 from firesteel.task.program import JobProgram
@@ -125,8 +127,10 @@ def _add_channels(program: JobProgram, edge: StreamEdge, subtask: Subtask) -> No
     nodes = program.levels.job_graph.nodes
     source, target = nodes[edge.source], nodes[edge.target]
     head = subtask.operators[edge.target]
-    receive = head.receive if edge.input_index == 0 else head.receive_second
+    receive: Receive = head.receive if edge.input_index == 0 else head.receive_second
     strategy = edge.partitioning.strategy
+    if strategy is ShipStrategy.HASH and records_tell_keys(edge):
+        receive = with_keys(receive, edge, f"key_by after {source.name}")
     for upstream in source_subtasks(
         strategy, subtask.index, source.parallelism, target.parallelism
     ):

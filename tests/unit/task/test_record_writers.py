@@ -26,6 +26,7 @@ from firesteel.state.key_groups import KeyRouter
 from firesteel.task import record_writers
 from firesteel.task.buffers import decode_buffer
 from firesteel.task.input_gate import ABORTED, FINISHED, OPEN
+from firesteel.task.keys import with_keys
 from firesteel.task.record_writers import BadPartitionError
 from firesteel.task.rows import DATA, END_OF_EPOCH, WATERMARK
 from firesteel.unpicklable import UnpicklableRecordError
@@ -106,11 +107,19 @@ _keys = st.one_of(
 _batches = st.lists(st.tuples(_keys, st.booleans()), min_size=1, max_size=4)
 
 
-@given(batches=_batches, targets=st.integers(1, 70))
-def test_hash_goes_where_the_key_router_says_and_carries_keys_and_times(batches, targets):
+def _plain(value):
+    return value[1]
+
+
+def _calling(value):
+    return value.__getitem__(1)
+
+
+@given(batches=_batches, targets=st.integers(1, 70), select=st.sampled_from([_plain, _calling]))
+def test_hash_goes_where_the_key_router_says_and_brings_keys_and_times(batches, targets, select):
     from tests.unit.task.conftest import Sent
 
-    edge = Sent(_hash(lambda value: value[1]), targets=targets)
+    edge = Sent(_hash(select), targets=targets)
     expected: dict[int, list] = {}
     router = KeyRouter(targets, 128)
     for number, (keys, stamped) in enumerate(batches):
@@ -121,10 +130,40 @@ def test_hash_goes_where_the_key_router_says_and_carries_keys_and_times(batches,
             expected.setdefault(target, []).append((value, value[1], time if stamped else None))
     edge.writer.flush()
     found: dict[int, list] = {}
-    for target, (values, keys, timestamps) in edge.buffers():
-        times = timestamps or [None] * len(values)
-        found.setdefault(target, []).extend(zip(values, keys, times, strict=True))
+
+    for target, buffer in edge.buffers():
+        received = found.setdefault(target, [])
+
+        def receive(values, keys, timestamps, received=received):
+            times = timestamps or [None] * len(values)
+            received.extend(zip(values, keys, times, strict=True))
+
+        if select is _plain:
+            receive = with_keys(receive, edge.writer.edge, "key_by")
+        receive(*buffer)
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("how", "key", "travels"),
+    [
+        (_hash(_plain), 7, False),
+        (_hash(_plain), 10**12, False),
+        (_hash(_plain), "seven", True),
+        (_hash(_calling), 7, True),
+        (_hash(_plain, Types.LONG()), 7, True),
+        (_hash(_plain, Types.PICKLED_BYTE_ARRAY()), 7, False),
+    ],
+    ids=["small", "large", "text", "called", "typed", "untyped"],
+)
+def test_only_whole_numbers_that_a_plain_expression_tells_do_not_travel(sent, how, key, travels):
+    edge = sent(how, targets=3)
+    for _ in range(2):
+        # The first batch shows what kind of keys there are.
+        edge.writer.emit([("record", key)], None)
+        edge.writer.flush()
+    _, (values, keys, _) = edge.buffers()[-1]
+    assert (values, keys) == ([("record", key)], [key] if travels else None)
 
 
 def test_broadcast_sends_everything_to_all_serialized_once(sent):
