@@ -30,7 +30,7 @@ class HashWriter(SelectingWriter):
     """HASH: the subtask that owns the key's group.
 
     The keys travel with the records, but for those that are told by the records as well: whole numbers that a plain
-    expression gives. To make, send and forget them costs twice as much as to compute them again.
+    expression gives. To compute them again costs less than to make, send and forget them.
     """
 
     def __init__(
