@@ -83,8 +83,8 @@ class _OwnSession:
         self.session: SparkSession | None = None
         self.is_quiet = True
         self.jobs = 0
-        # Where the JVM and its Python workers meet, on this machine.
-        self.sockets = socket_directory(f"firesteel-spark-{secrets.token_hex(6)}")
+        # Where the JVM and its Python workers meet, on this machine. Spark's names for sockets are long, so this one is short.
+        self.sockets = socket_directory(f"firesteel-{secrets.token_hex(4)}")
 
 
 _own = _OwnSession()

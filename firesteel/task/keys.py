@@ -13,8 +13,7 @@ from firesteel.graph.stream_graph import StreamEdge
 from firesteel.state.key_groups import KeyRouter
 from firesteel.state.stable_hash import STABLE_KEYS
 from firesteel.task.errors import USER_ERRORS, user_function_error
-
-Receive = Callable[[list[Any], list[Any] | None, list[int] | None], None]
+from firesteel.task.input_gate import Receive
 
 # What an expression of a record's fields, constants and arithmetic is made of, in all versions of Python.
 _PLAIN_INSTRUCTIONS = (

@@ -14,7 +14,8 @@ from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.state.backend_factory import create_keyed_state
 from firesteel.task.chain import LocalEdge
-from firesteel.task.keys import Receive, records_tell_keys, with_keys
+from firesteel.task.input_gate import Receive
+from firesteel.task.keys import records_tell_keys, with_keys
 from firesteel.task.operators.iteration_head import IterationHeadOperator
 from firesteel.task.operators.iteration_tail import IterationTailOperator
 from firesteel.task.program import JobProgram
