@@ -22,7 +22,6 @@ from firesteel.log import set_log_level
 from firesteel.master.running_jobs import running_jobs
 from firesteel.spark.java import java_environment
 from firesteel.spark.program_end import program_end
-from firesteel.task.private_directory import make_private, socket_directory
 from firesteel.task.slot_client import HostSettings
 
 # What every job's plan needs, set in a session of the job's own: the user's settings stay.
@@ -67,8 +66,6 @@ _CONTEXT_SETTINGS = {
 # On one machine an exchange does not leave memory, and large buffers are compressed already.
 _LOCAL_SETTINGS = {
     "spark.shuffle.compress": "false",
-    # Between the JVM and its Python workers. Over TCP small messages wait for each other: a small epoch takes twice as long.
-    "spark.python.unix.domain.socket.enabled": "true",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
@@ -83,8 +80,6 @@ class _OwnSession:
         self.session: SparkSession | None = None
         self.is_quiet = True
         self.jobs = 0
-        # Where the JVM and its Python workers meet, on this machine. Spark's names for sockets are long, so this one is short.
-        self.sockets = socket_directory(f"firesteel-{secrets.token_hex(4)}")
 
 
 _own = _OwnSession()
@@ -189,9 +184,7 @@ def _start(required_slots: int, configuration: Configuration) -> SparkSession:
     settings = dict(_CONTEXT_SETTINGS)
     if local_master(master) is not None:
         # Executors on other machines must reach the driver, and pay for every byte.
-        settings |= _LOCAL_SETTINGS | {
-            "spark.python.unix.domain.socket.dir": str(make_private(_own.sockets))
-        }
+        settings |= _LOCAL_SETTINGS
     quiet = Path(__file__).parent / "log4j2-quiet.properties"
     verbose = level in ("INFO", "DEBUG", "TRACE")
     log_options = f"-Dlog4j2.configurationFile=file:{quiet}"
@@ -240,5 +233,5 @@ def stop_own_session() -> None:
             if _own.is_quiet:
                 _silence(session.sparkContext)
             session.stop()
-    for directory in (_own.sockets, *(settings.directory for settings in _hosts.values())):
-        shutil.rmtree(directory, ignore_errors=True)
+    for settings in _hosts.values():
+        shutil.rmtree(settings.directory, ignore_errors=True)
