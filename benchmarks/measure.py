@@ -45,7 +45,8 @@ class Measurement:
     small_seconds: float
     large_records: int
     large_seconds: float
-    turns: int = 1
+    turns: list[tuple[float, float]]
+    """The seconds of each turn, small and large: how much the machine's speed changed meanwhile."""
 
     @property
     def rate(self) -> float | None:
@@ -87,7 +88,15 @@ def steady_rates(
             break
     return {
         way: Measurement(
-            case.name, small, median(took[way, small]), large, median(took[way, large]), turn
+            case.name,
+            small,
+            median(took[way, small]),
+            large,
+            median(took[way, large]),
+            [
+                (round(a, 2), round(b, 2))
+                for a, b in zip(took[way, small], took[way, large], strict=True)
+            ],
         )
         for way in runs
     }
