@@ -150,7 +150,7 @@ def wire_main_output(
     if apart:
         loop.emit = to_all(apart)
     operator.fused = loop
-    if loop.children:
+    if loop.children and not step.kind.begins_loops:
         operator.entry = fuse(loop)
 
 

@@ -5,6 +5,8 @@ operator says what it does with a single record (its ``Step``), the operators ch
 too are written into the same loop, as a person would write it: ``x = make(n)``, ``if keep(x):``,
 ``invoke(x, context)``. The source of that loop is generated when its first batch comes: most
 operators in the middle of a chain are only entered as a part of another's loop.
+
+A rolling reduction can begin a loop: it finds what its key has, combines, and hands the result on.
 """
 
 from __future__ import annotations
@@ -12,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import lru_cache
-from types import CodeType
 from typing import Any
 
+from firesteel.state.missing import MISSING
 from firesteel.task.errors import USER_ERRORS
+from firesteel.task.expressions import defined
+from firesteel.task.keys import KeySelection
 
 Emit = Callable[[list[Any], list[int] | None], None]
 
@@ -25,12 +28,36 @@ Emit = Callable[[list[Any], list[int] | None], None]
 _MAX_NODES = 48
 # Each one indents what comes behind it, and Python's parser has its limits.
 _MAX_NESTED_FILTERS = 15
+# What stands for a file in the traceback of a loop.
+_LOOP = "<fused chain>"
 
 
 class StepKind(Enum):
     MAP = "map"
     FILTER = "filter"
     INVOKE = "invoke"
+    # These two begin a loop, and are in no other.
+    REDUCE = "reduce"
+    # reduce for what sum is mostly used on, (key, count), with the addition written in.
+    SUM_OF_PAIRS = "sum of pairs"
+
+    @property
+    def begins_loops(self) -> bool:
+        return self in _COMBINE
+
+
+# How what a key has and a record become a result.
+_COMBINE = {
+    StepKind.REDUCE: ("result = function0(kept, record)",),
+    StepKind.SUM_OF_PAIRS: (
+        "try:",
+        "    first, total = kept",
+        "except ValueError:",  # not a pair, as the first record was
+        "    result = function0(kept, record)",
+        "else:",
+        "    result = (first, total + record[1])",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +94,8 @@ class FusedNode:
 
     def adopt(self, child: FusedNode) -> bool:
         """Take another tree into the loop, unless that becomes too large."""
+        if child.step.kind.begins_loops:
+            return False
         filters = child.nested_filters + (self.step.kind is StepKind.FILTER)
         if self.size + child.size > _MAX_NODES or filters > _MAX_NESTED_FILTERS:
             return False
@@ -104,14 +133,35 @@ def fuse(root: FusedNode) -> Emit:
     return process
 
 
-@lru_cache(maxsize=128)
-def _compiled(source: str) -> CodeType:
-    """The subtasks of a chain in this process have the same loop around different functions."""
-    return compile(source, "<fused chain>", "exec")
+class KeyedLoop:
+    """The loop that a rolling reduction begins."""
+
+    def __init__(self, root: FusedNode) -> None:
+        self._root = root
+        # With timestamps or without, with the keys or with what selects them.
+        self._loops: dict[tuple[bool, KeySelection | None], Callable[..., None]] = {}
+
+    def process(
+        self,
+        values: list[Any],
+        keys: list[Any] | None,
+        timestamps: list[int] | None,
+        overlay: dict[Any, Any],
+        in_base: Callable[[Any, Any], Any],
+        select: KeySelection | None,
+    ) -> None:
+        """``keys``, or ``select`` that finds them in the records. What keys have is in ``overlay``, else in the base."""
+        kind = timestamps is not None, select if keys is None else None
+        loop = self._loops.get(kind)
+        if loop is None:
+            loop = self._loops[kind] = _KeyedLoop(self._root, kind[1], stamped=kind[0]).compile()
+        loop(values, keys, timestamps, overlay, in_base)
 
 
 class _Loop:
     """Writes and compiles the loop over a tree, for records with timestamps or without."""
+
+    parameters = "values, timestamps"
 
     def __init__(self, root: FusedNode, *, stamped: bool) -> None:
         self._root = root
@@ -122,16 +172,16 @@ class _Loop:
             "_USER_ERRORS": USER_ERRORS,
         }
         self._lines: list[str] = []
-        # Which step stands in a line, and which variable holds its record.
-        self._steps_by_line: dict[int, tuple[Step, str]] = {}
+        # What stands in a line, and which variable holds its record.
+        self._steps_by_line: dict[int, tuple[Step | KeySelection, str]] = {}
         self._numbers = {id(node): number for number, node in enumerate(root.walk())}
         # The lines behind the loop that tell the counts.
         self._counts: list[str] = []
 
-    def compile(self) -> Emit:
+    def compile(self) -> Callable[..., None]:
         add = self._add
         nodes = list(self._root.walk())
-        add(0, "def process(values, timestamps):")
+        add(0, f"def process({self.parameters}):")
         # What a loop calls is a local of its function: globals cost a lookup each.
         for number, node in enumerate(nodes):
             self._names[f"_function{number}"] = node.step.function
@@ -149,12 +199,7 @@ class _Loop:
             if node.count is not None:
                 self._names[f"_count{number}"] = node.count
                 add(1, f"seen{number} = 0")
-        add(1, "try:")
-        if self._stamped:
-            add(2, "for record, timestamp in zip(values, timestamps):")
-        else:
-            add(2, "for record in values:")
-        self._write(self._root, "record", 3, filtered=False)
+        self._write_loop()
         add(1, "except _USER_ERRORS as error:")
         add(2, "raise _explain(error) from error")
         for number, node in enumerate(nodes):
@@ -163,9 +208,15 @@ class _Loop:
                 add(1, f"if results{number}: _emit{number}(results{number}, {stamps})")
         for line in self._counts:
             add(1, line)
-        exec(_compiled("\n".join(self._lines)), self._names)
-        process: Emit = self._names["process"]
-        return process
+        return defined("\n".join(self._lines), "process", _LOOP, self._names)
+
+    def _write_loop(self) -> None:
+        self._add(1, "try:")
+        if self._stamped:
+            self._add(2, "for record, timestamp in zip(values, timestamps):")
+        else:
+            self._add(2, "for record in values:")
+        self._write(self._root, "record", 3, filtered=False)
 
     def _write(self, node: FusedNode, record: str, depth: int, *, filtered: bool) -> None:
         number = self._numbers[id(node)]
@@ -190,14 +241,17 @@ class _Loop:
                 self._add(depth, f"function{number}({record}, context{number})")
         self._steps_by_line[len(self._lines)] = (step, record)
         if node.emit is not None:
-            self._add(depth, f"append{number}({result})")
-            if self._stamped:
-                self._add(depth, f"stamp{number}(timestamp)")
+            self._write_append(number, result, depth)
         elif step.kind is StepKind.FILTER and not node.children:
             self._add(depth, "pass")
         filtered = filtered or step.kind is StepKind.FILTER
         for child in node.children:
             self._write(child, result, depth, filtered=filtered)
+
+    def _write_append(self, number: int, result: str, depth: int) -> None:
+        self._add(depth, f"append{number}({result})")
+        if self._stamped:
+            self._add(depth, f"stamp{number}(timestamp)")
 
     def _add(self, depth: int, line: str) -> None:
         self._lines.append("    " * depth + line)
@@ -206,10 +260,52 @@ class _Loop:
         """The line that failed tells the operator, and the loop's variable the record."""
         trace = error.__traceback__
         while trace is not None:
-            if trace.tb_frame.f_code.co_filename == "<fused chain>":
+            if trace.tb_frame.f_code.co_filename == _LOOP:
                 found = self._steps_by_line.get(trace.tb_lineno)
                 if found is not None:
                     step, record = found
                     return step.explain(error, trace.tb_frame.f_locals[record])
             trace = trace.tb_next
         return error
+
+
+class _KeyedLoop(_Loop):
+    """The loop behind a rolling reduction. Without ``select`` the keys come along."""
+
+    parameters = "values, keys, timestamps, overlay, in_base"
+
+    def __init__(self, root: FusedNode, select: KeySelection | None, *, stamped: bool) -> None:
+        super().__init__(root, stamped=stamped)
+        self._select = select
+
+    def _write_loop(self) -> None:
+        add, root, select = self._add, self._root, self._select
+        columns = {"record": "values"}
+        if select is None:
+            columns["key"] = "keys"
+        if self._stamped:
+            columns["timestamp"] = "timestamps"
+        self._names["_missing"] = MISSING
+        add(1, "find, missing = overlay.get, _missing")
+        add(1, "try:")
+        if len(columns) == 1:
+            add(2, "for record in values:")
+        else:
+            add(2, f"for {', '.join(columns)} in zip({', '.join(columns.values())}):")
+        if select is not None:
+            add(3, f"key = {select.expression('record')}")
+            self._steps_by_line[len(self._lines)] = (select, "record")
+        first = len(self._lines) + 1
+        add(3, "kept = find(key, missing)")
+        add(3, "if kept is missing: kept = in_base(key, missing)")
+        add(3, "if kept is missing: result = record")
+        add(3, "else:")
+        for line in _COMBINE[root.step.kind]:
+            add(4, line)
+        add(3, "overlay[key] = result")
+        for number in range(first, len(self._lines) + 1):
+            self._steps_by_line[number] = (root.step, "record")
+        if root.emit is not None:
+            self._write_append(0, "result", 3)
+        for child in root.children:
+            self._write(child, "result", 3, filtered=False)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.state.key_groups import KeyRouter, TargetLookup
 from firesteel.state.stable_hash import FOLDED_INTS
 from firesteel.task.errors import USER_ERRORS
+from firesteel.task.expressions import defined
 from firesteel.task.keys import (
     bad_key_error,
     key_converter,
+    key_expression,
     key_function,
     keys_of,
-    records_tell_keys,
 )
 from firesteel.task.record_writers import SelectingWriter
 from firesteel.task.rows import BufferRow
@@ -24,6 +26,26 @@ Lists = list[tuple[list[Any], list[Any], list[int]]]
 # Add a value to the buffer of a target; add a value and its key.
 Add = Callable[[Any], None]
 AddPair = tuple[Add, Add]
+
+
+@dataclass(frozen=True, slots=True)
+class _Loops:
+    """Add the records of a batch to the buffers of their keys, which are integers below FOLDED_INTS or any."""
+
+    small: Callable[[list[Any], list[Add]], None]
+    large: Callable[[list[Any], list[Add]], None]
+
+
+def _loops(key: str | None) -> _Loops | None:
+    """``key`` is an expression of ``value``."""
+    if key is None:
+        return None
+    return _Loops(_loop(key), _loop(f"{key} % {FOLDED_INTS}"))
+
+
+def _loop(index: str) -> Callable[[list[Any], list[Add]], None]:
+    source = f"def add_all(values, adds):\n  for value in values: adds[{index}](value)"
+    return defined(source, "add_all", "<key_by>", {"__name__": __name__})
 
 
 class HashWriter(SelectingWriter):
@@ -46,7 +68,8 @@ class HashWriter(SelectingWriter):
         self._select = key_function(edge)
         self._router = KeyRouter(target.parallelism, target.max_parallelism)
         self._lookup: TargetLookup | None = self._router.small_ints
-        self._keys_are_told = records_tell_keys(edge)
+        # Where the records tell their keys: loops that these are written into.
+        self._loops = _loops(key_expression(edge, "value"))
         # For each folded integer; made for the first keys that are integers.
         self._adds: list[Add] = []
         self._add_pairs: list[AddPair] = []
@@ -154,14 +177,15 @@ class HashWriter(SelectingWriter):
 
     def _emit_ints(self, values: list[Any], *, large: bool) -> None:
         """The same straight into the buffers, by a table that has the methods themselves."""
-        if any(self._timestamps) or (self._keys_are_told and any(self._keys)):
+        loops = self._loops
+        if any(self._timestamps) or (loops is not None and any(self._keys)):
             self.flush()
         if not self._adds:
             self._make_tables()
         sizes = [len(pending) for pending in self._values]
         try:
-            if self._keys_are_told:
-                self._add_ints(values, self._adds, large=large)
+            if loops is not None:
+                (loops.large if large else loops.small)(values, self._adds)
             else:
                 self._add_ints_with_keys(values, self._add_pairs, large=large)
         except USER_ERRORS:
@@ -171,15 +195,6 @@ class HashWriter(SelectingWriter):
         for index, of_values in enumerate(self._values):
             if len(of_values) >= self._limit:
                 self._flush(index)
-
-    def _add_ints(self, values: list[Any], adds: list[Add], *, large: bool) -> None:
-        select = self._select
-        if large:
-            for value in values:
-                adds[select(value) % FOLDED_INTS](value)
-        else:
-            for value in values:
-                adds[select(value)](value)
 
     def _add_ints_with_keys(
         self, values: list[Any], add_pairs: list[AddPair], *, large: bool

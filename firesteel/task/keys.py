@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import dis
 from collections.abc import Callable
-from types import FunctionType
+from dataclasses import dataclass, field
 from typing import Any
 
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.errors import FiresteelError, TypeMismatchError, UnstableKeyError
+from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.state.key_groups import KeyRouter
 from firesteel.state.stable_hash import STABLE_KEYS
 from firesteel.task.errors import USER_ERRORS, user_function_error
+from firesteel.task.expressions import defined, expression_of
 from firesteel.task.input_gate import Receive
-
-# What an expression of a record's fields, constants and arithmetic is made of, in all versions of Python.
-_PLAIN_INSTRUCTIONS = (
-    "BINARY_",
-    "CACHE",
-    "LOAD_CONST",
-    "LOAD_FAST",
-    "LOAD_SMALL_INT",
-    "NOP",
-    "RESUME",
-    "RETURN_CONST",
-    "RETURN_VALUE",
-)
 
 
 def key_function(edge: StreamEdge) -> Callable[[Any], Any]:
@@ -43,34 +31,61 @@ def keys_of(values: list[Any], select: Callable[[Any], Any], operator: str) -> l
         raise user_function_error(error, operator, select, values, iterator) from error
 
 
-def records_tell_keys(edge: StreamEdge) -> bool:
-    """Whether a record has the same whole number as its key, however often and wherever one asks.
+def key_expression(edge: StreamEdge, record: str) -> str | None:
+    """The key in terms of the record, where it is the same however often and wherever one asks.
 
-    ``lambda order: order[0]`` and ``lambda n: n % 1000`` name nothing but the record. A function that
-    calls something, or takes something apart, might answer otherwise the next time.
+    ``lambda order: order[0]`` and ``lambda n: n % 1000`` name nothing but the record.
     """
-    select = edge.partitioning.key_selector
-    if not isinstance(select, FunctionType) or _declared_type(edge) is not None:
-        return False
-    code = select.__code__
-    if code.co_argcount != 1 or code.co_kwonlyargcount:
-        return False
-    return all(
-        instruction.opname.startswith(_PLAIN_INSTRUCTIONS)
-        for instruction in dis.get_instructions(select)
-    )
+    return None if _declared_type(edge) is not None else expression_of(key_function(edge), record)
 
 
-def with_keys(receive: Receive, edge: StreamEdge, operator: str) -> Receive:
-    """Selects the keys once more where none came along, as Flink does."""
-    select = key_function(edge)
+@dataclass(frozen=True, slots=True)
+class KeySelection:
+    """Finds the keys in the records once more where none came along, as Flink does."""
 
+    function: Callable[[Any], Any]
+    operator: str
+    _keys_of: Callable[[list[Any]], list[Any]] = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        source = f"def keys_of(values): return [{self.expression('value')} for value in values]"
+        keys_of = defined(source, "keys_of", "<keys>", {"__name__": __name__})
+        object.__setattr__(self, "_keys_of", keys_of)
+
+    @staticmethod
+    def of(edge: StreamEdge, operator: str) -> KeySelection | None:
+        """None: the records of this edge do not tell their keys."""
+        if edge.partitioning.strategy is not ShipStrategy.HASH:
+            return None
+        if key_expression(edge, "record") is None:
+            return None
+        return KeySelection(key_function(edge), operator)
+
+    def expression(self, record: str) -> str:
+        expression = expression_of(self.function, record)
+        assert expression is not None
+        return expression
+
+    def keys_of(self, values: list[Any]) -> list[Any]:
+        try:
+            return self._keys_of(values)
+        except USER_ERRORS:
+            # Raises it again, from the line that the user wrote and with the record.
+            return keys_of(values, self.function, self.operator)
+
+    def explain(self, error: BaseException, record: Any) -> Exception:
+        try:
+            keys_of([record], self.function, self.operator)
+        except FiresteelError as explained:
+            return explained
+        return user_function_error(error, self.operator, self.function, [record], None)
+
+
+def with_keys(receive: Receive, selection: KeySelection) -> Receive:
     def receive_with_keys(
         values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
     ) -> None:
-        if keys is None:
-            keys = keys_of(values, select, operator)
-        receive(values, keys, timestamps)
+        receive(values, selection.keys_of(values) if keys is None else keys, timestamps)
 
     return receive_with_keys
 

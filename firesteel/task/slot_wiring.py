@@ -10,14 +10,14 @@ from functools import partial
 from firesteel.graph.channels import source_subtasks
 from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.key_types import key_types_of
-from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.state.backend_factory import create_keyed_state
 from firesteel.task.chain import LocalEdge
 from firesteel.task.input_gate import Receive
-from firesteel.task.keys import records_tell_keys, with_keys
+from firesteel.task.keys import KeySelection, with_keys
 from firesteel.task.operators.iteration_head import IterationHeadOperator
 from firesteel.task.operators.iteration_tail import IterationTailOperator
+from firesteel.task.operators.reduce import ReduceOperator
 from firesteel.task.program import JobProgram
 from firesteel.task.record_writer_factory import create_record_writer
 from firesteel.task.record_writers import RecordWriter
@@ -130,8 +130,12 @@ def _add_channels(program: JobProgram, edge: StreamEdge, subtask: Subtask) -> No
     head = subtask.operators[edge.target]
     receive: Receive = head.receive if edge.input_index == 0 else head.receive_second
     strategy = edge.partitioning.strategy
-    if strategy is ShipStrategy.HASH and records_tell_keys(edge):
-        receive = with_keys(receive, edge, f"key_by after {source.name}")
+    selection = KeySelection.of(edge, f"key_by after {source.name}")
+    if selection is not None:
+        if isinstance(head, ReduceOperator):
+            receive = head.receive_selecting(selection)
+        else:
+            receive = with_keys(receive, selection)
     for upstream in source_subtasks(
         strategy, subtask.index, source.parallelism, target.parallelism
     ):

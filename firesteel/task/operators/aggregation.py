@@ -12,8 +12,7 @@ from typing import Any
 from firesteel.common.types import Row, new_row
 from firesteel.errors import InvalidProgramError
 from firesteel.graph.operator_specs import AggregationSpec, ReduceSpec
-from firesteel.state.missing import MISSING
-from firesteel.task.errors import USER_ERRORS
+from firesteel.task.fusion import Step, StepKind
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.operators.reduce import ReduceOperator
 
@@ -36,49 +35,19 @@ class AggregationOperator(ReduceOperator):
         self._shape: type | None = None
         self._sums_pairs = False
 
-    def receive(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
-        # The first record shows the shape of all.
+    def step(self) -> Step:
+        kind = StepKind.SUM_OF_PAIRS if self._sums_pairs else StepKind.REDUCE
+        return self.step_of(kind, self._reduce)
+
+    def _look_at(self, record: Any) -> None:
         if self._shape is None:
-            self._shape = type(values[0])
+            self._shape = type(record)
             self._reduce = reducer(self._spec.kind, self._spec.position, self._shape)
             self._sums_pairs = (
                 self._shape is tuple
-                and len(values[0]) == 2
+                and len(record) == 2
                 and (self._spec.kind, self._spec.position) == ("sum", 1)
             )
-        if self._sums_pairs:
-            assert keys is not None
-            self._sum_pairs(values, keys, timestamps)
-        else:
-            super().receive(values, keys, timestamps)
-
-    def _sum_pairs(self, values: list[Any], keys: list[Any], timestamps: list[int] | None) -> None:
-        """The loop of reduce with the addition in it, for what sum is mostly used on: (key, count)."""
-        reduce, overlay, missing = self._reduce, self.table.overlay, MISSING
-        find = overlay.get
-        results: list[Any] = []
-        append, in_base = self.adder(results, copies=False), self.reader(copies=False)
-        iterator = iter(values)
-        try:
-            for value, key in zip(iterator, keys, strict=False):
-                kept = find(key, missing)
-                if kept is missing:
-                    kept = in_base(key, missing)
-                if kept is not missing:
-                    try:
-                        first, total = kept
-                    except ValueError:
-                        # Not a pair, as the first record was.
-                        value = reduce(kept, value)
-                    else:
-                        value = (first, total + value[1])
-                overlay[key] = value
-                append(value)
-        except USER_ERRORS as error:
-            raise self.failure(error, reduce, values, iterator) from error
-        self.results.add(results, keys, timestamps)
 
 
 def reducer(kind: str, position: int | str, shape: type) -> Combine:

@@ -7,12 +7,17 @@ output mode says otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from firesteel.graph.operator_specs import ReduceSpec
 from firesteel.state.missing import MISSING
 from firesteel.task.copies import is_immutable
 from firesteel.task.errors import USER_ERRORS
+from firesteel.task.fusion import KeyedLoop, Step, StepKind
+from firesteel.task.input_gate import Receive
+from firesteel.task.keys import KeySelection
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.operators.keyed_aggregation import KeyedAggregationOperator
 
@@ -23,19 +28,55 @@ class ReduceOperator(KeyedAggregationOperator):
         self._reduce = self.method("reduce")
         # Whether there were records that can be changed in place.
         self._copies = False
+        # Made for the first batch, when the chain stands and the records are known.
+        self._loop: KeyedLoop | None = None
+
+    def step(self) -> Step:
+        return self.step_of(StepKind.REDUCE, self._reduce)
 
     def receive(
         self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
     ) -> None:
-        assert keys is not None
+        self._receive(values, keys, timestamps, None)
+
+    def receive_selecting(self, selection: KeySelection) -> Receive:
+        """Takes records that come without their keys."""
+        return partial(self._receive, selection=selection)
+
+    def _look_at(self, record: Any) -> None:
+        """The first of a batch shows what the others are: looking at all costs more than most functions."""
+        if not is_immutable(record):
+            self._copies = True
+
+    def _receive(
+        self,
+        values: list[Any],
+        keys: list[Any] | None,
+        timestamps: list[int] | None,
+        selection: KeySelection | None,
+    ) -> None:
+        self._look_at(values[0])
+        if self._copies or self.uses_keys or not self.results.rolls:
+            if keys is None:
+                assert selection is not None
+                keys = selection.keys_of(values)
+            self._reduce_batch(values, keys, timestamps)
+            return
+        if self._loop is None:
+            assert self.fused is not None
+            self._loop = KeyedLoop(replace(self.fused, step=self.step()))
+        table = self.table
+        self._loop.process(values, keys, timestamps, table.overlay, table.base.get, selection)
+
+    def _reduce_batch(
+        self, values: list[Any], keys: list[Any], timestamps: list[int] | None
+    ) -> None:
+        """What the loop does, for results that are copied or kept back and functions that ask for their key."""
         keys_in_order: Iterable[Any] = keys
         reduce = self._reduce
         overlay, missing = self.table.overlay, MISSING
         find = overlay.get
         results: list[Any] = []
-        # The first record shows what the others are: looking at all costs more than most functions.
-        if self.may_change and not is_immutable(values[0]):
-            self._copies = True
         copies = self._copies
         append, in_base = self.adder(results, copies=copies), self.reader(copies=copies)
         if self.uses_keys:

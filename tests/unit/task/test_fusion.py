@@ -10,7 +10,8 @@ import pytest
 from firesteel.common import WatermarkStrategy
 from firesteel.errors import UserFunctionError
 from firesteel.task.errors import user_function_error
-from firesteel.task.fusion import FusedNode, Step, StepKind, fuse
+from firesteel.task.fusion import FusedNode, KeyedLoop, Step, StepKind, fuse
+from firesteel.task.keys import KeySelection
 from firesteel.testing import JobHarness
 
 
@@ -78,7 +79,7 @@ def test_nothing_is_emitted_for_a_batch_of_which_nothing_is_left() -> None:
 
 
 @pytest.mark.parametrize("timestamps", [None, [1, 2, 3]])
-@pytest.mark.parametrize("failing", list(StepKind))
+@pytest.mark.parametrize("failing", [StepKind.MAP, StepKind.FILTER, StepKind.INVOKE])
 def test_a_failure_names_the_operator_and_its_own_input_even_if_it_is_a_stop_iteration(
     failing: StepKind, timestamps: list[int] | None
 ) -> None:
@@ -114,6 +115,58 @@ def test_records_that_reach_an_operator_are_counted_behind_a_filter_too(
     )
     fuse(tree)([1, 2, 3], timestamps)
     assert counts == [("all", 3), ("kept", 2)]
+
+
+def add(left: Any, right: Any) -> Any:
+    return left + right
+
+
+@pytest.mark.parametrize("selected", [False, True])
+@pytest.mark.parametrize("timestamps", [None, [1, 2, 3, 4]])
+def test_a_reduction_begins_a_loop_and_finds_what_a_key_has_in_the_overlay_and_in_the_base(
+    timestamps: list[int] | None, selected: bool
+) -> None:
+    seen: list[tuple[Any, int | None]] = []
+    sink = step(StepKind.INVOKE, lambda v, c: seen.append((v, c.element_timestamp)), Context())
+    batches = Batches()
+    root = FusedNode(step(StepKind.REDUCE, add), [FusedNode(sink)], batches)
+    values, overlay = [10, 11, 20, 21], {}
+    keys = None if selected else [0, 1, 0, 1]
+    selection = KeySelection(lambda value: value % 2, "key_by") if selected else None
+    base = {1: 1000}
+    KeyedLoop(root).process(values, keys, timestamps, overlay, base.get, selection)
+    assert overlay == {0: 30, 1: 1032}
+    assert base == {1: 1000}
+    assert batches.taken == [([10, 1011, 30, 1032], timestamps)]
+    assert seen == list(zip([10, 1011, 30, 1032], timestamps or [None] * 4, strict=True))
+
+
+def test_pairs_are_summed_in_the_loop_and_what_is_no_pair_by_the_function() -> None:
+    def sum_second(kept: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (kept[0], kept[1] + new[1], *kept[2:])
+
+    batches = Batches()
+    root = FusedNode(step(StepKind.SUM_OF_PAIRS, sum_second), [], batches)
+    overlay: dict[Any, Any] = {"c": ("c", 1, "more")}
+    values = [("a", 1), ("a", 2), ("c", 3)]
+    KeyedLoop(root).process(values, ["a", "a", "c"], None, overlay, {}.get, None)
+    assert batches.taken == [([("a", 1), ("a", 3), ("c", 4, "more")], None)]
+
+
+def test_a_reduction_that_fails_and_a_key_that_is_not_found_name_their_function_and_record() -> (
+    None
+):
+    loop = KeyedLoop(FusedNode(step(StepKind.REDUCE, add)))
+    with pytest.raises(UserFunctionError) as raised:
+        loop.process([1, "two"], [0, 0], None, {}, {}.get, None)
+    assert (raised.value.operator, raised.value.record) == ("REDUCE", "'two'")
+    assert "return left + right" in raised.value.traceback_text
+
+    selection = KeySelection(lambda value: value[0], "key_by after Map")
+    with pytest.raises(UserFunctionError) as raised:
+        loop.process([[5], []], None, None, {}, {}.get, selection)
+    assert (raised.value.operator, raised.value.record) == ("key_by after Map", "[]")
+    assert "lambda value: value[0]" in raised.value.traceback_text
 
 
 MANY = 1200

@@ -14,7 +14,7 @@ from firesteel.errors import UserFunctionError
 from firesteel.graph.partitioning import Partitioning, ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.state.key_groups import KeyRouter
-from firesteel.task.keys import records_tell_keys, with_keys
+from firesteel.task.keys import KeySelection, key_expression, with_keys
 from firesteel.testing import JobHarness
 
 _COUNT = [0]
@@ -39,7 +39,7 @@ def _edge(select: Callable[[Any], Any]) -> StreamEdge:
 def test_an_expression_of_the_record_and_constants_gives_its_key_again(
     select: Callable[[Any], Any],
 ) -> None:
-    assert records_tell_keys(_edge(select))
+    assert key_expression(_edge(select), "record") is not None
 
 
 def _counting(value: Any) -> int:
@@ -86,16 +86,16 @@ async def _later(value: Any) -> Any:
 def test_whatever_names_or_unpacks_something_is_asked_once_only(
     select: Callable[[Any], Any],
 ) -> None:
-    assert not records_tell_keys(_edge(select))
+    assert key_expression(_edge(select), "record") is None
 
 
 def test_a_closure_is_asked_once_only() -> None:
     shards = 4
-    assert not records_tell_keys(_edge(lambda value: value % shards))
+    assert key_expression(_edge(lambda value: value % shards), "record") is None
 
 
 def test_a_record_that_changed_on_its_way_names_the_key_selector() -> None:
-    receive = with_keys(lambda *_: None, _edge(lambda value: value[0]), "key_by after Map")
+    receive = with_keys(lambda *_: None, KeySelection(lambda value: value[0], "key_by after Map"))
     with pytest.raises(UserFunctionError, match="key_by after Map"):
         receive([(1,), ()], None, None)
 

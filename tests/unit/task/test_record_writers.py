@@ -26,7 +26,7 @@ from firesteel.state.key_groups import KeyRouter
 from firesteel.task import record_writers
 from firesteel.task.buffers import decode_buffer
 from firesteel.task.input_gate import ABORTED, FINISHED, OPEN
-from firesteel.task.keys import with_keys
+from firesteel.task.keys import KeySelection, key_function, with_keys
 from firesteel.task.record_writers import BadPartitionError
 from firesteel.task.rows import DATA, END_OF_EPOCH, WATERMARK
 from firesteel.unpicklable import UnpicklableRecordError
@@ -139,7 +139,7 @@ def test_hash_goes_where_the_key_router_says_and_brings_keys_and_times(batches, 
             received.extend(zip(values, keys, times, strict=True))
 
         if select is _plain:
-            receive = with_keys(receive, edge.writer.edge, "key_by")
+            receive = with_keys(receive, KeySelection(key_function(edge.writer.edge), "key_by"))
         receive(*buffer)
     assert found == expected
 
