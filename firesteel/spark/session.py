@@ -66,6 +66,7 @@ _CONTEXT_SETTINGS = {
 # On one machine an exchange does not leave memory, and large buffers are compressed already.
 _LOCAL_SETTINGS = {
     "spark.shuffle.compress": "false",
+    # Only here: the package reaches executors of a cluster with the job, after their daemons have started.
     "spark.python.daemon.module": "firesteel.spark.worker_daemon",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",

@@ -52,13 +52,13 @@ def expression_of(function: Callable[[Any], Any], argument: str) -> str | None:
 
 
 @lru_cache(maxsize=128)
-def compiled(source: str, name: str) -> CodeType:
+def _compiled(source: str, name: str) -> CodeType:
     """The subtasks of a chain in this process have the same loop around different functions."""
     return compile(source, name, "exec")
 
 
 def defined(source: str, function: str, name: str, names: dict[str, Any]) -> Callable[..., Any]:
     """The ``function`` that the source defines. ``names`` are its globals, and ``name`` stands in tracebacks."""
-    exec(compiled(source, name), names)
+    exec(_compiled(source, name), names)
     made: Callable[..., Any] = names[function]
     return made
