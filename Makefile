@@ -101,15 +101,17 @@ bench-peers: $(PEERS:%=.bench/%/.installed) ## install the references of the ben
 	@touch $@
 
 .PHONY: docs
-docs: $(STAMP) ## write the generated pages of the manual again
+docs: $(STAMP) ## write the generated pages of the manual again, and build it into site/
 	$(call say,docs/configuration.md)
 	@$(PY) -c 'from pathlib import Path; from firesteel.config.document import render_configuration_page as page; Path("docs/configuration.md").write_text(page())'
 	$(call say,docs/compatibility.md)
 	@$(PY) -m tests.compat.report
+	$(call say,site/)
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build
 
 .PHONY: clean
 clean: ## remove caches and what tools and Spark left in the tree
-	@rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov
+	@rm -rf build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov
 	@rm -rf artifacts spark-warehouse metastore_db derby.log
 	@find . -name __pycache__ -type d -not -path './.venv/*' -not -path './.bench/*' -not -path './.servers/*' -prune -exec rm -rf {} +
 

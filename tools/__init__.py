@@ -1,0 +1,1 @@
+"""Programs that developers run: the manual and its figures."""

@@ -1,0 +1,1 @@
+"""Scripts that draw the figures of the manual."""

@@ -1,0 +1,1 @@
+"""Extensions of MkDocs that build the manual."""
