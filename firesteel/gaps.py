@@ -1,21 +1,26 @@
-"""PyFlink's names that Firesteel lacks, each with its reason and the error a user gets.
+"""Names of PyFlink that Firesteel lacks, each with its reason and the error a user gets.
 
-A module with gaps ends with ``__getattr__ = gap_importer(__name__)`` (PEP 562), hidden from type
-checkers, which would else believe that every name exists. Importing a name listed here then says
-why it is not there and what to do. tests/compat compares this table with PyFlink's public names,
-so it can neither miss one nor outlive its gap.
+A module with gaps ends with ``__getattr__ = gap_importer(__name__)`` (PEP 562). The assignment is
+hidden from type checkers, which would otherwise believe that every name exists. Importing a name
+listed here then raises an error with the reason and the alternative. A module that consists of
+gaps only has no file: ``GapFinder`` answers for it. tests/compat compares this table with PyFlink's
+public names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import Any, NoReturn
 
 from firesteel.errors import NeverSupportedError, NotYetSupportedError
 
-__all__ = ["GAPS", "Gap", "GapStatus", "find_gap", "gap_importer"]
+__all__ = ["GAPS", "Gap", "GapFinder", "GapStatus", "find_gap", "gap_importer", "install_finder"]
 
 
 class GapStatus(Enum):
@@ -238,3 +243,31 @@ def gap_importer(module: str) -> Callable[[str], Any]:
         raise error(f"{module}.{name}", gap.reason)
 
     return explain
+
+
+class GapFinder(MetaPathFinder, Loader):
+    """Finds the modules of PyFlink that consist of gaps only.
+
+    Python asks it after all other finders, so a module with a file never reaches it.
+    """
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        name = fullname.removeprefix("firesteel.")
+        if name == fullname:
+            return None
+        is_package = any(module.startswith(name + ".") for module in GAPS)
+        if name not in GAPS and not is_package:
+            return None
+        return ModuleSpec(fullname, self, is_package=is_package)
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__doc__ = "Names of PyFlink that Firesteel does not have."
+        module.__getattr__ = gap_importer(module.__name__)  # type: ignore[method-assign]  # PEP 562
+
+
+def install_finder() -> None:
+    """Let ``import`` ask the gap finder last. Calling it again changes nothing."""
+    if not any(isinstance(finder, GapFinder) for finder in sys.meta_path):
+        sys.meta_path.append(GapFinder())

@@ -13,8 +13,7 @@ from benchmarks.sections.section import Section
 from benchmarks.text import below
 from firesteel.errors import ConfigurationError
 from firesteel.state.backend import KeyedStateBackend
-from firesteel.state.backend_factory import create_keyed_state
-from firesteel.state.backend_settings import StateBackendSettings
+from firesteel.state.backend_factory import StateBackendSettings, create_keyed_state
 from firesteel.state.changelog import Segment, SegmentStore
 
 _KEYS = 1_000_000

@@ -10,7 +10,7 @@ from typing import Any
 from firesteel.checkpoint.payload import Payload
 from firesteel.state.changelog import Segment
 from firesteel.state.key_groups import KeyGroupRange
-from firesteel.state.redistribution import OperatorStates
+from firesteel.state.operator_state import OperatorStates
 
 __all__ = [
     "CheckpointMetadata",

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from firesteel import pickling
-from firesteel.datastream.connectors.base import SourceSplit
+from firesteel.connectors.base import SourceSplit
+from firesteel.usercode import pickling
 
 __all__ = ["Payload", "payload_of_split", "split_of_payload"]
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from firesteel.checkpoint.metadata import StateDescription
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.state.declarations import in_words as table_in_words
-from firesteel.state.redistribution import OperatorStates
+from firesteel.state.operator_state import OperatorStates
 from firesteel.state.tables import TableDescription
 from firesteel.state.type_descriptions import (
     UnknownTypeError,
@@ -18,6 +17,7 @@ from firesteel.state.type_descriptions import (
     table_of,
     type_of,
 )
+from firesteel.state.type_descriptions import in_words as table_in_words
 
 __all__ = [
     "describe_operator_states",

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-if TYPE_CHECKING:
-    from firesteel.checkpoint.file_systems import FileSystemOptions
-    from firesteel.common.configuration import Configuration
+from firesteel.errors import FiresteelError
 
-__all__ = ["configuration_of", "file_system_options", "settings_option"]
+if TYPE_CHECKING:
+    from firesteel.common.configuration import Configuration
+    from firesteel.filesystems.file_systems import FileSystemOptions
+
+
+@contextlib.contextmanager
+def explained_errors() -> Iterator[None]:
+    try:
+        yield
+    except FiresteelError as error:
+        raise click.ClickException(str(error)) from error
+
 
 settings_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
     "-D",
@@ -38,6 +48,6 @@ def configuration_of(settings: tuple[str, ...]) -> Configuration:
 
 def file_system_options(settings: tuple[str, ...]) -> FileSystemOptions:
     """How to reach object stores."""
-    from firesteel.checkpoint.settings import file_system_options as options_of
+    from firesteel.checkpoint.rules.settings import file_system_options as options_of
 
     return options_of(configuration_of(settings))

@@ -89,7 +89,7 @@ class JobClient:
         With ``advance_to_end_of_event_time`` everything that is pending comes out first, and the
         job is over; without, it can be resumed as if it had never stopped.
         """
-        from firesteel.checkpoint.requests import StopMode
+        from firesteel.checkpoint.rules.requests import StopMode
 
         mode = StopMode.DRAIN if advance_to_end_of_event_time else StopMode.SUSPEND
         return CompletableFuture(self._control.savepoint(savepoint_directory, mode))

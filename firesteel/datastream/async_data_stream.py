@@ -8,12 +8,8 @@ from typing import Any
 from firesteel.common.time import Time
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.async_retry_strategies import NO_RETRY_STRATEGY
+from firesteel.datastream.data_stream.arguments import ProgramTypeError, as_type, require_instance
 from firesteel.datastream.data_stream.data_stream import DataStream
-from firesteel.datastream.data_stream.function_arguments import (
-    ProgramTypeError,
-    as_type,
-    require_instance,
-)
 from firesteel.datastream.data_stream.stream_base import StreamBase
 from firesteel.datastream.functions import (
     AsyncFunction,

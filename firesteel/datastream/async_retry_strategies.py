@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from firesteel.datastream.functions.async_retry import (
+from firesteel.datastream.functions.async_io import (
     AsyncRetryPredicate,
     AsyncRetryStrategy,
     ExceptionPredicate,

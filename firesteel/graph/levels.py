@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from firesteel.graph.job_graph import JobGraph
+from firesteel.graph.job_graph import JobGraph, JobVertex
+from firesteel.graph.operator_specs import DataFrameSourceSpec
+from firesteel.graph.partitioning import ShipStrategy
+from firesteel.graph.stream_graph import StreamEdge
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +27,80 @@ class Levels:
     @property
     def required_slots(self) -> int:
         return max(self.slots)
+
+
+def assign_levels(job_graph: JobGraph) -> Levels:
+    """Level: the longest path from a source, counting the edges that leave the slot."""
+    vertex_of = job_graph.vertex_of()
+    level_of = _level_of(job_graph, vertex_of)
+    slot_offset = _slot_offsets(job_graph)
+    local_edges = frozenset(
+        edge.id
+        for edge in job_graph.edges
+        if _stays_in_slot(edge, vertex_of)
+        and level_of[vertex_of[edge.source].id] == level_of[vertex_of[edge.target].id]
+    )
+    return Levels(
+        job_graph=job_graph,
+        level_of=level_of,
+        slot_offset=slot_offset,
+        slots=_slots(job_graph, level_of, slot_offset),
+        local_edges=local_edges,
+    )
+
+
+def _stays_in_slot(edge: StreamEdge, vertex_of: dict[int, JobVertex]) -> bool:
+    """Whether subtask i sends to subtask i only, and both have the same slot."""
+    upstream, downstream = vertex_of[edge.source], vertex_of[edge.target]
+    return (
+        edge.partitioning.strategy is ShipStrategy.FORWARD
+        and upstream.slot_sharing_group == downstream.slot_sharing_group
+        and upstream.parallelism == downstream.parallelism
+    )
+
+
+def _level_of(job_graph: JobGraph, vertex_of: dict[int, JobVertex]) -> dict[int, int]:
+    incoming: dict[int, list[StreamEdge]] = {vertex.id: [] for vertex in job_graph.vertices}
+    for edge in job_graph.edges:
+        incoming[vertex_of[edge.target].id].append(edge)
+    level_of: dict[int, int] = {}
+    # A head's id is lower than those of its chain, and an input's lower than its consumer's: so
+    # vertices in order of their ids are in topological order.
+    for vertex in sorted(job_graph.vertices, key=lambda vertex: vertex.id):
+        # Spark itself reads a DataFrame, and level 0 is fed by the clock.
+        from_data_frame = isinstance(job_graph.nodes[vertex.operators[0]].spec, DataFrameSourceSpec)
+        level_of[vertex.id] = max(
+            [
+                1 if from_data_frame else 0,
+                *(
+                    level_of[vertex_of[edge.source].id] + (not _stays_in_slot(edge, vertex_of))
+                    for edge in incoming[vertex.id]
+                ),
+            ]
+        )
+    return level_of
+
+
+def _slot_offsets(job_graph: JobGraph) -> dict[str, int]:
+    """Groups lie side by side, in order of appearance, each as wide as its widest vertex."""
+    width: dict[str, int] = {}
+    for vertex in job_graph.vertices:
+        group = vertex.slot_sharing_group
+        width[group] = max(width.get(group, 0), vertex.parallelism)
+    offsets: dict[str, int] = {}
+    offset = 0
+    for group, slots in width.items():
+        offsets[group] = offset
+        offset += slots
+    return offsets
+
+
+def _slots(
+    job_graph: JobGraph, level_of: dict[int, int], slot_offset: dict[str, int]
+) -> tuple[int, ...]:
+    slots = [1] * (max(level_of.values()) + 1)
+    for vertex in job_graph.vertices:
+        level = level_of[vertex.id]
+        last_slot = slot_offset[vertex.slot_sharing_group] + vertex.parallelism
+        slots[level] = max(slots[level], last_slot)
+    return tuple(slots)

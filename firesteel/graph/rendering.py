@@ -5,11 +5,14 @@ Each graph becomes a Picture, boxes and arrows in frames, and a Picture becomes 
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from typing import Any
 
 from firesteel.graph.execution_graph import execution_graph
 from firesteel.graph.job_graph import JobGraph, JobVertex
 from firesteel.graph.levels import Levels
+from firesteel.graph.operator_specs import SINK_SPECS, SOURCE_SPECS
 from firesteel.graph.stream_graph import FEEDBACK, StreamEdge, StreamGraph, StreamNode
 from firesteel.graph.transformations import ChainingStrategy
 
@@ -212,3 +215,45 @@ def _mermaid_text(text: str) -> str:
 def _dot_text(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
+
+
+def plan_json(stream_graph: StreamGraph) -> str:
+    """Sinks come last, otherwise nodes are in the order of the program."""
+    ordered = sorted(
+        stream_graph.nodes.values(), key=lambda node: (isinstance(node.spec, SINK_SPECS), node.id)
+    )
+    plan = {"nodes": [_node(node, stream_graph) for node in ordered]}
+    return json.dumps(plan, indent=2, ensure_ascii=False)
+
+
+def _node(node: StreamNode, stream_graph: StreamGraph) -> dict[str, Any]:
+    plan_node: dict[str, Any] = {
+        "id": node.id,
+        "type": node.name,
+        "pact": _pact(node),
+        "contents": node.description,
+        "parallelism": node.parallelism,
+    }
+    if not isinstance(node.spec, SOURCE_SPECS):
+        plan_node["predecessors"] = [
+            {
+                "id": edge.source,
+                "ship_strategy": edge.partitioning.strategy.value,
+                # Flink prints "second" for every input, the first one too.
+                "side": "second",
+            }
+            for edge in stream_graph.in_edges(node.id)
+        ]
+        # No consumer of Flink's plans knows these, but they only draw what they find.
+        plan_node["predecessors"] += [
+            {"id": edge.tail, "ship_strategy": FEEDBACK, "side": "feedback"}
+            for edge in stream_graph.feedback_edges
+            if edge.head == node.id
+        ]
+    return plan_node
+
+
+def _pact(node: StreamNode) -> str:
+    if isinstance(node.spec, SOURCE_SPECS):
+        return "Data Source"
+    return "Data Sink" if isinstance(node.spec, SINK_SPECS) else "Operator"

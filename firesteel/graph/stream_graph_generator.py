@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 
 from firesteel.errors import InvalidProgramError
 from firesteel.graph import loops, operator_ids
-from firesteel.graph.graph_settings import GraphSettings
 from firesteel.graph.operator_specs import SINK_SPECS, SOURCE_SPECS, SinkSpec
 from firesteel.graph.parallelism import resolve_max_parallelism
 from firesteel.graph.partitioning import FORWARD, REBALANCE, Partitioning, ShipStrategy
+from firesteel.graph.settings import GraphSettings
 from firesteel.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
 from firesteel.graph.transformations import Origin, Transformation
 

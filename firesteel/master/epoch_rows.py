@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from firesteel import pickling
 from firesteel.errors import JobExecutionError
 from firesteel.graph.operator_specs import CollectSpec
 from firesteel.graph.stream_graph import StreamGraph
-from firesteel.task.messages import SlotAck, SlotFailure, decode
-from firesteel.task.rows import ACK, FAILURE, OUTPUT
+from firesteel.protocol.messages import SlotAck, SlotFailure, decode
+from firesteel.protocol.rows import ACK, FAILURE, OUTPUT
+from firesteel.usercode import pickling
+
+
+def print_lines(lines: list[str]) -> None:
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.operator_specs import IterationHeadSpec
 from firesteel.master.state_ledger import StateLedger
-from firesteel.task.messages import OperatorHandle, SlotAck
+from firesteel.protocol.messages import OperatorHandle, SlotAck
 
 # A loop that waits forever is looked at so often.
 _FOREVER_SECONDS = 1.0

@@ -7,40 +7,57 @@ carry its plans out.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from firesteel.checkpoint.coordinator import CheckpointCoordinator
-from firesteel.checkpoint.decisions import Barrier
 from firesteel.checkpoint.metadata import CheckpointMetadata
-from firesteel.checkpoint.requests import SnapshotRequest
+from firesteel.checkpoint.payload import Payload
+from firesteel.checkpoint.rules.coordinator import CheckpointCoordinator
+from firesteel.checkpoint.rules.decisions import Barrier
+from firesteel.checkpoint.rules.requests import SnapshotRequest
 from firesteel.common.job_status import JobStatus
 from firesteel.errors import FiresteelError, JobExecutionError
 from firesteel.graph.operator_specs import DataFrameSourceSpec
 from firesteel.graph.stream_graph import StreamNode
-from firesteel.master.batch_discovery import discover_everything
-from firesteel.master.collected_output import CollectedOutput
-from firesteel.master.committables import Committables
+from firesteel.master.committables import CollectedOutput, Committables
 from firesteel.master.iterations import Iterations
 from firesteel.master.job_checkpoints import JobCheckpoints, only_on_request
 from firesteel.master.job_metrics import JobMetrics
+from firesteel.master.job_status import check_change
 from firesteel.master.rate_control import RateControl
-from firesteel.master.source_coordinator import SourceCoordinator
-from firesteel.master.starting_point import StartingPoint
+from firesteel.master.source_coordinator import SourceCoordinator, discover_everything
 from firesteel.master.state_ledger import StateLedger
-from firesteel.master.states import check_change
 from firesteel.master.watermark_alignment import WatermarkAligner
-from firesteel.task.confirmed_runs import ConfirmedRuns
-from firesteel.task.messages import (
+from firesteel.protocol.messages import (
+    ConfirmedRuns,
     OperatorHandle,
     ReadBudget,
     SlotAck,
     SlotAddress,
     SlotControl,
     SlotFailure,
+    SubtaskHandle,
 )
-from firesteel.task.program import JobProgram
+from firesteel.protocol.program import JobProgram
+
+
+@dataclass(frozen=True, slots=True)
+class StartingPoint:
+    """What an attempt begins with: nothing, or what a checkpoint holds."""
+
+    checkpoint_id: int | None = None
+    # Epochs count on: the segments of a log are ordered by them.
+    epoch: int = 0
+    handles: Mapping[tuple[int, int], SubtaskHandle] = field(default_factory=dict)
+    # By (vertex, subtask) and node.
+    committables: Mapping[tuple[int, int], Mapping[int, tuple[Any, ...]]] = field(
+        default_factory=dict
+    )
+    # Of sources, by node: the enumerator's state, and how many splits each reader has.
+    enumerators: Mapping[int, Payload] = field(default_factory=dict)
+    splits: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
 
 # Takes what is prepared by sink node.
 Commit = Callable[[dict[int, list[Any]]], None]

@@ -8,7 +8,7 @@ from typing import Any
 
 from firesteel.graph.job_graph import JobVertex
 from firesteel.metrics import OperatorSnapshots, counter_totals, job_report
-from firesteel.task.messages import SubtaskAck, VertexMetrics
+from firesteel.protocol.messages import SubtaskAck, VertexMetrics
 
 
 @dataclass(slots=True)

@@ -8,18 +8,18 @@ from concurrent.futures import Future
 from typing import Any
 
 from firesteel.checkpoint.metadata import SnapshotType
-from firesteel.checkpoint.requests import SnapshotRequest, StopMode
-from firesteel.checkpoint.savepoint import savepoint_directory
+from firesteel.checkpoint.rules.requests import SnapshotRequest, StopMode
+from firesteel.checkpoint.savepoints.savepoint import savepoint_directory
 from firesteel.common.job_client import JobClient
 from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.job_id import JobID
 from firesteel.common.job_status import JobStatus
 from firesteel.config import checkpoint_options
 from firesteel.errors import FiresteelError, InvalidProgramError, JobCancelledError
-from firesteel.graph.job_settings import JobSettings
 from firesteel.graph.levels import Levels
+from firesteel.graph.settings import JobSettings
 from firesteel.graph.stream_graph import StreamGraph
-from firesteel.master.job_errors import explained
+from firesteel.master.job_status import explained
 from firesteel.master.running_jobs import running_jobs
 
 

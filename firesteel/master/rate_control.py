@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from firesteel.task.messages import ReadBudget
+from firesteel.protocol.messages import ReadBudget
 
 # A new job starts small: nobody knows yet what a record costs.
 _FIRST_BUDGET = 1_000

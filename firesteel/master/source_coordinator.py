@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from firesteel.checkpoint.payload import Payload, payload_of_split, split_of_payload
-from firesteel.datastream.connectors.base import (
-    Boundedness,
-    Source,
-    SourceSplit,
-    SplitEnumerator,
-)
+from firesteel.connectors.base import Boundedness, Source, SourceSplit, SplitEnumerator
 from firesteel.errors import UserFunctionError
-from firesteel.task.errors import called
-from firesteel.task.messages import SourceStatus
+from firesteel.protocol.messages import SourceStatus
+from firesteel.usercode.failures import called
 
 # A reader of a bounded source gets further splits when it has fewer than this, so that no reader
 # sits on a long list while others are done. Splits of unbounded sources may never end, and those
@@ -194,3 +189,34 @@ class SourceCoordinator:
 
 def _split(kept: Any) -> SourceSplit:
     return kept if isinstance(kept, SourceSplit) else split_of_payload(Payload(json=kept))
+
+
+# So long may a cancellation go unnoticed.
+_WAIT_SECONDS = 0.1
+
+
+def discover_everything(
+    sources: Iterable[SourceCoordinator],
+    wait: Callable[[float], object],
+    is_canceled: Callable[[], bool],
+) -> bool:
+    """Ask every enumerator, as often as it wants to be asked, until it is complete.
+
+    ``wait`` lets seconds pass. Whether everything was found: False if the job was canceled first.
+    """
+    elapsed = 0.0
+    due_at = dict.fromkeys(sources, 0.0)
+    while due_at:
+        source = min(due_at, key=lambda one: due_at[one])
+        while (left := due_at[source] - elapsed) > 0.0 and not is_canceled():
+            wait(step := min(left, _WAIT_SECONDS))
+            # Never less than what is left because of rounding.
+            elapsed = due_at[source] if step == left else elapsed + step
+        if is_canceled():
+            return False
+        delay = source.look()
+        if delay is None:
+            del due_at[source]
+        else:
+            due_at[source] = elapsed + max(0.0, delay)
+    return True

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from firesteel.state.changelog import Segment
-from firesteel.state.redistribution import OperatorStates
-from firesteel.state.segment_account import with_segment
-from firesteel.task.messages import OperatorHandle, SubtaskAck, SubtaskHandle
+from firesteel.protocol.messages import OperatorHandle, SubtaskAck, SubtaskHandle
+from firesteel.state.changelog import Segment, with_segment
+from firesteel.state.operator_state import OperatorStates
 
 
 class StateLedger:

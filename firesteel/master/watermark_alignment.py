@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from firesteel.common.constants import MAX_WATERMARK, MIN_WATERMARK
 from firesteel.common.watermark_strategy import WatermarkAlignment
 from firesteel.graph.operator_specs import SourceSpec
 from firesteel.graph.stream_graph import StreamNode
-from firesteel.task.messages import SourceStatus
-from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
+from firesteel.protocol.messages import SourceStatus
 
 
 @dataclass(slots=True)

@@ -1,13 +1,8 @@
 """Metrics of user functions and operators: measured in the subtasks, merged in the driver."""
 
-from firesteel.metrics.counter import Counter
-from firesteel.metrics.distribution import Distribution
-from firesteel.metrics.gauge import Gauge
-from firesteel.metrics.meter import Meter
-from firesteel.metrics.metric_group import MetricGroup
-from firesteel.metrics.registry import Metric, MetricRegistry
-from firesteel.metrics.report import OperatorSnapshots, counter_totals, job_report
-from firesteel.metrics.snapshots import merge_snapshots
+from firesteel.metrics.kinds import Counter, Distribution, Gauge, Meter
+from firesteel.metrics.registry import Metric, MetricGroup, MetricRegistry
+from firesteel.metrics.report import OperatorSnapshots, counter_totals, job_report, merge_snapshots
 
 __all__ = [
     "Counter",

@@ -11,19 +11,18 @@ from firesteel.common.job_status import JobStatus
 from firesteel.errors import JobExecutionError
 from firesteel.graph.operator_specs import DataFrameSinkSpec, DataFrameSourceSpec
 from firesteel.graph.stream_graph import StreamGraph
-from firesteel.master.epoch_rows import EpochRows
-from firesteel.master.job_errors import explained
+from firesteel.master.driver_commit import commit_prepared
+from firesteel.master.epoch_rows import EpochRows, print_lines
 from firesteel.master.job_master import EpochPlan, JobMaster
+from firesteel.master.job_status import explained
+from firesteel.protocol.program import JobProgram
 from firesteel.spark.clock import clock_options
 from firesteel.spark.dataframe_bridge import decode_dataframe, spark_schema, without_frames
 from firesteel.spark.epoch_server import EpochServer
 from firesteel.spark.errors import SPARK_ERRORS, failure_of
 from firesteel.spark.plan import build_plan
 from firesteel.spark.slot_task import SlotTask
-from firesteel.spark.standard_output import print_lines
-from firesteel.task.driver_commit import commit_prepared
-from firesteel.task.errors import called
-from firesteel.task.program import JobProgram
+from firesteel.usercode.failures import called
 
 
 class BatchJob:

@@ -21,11 +21,11 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from firesteel.protocol.messages import SlotControl, decode
+from firesteel.protocol.rows import SPARK_SCHEMA, to_record_batch
+from firesteel.slothost.client import HostSettings
 from firesteel.spark.slot_task import SlotTask
-from firesteel.task.messages import SlotControl, decode
-from firesteel.task.rows import SPARK_SCHEMA, to_record_batch
 from firesteel.task.slot import control_row
-from firesteel.task.slot_client import HostSettings
 
 FORMAT = "firesteel-clock"
 # What the batch reader asks for: whatever epoch there is.

@@ -19,15 +19,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from firesteel.protocol.rows import DATAFRAME, EXTERNAL, SPARK_SCHEMA, BufferRow, to_record_batch
 from firesteel.spark.arrow_map import map_in_arrow
 from firesteel.task.operators.dataframe_sink import arrow_schema
-from firesteel.task.rows import (
-    DATAFRAME,
-    EXTERNAL,
-    SPARK_SCHEMA,
-    BufferRow,
-    to_record_batch,
-)
 
 
 class _EncodeRows:

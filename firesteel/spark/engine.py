@@ -8,26 +8,25 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from typing import Any
 
-from firesteel.checkpoint.requests import SnapshotRequest
-from firesteel.checkpoint.settings import file_system_options
+from firesteel.checkpoint.rules.requests import SnapshotRequest
+from firesteel.checkpoint.rules.settings import file_system_options
 from firesteel.common.execution_config import ExecutionConfig
 from firesteel.common.job_status import JobStatus
 from firesteel.config import options
 from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
-from firesteel.graph.job_settings import JobSettings
 from firesteel.graph.levels import Levels
 from firesteel.graph.operator_specs import DataFrameSourceSpec
+from firesteel.graph.settings import JobSettings
 from firesteel.graph.stream_graph import StreamGraph
 from firesteel.master.epoch_rows import hand_out
-from firesteel.master.job_attempts import JobAttempts
+from firesteel.master.job_attempts import JobAttempts, JobRecovery
 from firesteel.master.job_master import JobMaster
-from firesteel.master.job_recovery import JobRecovery
 from firesteel.master.rate_control import RateControl, target_duration
 from firesteel.master.running_jobs import running_jobs
+from firesteel.protocol.program import JobProgram
 from firesteel.spark.batch_job import BatchJob
 from firesteel.spark.job_files import JobFiles
-from firesteel.spark.resources import stage_resources
 from firesteel.spark.session import (
     acquire_session,
     host_settings,
@@ -35,12 +34,10 @@ from firesteel.spark.session import (
     release_session,
     task_attempts,
 )
-from firesteel.spark.shipping import ship
+from firesteel.spark.shipping import ship, stage_resources
 from firesteel.spark.slot_task import SlotTask
 from firesteel.spark.streaming_job import StreamingJob
-from firesteel.state.backend_factory import check_installed
-from firesteel.state.backend_settings import settings_of
-from firesteel.task.program import JobProgram
+from firesteel.state.backend_factory import check_installed, settings_of
 
 _IN_WORKER = "in-worker"
 

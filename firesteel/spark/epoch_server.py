@@ -12,8 +12,8 @@ from multiprocessing.connection import Connection, Listener
 from typing import Protocol
 
 from firesteel.master.job_master import EpochPlan
-from firesteel.task.messages import encode
-from firesteel.task.private_directory import make_private, socket_directory
+from firesteel.protocol.messages import encode
+from firesteel.slothost.protocol import make_private, socket_directory
 
 
 class EpochProvider(Protocol):

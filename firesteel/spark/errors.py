@@ -7,7 +7,7 @@ import re
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from firesteel.task.slot_client import WHY_PROCESSES_DIE
+from firesteel.slothost.client import WHY_PROCESSES_DIE
 
 #: A canceled job comes as py4j's error, most others as PySpark's.
 SPARK_ERRORS = (PySparkException, Py4JError)

@@ -6,10 +6,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from firesteel import pickling
 from firesteel.common.configuration import Configuration
 from firesteel.config import options
-from firesteel.task.program import JobProgram, PackedProgram
+from firesteel.protocol.program import JobProgram, PackedProgram
+from firesteel.usercode import pickling
 
 
 class JobFiles:

@@ -10,7 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from firesteel.checkpoint.keyed_state_import import (
+from firesteel.checkpoint.metadata import KeyedStateFile
+from firesteel.checkpoint.savepoints.keyed_state_import import (
     KEY,
     TARGET,
     VALUE,
@@ -18,8 +19,7 @@ from firesteel.checkpoint.keyed_state_import import (
     KeyedStateImport,
     written_files,
 )
-from firesteel.checkpoint.metadata import KeyedStateFile
-from firesteel.checkpoint.savepoint_reader import SavepointState
+from firesteel.checkpoint.savepoints.savepoint_reader import SavepointState
 from firesteel.errors import JobExecutionError
 from firesteel.spark.arrow_map import map_in_arrow
 from firesteel.spark.errors import SPARK_ERRORS, reason_of

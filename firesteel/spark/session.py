@@ -20,9 +20,9 @@ from firesteel.config.spark_master import local_master
 from firesteel.errors import InsufficientSlotsError
 from firesteel.log import set_log_level
 from firesteel.master.running_jobs import running_jobs
+from firesteel.slothost.client import HostSettings
 from firesteel.spark.java import java_environment
 from firesteel.spark.program_end import program_end
-from firesteel.task.slot_client import HostSettings
 
 # What every job's plan needs, set in a session of the job's own: the user's settings stay.
 _JOB_SETTINGS = {

@@ -13,13 +13,13 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark import SparkFiles, TaskContext
 
-from firesteel import pickling
-from firesteel.task.messages import SlotAddress, SlotControl
-from firesteel.task.program import PackedProgram
-from firesteel.task.rows import BufferRow, rows_of
-from firesteel.task.search_path import SearchPath
-from firesteel.task.slot_client import HostIsGoneError, HostSettings, run_in_host
-from firesteel.task.slot_registry import SlotRegistry
+from firesteel.protocol.messages import SlotAddress, SlotControl
+from firesteel.protocol.program import PackedProgram
+from firesteel.protocol.rows import BufferRow, rows_of
+from firesteel.slothost.client import HostIsGoneError, HostSettings, run_in_host
+from firesteel.slothost.registry import SlotRegistry
+from firesteel.usercode import pickling
+from firesteel.usercode.search_path import SearchPath
 
 # The slots of this worker process, where no hosts are used.
 _worker_slots = SlotRegistry()

@@ -15,10 +15,11 @@ from firesteel.common.job_status import JobStatus
 from firesteel.errors import FiresteelError, JobExecutionError
 from firesteel.graph.operator_specs import DataFrameSinkSpec, DataFrameSourceSpec
 from firesteel.graph.stream_graph import StreamGraph
-from firesteel.master.epoch_rows import EpochRows, hand_out
+from firesteel.master.epoch_rows import EpochRows, hand_out, print_lines
 from firesteel.master.job_attempts import JobAttempts
-from firesteel.master.job_errors import explained
 from firesteel.master.job_master import EpochPlan
+from firesteel.master.job_status import explained
+from firesteel.protocol.program import JobProgram
 from firesteel.spark.clock import ONLY_EPOCH, clock_options
 from firesteel.spark.dataframe_bridge import decode_dataframe, spark_schema, without_frames
 from firesteel.spark.epoch_server import EpochServer
@@ -26,9 +27,7 @@ from firesteel.spark.errors import SPARK_ERRORS, failure_of, reason_of
 from firesteel.spark.job_files import JobFiles
 from firesteel.spark.plan import build_plan
 from firesteel.spark.slot_task import SlotTask
-from firesteel.spark.standard_output import print_lines
-from firesteel.task.errors import called
-from firesteel.task.program import JobProgram
+from firesteel.usercode.failures import called
 
 _log = logging.getLogger("firesteel")
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.state.changelog import Segment, SegmentStore
-from firesteel.state.entries import StateEntry
+from firesteel.state.changes import StateEntry
 from firesteel.state.key_groups import KeyGroupRange, key_group_of
 from firesteel.state.tables import ListTable, MapTable, Table, TableDescription, ValueTable
 

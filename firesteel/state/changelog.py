@@ -6,9 +6,13 @@ directory that driver and tasks share, if there is one. Everything read back is 
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import threading
+import time
 import uuid
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -188,3 +192,121 @@ def _copy(source: Path, target: Path) -> tuple[int, int]:
             size += len(chunk)
             checksum = zlib.crc32(chunk, checksum)
     return size, checksum
+
+
+# The log is replaced by a full snapshot when it has grown to this many times the state's size:
+# each change is then written about 1.5 times, and a restore reads at most three times the state.
+_LOG_GROWTH = 2
+
+
+class SegmentAccount:
+    """Knows the segments that a restore would need, in their order."""
+
+    def __init__(self, segments: Iterable[Segment] = ()) -> None:
+        self.segments: list[Segment] = []
+        self.full_bytes = 0
+        self.log_bytes = 0
+        # Of the segments that travel in every control row.
+        self.inline_bytes = 0
+        for segment in segments:
+            self.add(segment)
+
+    def add(self, segment: Segment) -> None:
+        self.segments = with_segment(self.segments, segment)
+        self.full_bytes = sum(kept.size for kept in self.segments if kept.full)
+        self.log_bytes = sum(kept.size for kept in self.segments if not kept.full)
+        self.inline_bytes = sum(map(_inline, self.segments))
+
+    def is_log_long(self, store: SegmentStore, added: int = 0) -> bool:
+        limit = max(store.inline_threshold, _LOG_GROWTH * self.full_bytes)
+        return self.log_bytes + added > limit
+
+
+def with_segment(segments: list[Segment], new: Segment) -> list[Segment]:
+    """The segments that are needed once there is another: a full one covers all up to its epoch."""
+    if not new.full:
+        return [*segments, new]
+    return [new, *(kept for kept in segments if not kept.full and kept.epoch > new.epoch)]
+
+
+def _inline(segment: Segment) -> int:
+    return len(segment.inline or b"") + sum(len(file.inline or b"") for file in segment.files)
+
+
+_log = logging.getLogger("firesteel")
+
+# Pickling holds the interpreter's lock. Between two chunks of this size others get their turn.
+CHUNK_ENTRIES = 5_000
+_PATIENCE_SECONDS = 5.0
+
+
+class FullSnapshot:
+    """``write`` makes the segment, in the thread; now and then it calls what it is given.
+
+    That call ends it if nobody wants the snapshot any more.
+    """
+
+    def __init__(self, write: Callable[[Callable[[], None]], Segment]) -> None:
+        self._write = write
+        self._abandoned = threading.Event()
+        self._done = threading.Event()
+        self._segment: Segment | None = None
+        # How long it took, once it is done.
+        self.seconds = 0.0
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(
+            target=self._run, name="firesteel-full-snapshot", daemon=True
+        )
+        self._thread.start()
+
+    def _run(self) -> None:
+        started = time.perf_counter()
+        try:
+            segment = self._write(self._go_on)
+        except _Abandoned:
+            segment = None
+        except Exception:  # noqa: BLE001 - whatever a store may raise
+            # The log goes on, so nothing is lost; the next epoch tries again.
+            _log.exception("a full snapshot could not be written")
+            segment = None
+        with self._lock:
+            self._segment = segment
+            self.seconds = time.perf_counter() - started
+            self._done.set()
+        if self._abandoned.is_set() and segment is not None:
+            delete_files(segment.own_paths())
+
+    def _go_on(self) -> None:
+        if self._abandoned.is_set():
+            raise _Abandoned
+
+    def is_done(self) -> bool:
+        return self._done.is_set()
+
+    def wait(self, seconds: float) -> bool:
+        """For tests."""
+        return self._done.wait(seconds)
+
+    def segment(self) -> Segment | None:
+        """What was written; None if it failed."""
+        return self._segment
+
+    def abandon(self) -> None:
+        """Nobody wants it any more; what was written is deleted."""
+        with self._lock:
+            self._abandoned.set()
+            segment, self._segment = self._segment, None
+        if segment is not None:
+            delete_files(segment.own_paths())
+        # It ends with its current chunk, unless the storage hangs.
+        self._thread.join(_PATIENCE_SECONDS)
+
+
+class _Abandoned(Exception):
+    """Ends the thread."""
+
+
+def delete_files(paths: set[str]) -> None:
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            Path(path).unlink()

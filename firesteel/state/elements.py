@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from typing import Any
 
-from firesteel import pickling
+from firesteel.common.typeinfo import TypeInformation
 from firesteel.state.key_encoding import decode_key, encode_key, is_plain
+from firesteel.state.operator_state import Redistribution
+from firesteel.state.type_descriptions import describe_type, type_of
+from firesteel.usercode import pickling
 
 _PLAIN, _PICKLED = b"=", b"p"
 _PLAIN_TAG = _PLAIN[0]
@@ -65,3 +69,18 @@ def pickles_in(payload: bytes, *, pair: bool) -> list[bytes]:
         middle = _LENGTH.size + length
         parts = [payload[_LENGTH.size : middle], payload[middle:]]
     return [part[1:] for part in parts if part[:1] == _PICKLED]
+
+
+def describe_elements(mode: Redistribution, *types: TypeInformation) -> str:
+    """Of an element, or of a broadcast state's keys and values.
+
+    >>> from firesteel.common import Types
+    >>> describe_elements(Redistribution.UNION, Types.LONG())
+    '["union", "LONG"]'
+    """
+    return json.dumps([mode.value, *map(describe_type, types)])
+
+
+def element_types(description: str) -> list[TypeInformation]:
+    """The way back."""
+    return [type_of(one) for one in json.loads(description)[1:]]

@@ -16,10 +16,10 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from firesteel import pickling
 from firesteel.common.types import Row, RowKind, new_row
 from firesteel.errors import UnstableKeyError
 from firesteel.state.stable_hash import decimal_text
+from firesteel.usercode import pickling
 
 # The first byte says what follows. An int has its length in it: shorter ones are smaller.
 _NONE = 0x01

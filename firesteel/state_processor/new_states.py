@@ -9,27 +9,32 @@ from typing import Any
 
 import pyarrow as pa
 
-from firesteel.checkpoint.file_systems import FileSystemOptions
-from firesteel.checkpoint.keyed_state_import import KEY, VALUE, KeyedStateImport, import_table
 from firesteel.checkpoint.metadata import OperatorMetadata
-from firesteel.checkpoint.operator_state_tables import columns_of, operator_states
-from firesteel.checkpoint.savepoint_draft import (
+from firesteel.checkpoint.savepoints.keyed_state_import import (
+    KEY,
+    VALUE,
+    KeyedStateImport,
+    import_table,
+)
+from firesteel.checkpoint.savepoints.operator_state_tables import columns_of, operator_states
+from firesteel.checkpoint.savepoints.savepoint_draft import (
     file_prefix,
     with_keyed_state,
     with_operator_state,
 )
-from firesteel.checkpoint.savepoint_reader import StateNotFoundError
+from firesteel.checkpoint.savepoints.savepoint_reader import StateNotFoundError
 from firesteel.checkpoint.state_descriptions import (
     describe_tables,
     key_type_of,
     table_descriptions,
 )
-from firesteel.checkpoint.storage import Storage
+from firesteel.checkpoint.storage.storage import Storage
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from firesteel.errors import InvalidProgramError
-from firesteel.state.operator_elements import element_types
-from firesteel.state.redistribution import Redistribution
+from firesteel.filesystems.file_systems import FileSystemOptions
+from firesteel.state.elements import element_types
+from firesteel.state.operator_state import Redistribution
 from firesteel.state.tables import TableDescription, TableKind
 
 __all__ = ["NewKeyedState", "NewOperatorState"]

@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from firesteel.checkpoint.errors import StorageError
 from firesteel.checkpoint.metadata import CheckpointMetadata, OperatorMetadata, SnapshotType
-from firesteel.checkpoint.metadata_file import open_checkpoint, write_metadata
-from firesteel.checkpoint.savepoint_draft import copy_operator, new_operator, renamed_operator
-from firesteel.checkpoint.savepoint_reader import StateNotFoundError, find_operator
-from firesteel.checkpoint.settings import file_system_options
-from firesteel.checkpoint.storage import Storage, open_storage
+from firesteel.checkpoint.rules.settings import file_system_options
+from firesteel.checkpoint.savepoints.savepoint_draft import (
+    copy_operator,
+    new_operator,
+    renamed_operator,
+)
+from firesteel.checkpoint.savepoints.savepoint_reader import StateNotFoundError, find_operator
+from firesteel.checkpoint.storage.metadata_file import open_checkpoint, write_metadata
+from firesteel.checkpoint.storage.storage import Storage, open_storage
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from firesteel.errors import InvalidProgramError
 from firesteel.graph.operator_ids import hash_of_uid
 from firesteel.graph.parallelism import check_max_parallelism
-from firesteel.state.redistribution import Redistribution
+from firesteel.state.operator_state import Redistribution
 from firesteel.state_processor.new_states import NewKeyedState, NewOperatorState
 
 if TYPE_CHECKING:
@@ -39,7 +43,7 @@ class SavepointWriter:
     >>> env = StreamExecutionEnvironment.get_execution_environment()
     >>> SavepointWriter.new_savepoint(env, max_parallelism=128).remove_operator("counter")
     Traceback (most recent call last):
-    firesteel.checkpoint.savepoint_reader.StateNotFoundError: no operator is called 'counter', or several are; there are: none
+    firesteel.checkpoint.savepoints.savepoint_reader.StateNotFoundError: no operator is called 'counter', or several are; there are: none
     """
 
     def __init__(

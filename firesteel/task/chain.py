@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 
 from firesteel.errors import TypeMismatchError
 from firesteel.graph.stream_graph import StreamEdge
-from firesteel.task.fusion import Emit, FusedNode, fuse
-from firesteel.task.input_gate import Entrance, InputGate
+from firesteel.task.codegen.fusion import Emit, FusedNode, fuse
+from firesteel.task.exchange.input_gate import Entrance, InputGate
+from firesteel.task.exchange.record_writers import RecordWriter
 from firesteel.task.operators.base import Operator
 from firesteel.task.operators.dataframe_source import DataFrameSourceOperator
 from firesteel.task.operators.source import SourceOperator
-from firesteel.task.record_writers import RecordWriter
 
 _T = TypeVar("_T")
 

@@ -12,8 +12,8 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from firesteel import pickling
 from firesteel.common.types import Row, new_row
+from firesteel.usercode import pickling
 
 # Values that hold no other values. Most records, accumulators and fields are of these types.
 _SCALARS = frozenset(
@@ -90,3 +90,11 @@ def copying_get(get: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 def copying(append: Callable[[Any], None]) -> Callable[[Any], None]:
     return lambda value: append(copy_of(value))
+
+
+def is_another(result: Any, last: Any) -> bool:
+    """Whether they differ; what cannot be compared (an array of numbers) does."""
+    try:
+        return bool(result != last)
+    except (TypeError, ValueError):
+        return True

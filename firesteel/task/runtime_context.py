@@ -6,9 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from firesteel.checkpoint.file_systems import FileSystemOptions
 from firesteel.common.distributed_cache import DistributedCache
-from firesteel.datastream.functions import KeyedStateStore, RuntimeContext
+from firesteel.datastream.functions import (
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+    KeyedStateStore,
+    RuntimeContext,
+)
 from firesteel.datastream.state import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -16,6 +20,7 @@ from firesteel.datastream.state import (
     ListStateDescriptor,
     MapState,
     MapStateDescriptor,
+    OperatorStateStore,
     ReducingState,
     ReducingStateDescriptor,
     StateDescriptor,
@@ -23,6 +28,7 @@ from firesteel.datastream.state import (
     ValueStateDescriptor,
 )
 from firesteel.errors import InvalidProgramError
+from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.metrics import MetricGroup, MetricRegistry
 
@@ -116,3 +122,43 @@ class TaskRuntimeContext(RuntimeContext):
 
     def get_metrics_group(self) -> MetricGroup:
         return self._metrics.group(self._node.name)
+
+
+class InitializationContext(FunctionInitializationContext):
+    def __init__(
+        self,
+        keyed_state: TaskRuntimeContext,
+        operator_state: OperatorStateStore,
+        *,
+        restored: bool,
+        checkpoint_id: int | None,
+    ) -> None:
+        self._keyed_state = keyed_state
+        self._operator_state = operator_state
+        self._restored = restored
+        self._checkpoint_id = checkpoint_id
+
+    def is_restored(self) -> bool:
+        return self._restored
+
+    def get_restored_checkpoint_id(self) -> int | None:
+        return self._checkpoint_id
+
+    def get_operator_state_store(self) -> OperatorStateStore:
+        return self._operator_state
+
+    def get_keyed_state_store(self) -> KeyedStateStore:
+        """On a stream without a key, asking it for a state says so."""
+        return self._keyed_state
+
+
+class SnapshotContext(FunctionSnapshotContext):
+    def __init__(self, checkpoint_id: int, timestamp: int) -> None:
+        self._checkpoint_id = checkpoint_id
+        self._timestamp = timestamp
+
+    def get_checkpoint_id(self) -> int:
+        return self._checkpoint_id
+
+    def get_checkpoint_timestamp(self) -> int:
+        return self._timestamp

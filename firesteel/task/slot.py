@@ -17,9 +17,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from firesteel.errors import FiresteelError, JobExecutionError, UserFunctionError
-from firesteel.task.confirmed_runs import ConfirmedRuns, new_run_id
-from firesteel.task.errors import exit_error, is_failure
-from firesteel.task.messages import (
+from firesteel.protocol.messages import (
+    ConfirmedRuns,
     SlotAck,
     SlotAddress,
     SlotControl,
@@ -28,9 +27,10 @@ from firesteel.task.messages import (
     SubtaskHandle,
     decode,
     encode,
+    new_run_id,
 )
-from firesteel.task.program import JobProgram
-from firesteel.task.rows import (
+from firesteel.protocol.program import JobProgram
+from firesteel.protocol.rows import (
     ACK,
     CONTROL,
     EXTERNAL,
@@ -41,7 +41,8 @@ from firesteel.task.rows import (
     RowBatcher,
 )
 from firesteel.task.slot_wiring import wire_slot
-from firesteel.unpicklable import UnpicklableRecordError
+from firesteel.usercode.failures import exit_error, is_failure
+from firesteel.usercode.unpicklable import UnpicklableRecordError
 
 _log = logging.getLogger("firesteel")
 

@@ -8,22 +8,53 @@ from dataclasses import dataclass
 from functools import partial
 
 from firesteel.graph.channels import source_subtasks
-from firesteel.graph.job_graph import JobGraph
-from firesteel.graph.key_types import key_types_of
-from firesteel.graph.stream_graph import StreamEdge
+from firesteel.graph.job_graph import JobGraph, key_types_of
+from firesteel.graph.partitioning import ShipStrategy
+from firesteel.graph.stream_graph import StreamEdge, StreamNode
+from firesteel.protocol.program import JobProgram
+from firesteel.protocol.rows import BufferRow
 from firesteel.state.backend_factory import create_keyed_state
 from firesteel.task.chain import LocalEdge
-from firesteel.task.input_gate import Receive
-from firesteel.task.keys import KeySelection, with_keys
-from firesteel.task.operators.iteration_head import IterationHeadOperator
-from firesteel.task.operators.iteration_tail import IterationTailOperator
+from firesteel.task.exchange.hash_writer import HashWriter
+from firesteel.task.exchange.input_gate import Receive
+from firesteel.task.exchange.keys import KeySelection, with_keys
+from firesteel.task.exchange.record_writers import (
+    BroadcastWriter,
+    CustomWriter,
+    OneTargetWriter,
+    RecordWriter,
+    RoundRobinWriter,
+    ShuffleWriter,
+)
+from firesteel.task.operators.iteration import IterationHeadOperator, IterationTailOperator
 from firesteel.task.operators.reduce import ReduceOperator
-from firesteel.task.program import JobProgram
-from firesteel.task.record_writer_factory import create_record_writer
-from firesteel.task.record_writers import RecordWriter
-from firesteel.task.rows import BufferRow
 from firesteel.task.runtime_context import SubtaskInfo
 from firesteel.task.subtask import Subtask
+
+_WRITERS: dict[ShipStrategy, type[RecordWriter]] = {
+    ShipStrategy.FORWARD: OneTargetWriter,
+    ShipStrategy.GLOBAL: OneTargetWriter,
+    ShipStrategy.REBALANCE: RoundRobinWriter,
+    ShipStrategy.RESCALE: RoundRobinWriter,
+    ShipStrategy.SHUFFLE: ShuffleWriter,
+    ShipStrategy.BROADCAST: BroadcastWriter,
+    ShipStrategy.HASH: HashWriter,
+    ShipStrategy.CUSTOM: CustomWriter,
+}
+
+
+def create_record_writer(
+    edge: StreamEdge,
+    source: StreamNode,
+    target: StreamNode,
+    subtask: int,
+    first_slot: int,
+    send: Callable[[BufferRow], None],
+) -> RecordWriter:
+    """``first_slot`` is the slot of the target's subtask 0."""
+    writer = _WRITERS[edge.partitioning.strategy]
+    return writer(edge, source, target, subtask, first_slot, send)
+
 
 Send = Callable[[BufferRow], None]
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from firesteel import pickling
-from firesteel.checkpoint.tasks import NO_TIMING, TaskTiming
+from firesteel.checkpoint.metadata import StateDescription
+from firesteel.checkpoint.rules.tasks import NO_TIMING, TaskTiming
+from firesteel.checkpoint.state_descriptions import describe_tables
+from firesteel.common.constants import MAX_WATERMARK
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.errors import (
     JobExecutionError,
@@ -17,17 +19,7 @@ from firesteel.errors import (
 from firesteel.graph.job_graph import JobVertex
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.metrics import MetricRegistry
-from firesteel.state.backend import KeyedStateBackend
-from firesteel.state.changelog import SegmentStore
-from firesteel.state.declarations import IncompatibleStateError
-from firesteel.state.hashmap.keyed_state import HashMapKeyedState
-from firesteel.state.redistribution import OperatorStates
-from firesteel.task.chain import LocalEdge, connect_operators, is_source
-from firesteel.task.checkpoint_report import described_tables, sent_watermarks, timing_of
-from firesteel.task.errors import exit_error, is_failure
-from firesteel.task.feedback import read_feedback
-from firesteel.task.input_gate import InputGate
-from firesteel.task.messages import (
+from firesteel.protocol.messages import (
     Feedback,
     OperatorHandle,
     ReadBudget,
@@ -37,19 +29,30 @@ from firesteel.task.messages import (
     SubtaskHandle,
     VertexMetrics,
 )
+from firesteel.protocol.rows import BufferRow
+from firesteel.state.backend import KeyedStateBackend
+from firesteel.state.changelog import SegmentStore
+from firesteel.state.hashmap.keyed_state import HashMapKeyedState
+from firesteel.state.operator_state import OperatorStates
+from firesteel.state.type_descriptions import IncompatibleStateError
+from firesteel.task.chain import LocalEdge, connect_operators, is_source
+from firesteel.task.exchange.input_gate import BarrierTracker, InputGate
+from firesteel.task.exchange.record_writers import RecordWriter
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.operators.dataframe_source import DataFrameSourceOperator
 from firesteel.task.operators.factory import create_operator
-from firesteel.task.operators.iteration_head import IterationHeadOperator
-from firesteel.task.operators.iteration_tail import IterationTailOperator
+from firesteel.task.operators.iteration import (
+    IterationHeadOperator,
+    IterationTailOperator,
+    read_feedback,
+)
 from firesteel.task.operators.source import SourceOperator
-from firesteel.task.record_writers import RecordWriter
-from firesteel.task.restoring import restore_from_handle
-from firesteel.task.rows import BufferRow
 from firesteel.task.runtime_context import SubtaskInfo
-from firesteel.task.subtask_clock import SubtaskClock
-from firesteel.task.watermarks import MAX_WATERMARK
-from firesteel.unpicklable import UnpicklableRecordError
+from firesteel.task.state.restoring import restore_from_handle
+from firesteel.task.time.clock import SubtaskClock
+from firesteel.usercode import pickling
+from firesteel.usercode.failures import exit_error, is_failure
+from firesteel.usercode.unpicklable import UnpicklableRecordError
 
 
 class Subtask:
@@ -498,3 +501,41 @@ def _barrier_local(gate: InputGate, edge: int, upstream: int) -> Callable[[int],
 
 def _end_local(gate: InputGate, edge: int, upstream: int) -> Callable[[bool], None]:
     return lambda finished: gate.end_local(edge, upstream, finished=finished)
+
+
+Operators = Mapping[int, Operator]
+
+
+def described_tables(
+    operators: Operators, key_types: Mapping[int, TypeInformation | None]
+) -> dict[int, tuple[StateDescription, ...]]:
+    return {
+        node_id: describe_tables(tables, key_types.get(node_id))
+        for node_id, operator in operators.items()
+        if (tables := operator.context.keyed_state.descriptions())
+    }
+
+
+def sent_watermarks(operators: Operators) -> dict[int, int]:
+    """What each operator has sent on last."""
+    return {
+        node_id: operator.emitted_watermark(operator.context.clock.watermark)
+        for node_id, operator in operators.items()
+    }
+
+
+def timing_of(
+    operators: Operators, barriers: BarrierTracker, started: float, since_trigger: float
+) -> TaskTiming:
+    """Of the snapshot that was begun at ``started`` and is done now, so long after its trigger."""
+    now = time.perf_counter()
+    first_barrier = started if barriers.first_at is None else barriers.first_at
+    return TaskTiming(
+        start_delay=max(0.0, since_trigger - (now - first_barrier)),
+        alignment=barriers.alignment_seconds,
+        sync=now - started,
+        asynchronous=sum(
+            operator.context.keyed_state.take_background_seconds()
+            for operator in operators.values()
+        ),
+    )

@@ -10,8 +10,7 @@ from firesteel.testing.harness_slots import Fault
 from firesteel.testing.job_harness import JobHarness
 from firesteel.testing.list_sink import ListSink
 from firesteel.testing.manual_clock import ManualClock
-from firesteel.testing.operator_harness import OperatorHarness, WrongSubtaskError
-from firesteel.testing.operator_snapshot import OperatorSnapshot
+from firesteel.testing.operator_harness import OperatorHarness, OperatorSnapshot, WrongSubtaskError
 from firesteel.testing.scripted_source import (
     Crash,
     KillProcess,

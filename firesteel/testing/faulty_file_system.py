@@ -11,8 +11,8 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
-from firesteel.checkpoint.file_systems import FileStatus, FileSystem
-from firesteel.checkpoint.storage import Storage
+from firesteel.checkpoint.storage.storage import Storage
+from firesteel.filesystems.file_systems import FileStatus, FileSystem
 
 __all__ = ["FaultyFileSystem", "StorageFault", "StorageFaultKind", "with_faults"]
 
@@ -50,7 +50,7 @@ class StorageFault:
 class FaultyFileSystem:
     """Passes everything on to ``inner``, but for its faults. ``calls`` is the list of what was asked.
 
-    >>> from firesteel.checkpoint.file_systems import LocalFileSystem
+    >>> from firesteel.filesystems.file_systems import LocalFileSystem
     >>> broken = StorageFault(StorageFaultKind.FAIL, "rename", "*_metadata", call=2)
     >>> file_system = FaultyFileSystem(LocalFileSystem(), broken)
     """

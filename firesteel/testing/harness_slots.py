@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from firesteel.master.epoch_rows import EpochRows
 from firesteel.master.job_master import EpochPlan
+from firesteel.protocol.messages import SlotControl
+from firesteel.protocol.program import JobProgram, PackedProgram
+from firesteel.protocol.rows import BufferRow, rows_of, to_record_batch
 from firesteel.state.changelog import SegmentStore
-from firesteel.task.messages import SlotControl
-from firesteel.task.program import JobProgram, PackedProgram
-from firesteel.task.rows import BufferRow, rows_of, to_record_batch
 from firesteel.task.slot import Slot, control_row
 
 Place = tuple[int, int]

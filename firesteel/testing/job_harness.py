@@ -9,48 +9,188 @@ from __future__ import annotations
 import tempfile
 import threading
 import uuid
-from collections.abc import Iterable, Mapping
-from concurrent.futures import Future
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from firesteel.checkpoint.checkpoint_directory import CheckpointDirectory
 from firesteel.checkpoint.metadata import SnapshotType
-from firesteel.checkpoint.requests import SnapshotRequest, StopMode
-from firesteel.checkpoint.savepoint import savepoint_directory
-from firesteel.checkpoint.segment_store import StorageSegmentStore
-from firesteel.checkpoint.settings import file_system_options
-from firesteel.checkpoint.storage import Storage
+from firesteel.checkpoint.rules.requests import SnapshotRequest, StopMode
+from firesteel.checkpoint.rules.settings import file_system_options
+from firesteel.checkpoint.savepoints.savepoint import savepoint_directory
+from firesteel.checkpoint.storage.checkpoint_directory import CheckpointDirectory
+from firesteel.checkpoint.storage.segment_store import StorageSegmentStore
+from firesteel.checkpoint.storage.storage import Storage
 from firesteel.common.configuration import Configuration
 from firesteel.common.execution_config import ExecutionConfig
 from firesteel.common.job_status import JobStatus
 from firesteel.config import options
-from firesteel.config.checkpoint_options import CHECKPOINT_DIR, RECOVERY_PATH
+from firesteel.config.checkpoint_options import (
+    CHECKPOINT_DIR,
+    CHECKPOINT_STORAGE,
+    CHECKPOINTING_INTERVAL,
+    RECOVERY_PATH,
+)
+from firesteel.connectors.files.storage import qualify
+from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.checkpointing_mode import CheckpointingMode
-from firesteel.datastream.connectors.file_system.storage import qualify
+from firesteel.datastream.data_stream.stream_base import StreamBase
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.stream_execution_environment.job_compiler import CompiledJob
 from firesteel.errors import InvalidProgramError, JobExecutionError, UserFunctionError
+from firesteel.graph.job_graph import key_types_of
+from firesteel.graph.operator_specs import CollectSpec
+from firesteel.graph.transformations import Transformation
+from firesteel.master.driver_commit import commit_prepared
 from firesteel.master.epoch_rows import hand_out
-from firesteel.master.job_attempts import JobAttempts
-from firesteel.master.job_errors import explained
+from firesteel.master.job_attempts import JobAttempts, JobRecovery
 from firesteel.master.job_master import JobMaster
-from firesteel.master.job_recovery import JobRecovery
-from firesteel.state.backend_settings import settings_of
-from firesteel.task.driver_commit import commit_prepared
-from firesteel.task.program import JobProgram
-from firesteel.testing.between_epochs import BetweenEpochs
-from firesteel.testing.harness_job import (
-    CollectedRecords,
-    Program,
-    ScriptedRate,
-    compile_program,
-    with_checkpoints,
-)
+from firesteel.master.job_status import explained
+from firesteel.master.rate_control import RateControl
+from firesteel.protocol.messages import ReadBudget
+from firesteel.protocol.program import JobProgram
+from firesteel.state.backend_factory import create_keyed_state, settings_of
+from firesteel.state.changelog import SegmentStore
+from firesteel.task.state.restoring import restore_from_handle
 from firesteel.testing.harness_slots import Faults, HarnessSlots, Place
-from firesteel.testing.job_state import KeyedStates, keyed_states
+
+Program = Callable[[StreamExecutionEnvironment], Any]
+"""Builds a job; what it returns (a stream, or a tuple of streams) is collected."""
+
+
+@dataclass(slots=True)
+class CollectedRecords:
+    """The driver object of a collected stream."""
+
+    records: list[Any] = field(default_factory=list)
+
+    def add(self, records: list[Any]) -> None:
+        self.records += records
+
+
+@dataclass(slots=True)
+class ScriptedRate(RateControl):
+    """Says how many records each epoch may read, whatever it takes."""
+
+    target_seconds: float = 0.0
+    records: Iterable[int] = (1000,)
+    _remaining: Any = None
+
+    def budget(self) -> ReadBudget:
+        if self._remaining is None:
+            self._remaining = cycle(self.records)
+        return ReadBudget(next(self._remaining), float("inf"))
+
+    def epoch_took(self, seconds: float, records_of_fullest_slot: int) -> None:
+        """A script does not learn."""
+
+
+def compile_program(
+    program: Program, parallelism: int, configuration: Configuration
+) -> tuple[CompiledJob, list[CollectedRecords]]:
+    environment = StreamExecutionEnvironment(configuration).set_parallelism(parallelism)
+    returned = program(environment)
+    streams = returned if isinstance(returned, tuple) else (returned,)
+    collected: list[CollectedRecords] = []
+    sinks = []
+    for stream in streams:
+        if not isinstance(stream, StreamBase):
+            continue
+        collected.append(CollectedRecords())
+        sinks.append(
+            Transformation(
+                name="Data stream collect sink",
+                spec=CollectSpec(),
+                inputs=(stream._origins,),
+                driver_object=collected[-1],
+                parallelism=stream._common_parallelism(),
+            )
+        )
+    return environment._compile("harness", *sinks), collected
+
+
+def with_checkpoints(configuration: Configuration, root: str) -> Configuration:
+    """Checkpoints are on, but none is taken unless the harness asks for it."""
+    configuration = Configuration(configuration)
+    if not configuration.contains(CHECKPOINTING_INTERVAL):
+        configuration.set_string(CHECKPOINTING_INTERVAL.key, "36500 d")
+    if not configuration.contains(CHECKPOINT_STORAGE) and not configuration.contains(
+        CHECKPOINT_DIR
+    ):
+        configuration.set_string(CHECKPOINT_DIR.key, root)
+    return configuration
+
+
+class BetweenEpochs(Executor):
+    """What is submitted waits for ``run``, or for somebody who wants to know how it ended."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[_Work, Callable[[], Any]]] = deque()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        work = _Work(self)
+        self._waiting.append((work, lambda: fn(*args, **kwargs)))
+        return work
+
+    def run(self) -> None:
+        while self._waiting:
+            work, call = self._waiting.popleft()
+            try:
+                work.set_result(call())
+            except BaseException as error:  # noqa: BLE001 - it belongs to whoever asks
+                work.set_exception(error)
+
+    def drop(self) -> None:
+        """The process is gone before it came to it."""
+        self._waiting.clear()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self.run()
+
+
+class _Work(Future[Any]):
+    def __init__(self, executor: BetweenEpochs) -> None:
+        super().__init__()
+        self._executor = executor
+
+    def result(self, timeout: float | None = None) -> Any:
+        self._executor.run()
+        return super().result(timeout)
+
+
+KeyedStates = dict[str, dict[str, dict[Any, Any]]]
+"""Operator (its uid, or its name) -> state -> key, or (key, namespace) -> value."""
+
+
+def keyed_states(master: JobMaster, program: JobProgram, store: SegmentStore) -> KeyedStates:
+    """Of all subtasks together. An operator whose name is not unique is called by its id, too."""
+    names = Counter(node.uid or node.name for node, _ in master.operator_handles())
+    key_types = key_types_of(program.levels.job_graph)
+    states: KeyedStates = {}
+    for node, handle in master.operator_handles():
+        name = node.uid or node.name
+        if names[name] > node.parallelism:
+            name = f"{name} ({node.operator_id})"
+        if node.id not in key_types:
+            continue
+        backend = create_keyed_state(
+            program.state_backend, key_types[node.id], node.max_parallelism
+        )
+        try:
+            restore_from_handle(backend, handle, store)
+            tables = backend.snapshot()
+        finally:
+            backend.close()
+        for state, values in tables.items():
+            if values:
+                states.setdefault(name, {}).setdefault(state, {}).update(values)
+    return states
+
 
 _MOST_EPOCHS = 100_000
 _EPOCH_SECONDS = 0.001

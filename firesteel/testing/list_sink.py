@@ -11,14 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from firesteel import pickling
-from firesteel.datastream.connectors.base import (
-    Committer,
-    Sink,
-    SinkWriter,
-    WriteContext,
-    WriterContext,
-)
+from firesteel.connectors.base import Committer, Sink, SinkWriter, WriteContext, WriterContext
+from firesteel.usercode import pickling
 
 _PENDING, _COMMITTED = ".pending", ".committed"
 

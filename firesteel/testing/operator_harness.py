@@ -2,39 +2,177 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self, TypeVar
 
-from firesteel import pickling
-from firesteel.checkpoint.redistribution import KeyedPart
-from firesteel.checkpoint.restore import SubtaskAssignment
+from firesteel.checkpoint.rules.redistribution import KeyedPart, distribute
+from firesteel.checkpoint.rules.restore import SubtaskAssignment
+from firesteel.common.constants import MAX_WATERMARK
 from firesteel.config import options
+from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.state_backend import HashMapStateBackend, StateBackend
-from firesteel.errors import FiresteelError, InvalidProgramError, UserFunctionError, shorten
+from firesteel.errors import (
+    FiresteelError,
+    InvalidProgramError,
+    RescalingError,
+    UserFunctionError,
+    shorten,
+)
 from firesteel.graph.channels import source_subtasks
-from firesteel.graph.partitioning import ShipStrategy
-from firesteel.graph.stream_graph import StreamEdge
-from firesteel.state.backend_settings import settings_of
-from firesteel.state.changelog import SegmentStore
+from firesteel.graph.partitioning import FORWARD, ShipStrategy
+from firesteel.graph.stream_graph import StreamEdge, StreamNode
+from firesteel.protocol.messages import OperatorHandle, RestoredState, SubtaskAck, SubtaskHandle
+from firesteel.protocol.program import JobProgram
+from firesteel.protocol.rows import OUTPUT, BufferRow
+from firesteel.state.backend_factory import settings_of
+from firesteel.state.changelog import Segment, SegmentStore
 from firesteel.state.key_groups import KeyGroupRange, KeyRouter
-from firesteel.state.redistribution import OperatorState, redistribute
-from firesteel.task.errors import USER_ERRORS, exit_error, is_failure, user_function_error
-from firesteel.task.keys import bad_key_error, key_converter
-from firesteel.task.messages import OperatorHandle, RestoredState, SubtaskAck, SubtaskHandle
+from firesteel.state.operator_state import OperatorState, redistribute
+from firesteel.task.exchange.keys import bad_key_error, key_converter
+from firesteel.task.exchange.record_writers import RecordWriter
 from firesteel.task.operators.base import Operator
 from firesteel.task.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
-from firesteel.task.program import JobProgram
-from firesteel.task.rows import OUTPUT, BufferRow
 from firesteel.task.slot_wiring import wire_slot
-from firesteel.task.timers import TIMER_TABLES
-from firesteel.task.watermarks import MAX_WATERMARK
-from firesteel.testing.harness_program import HARNESS_NAME, compile_operator, the_operator
+from firesteel.task.time.timers import TIMER_TABLES
 from firesteel.testing.manual_clock import ManualClock
-from firesteel.testing.operator_snapshot import OperatorSnapshot, share_of_wholes
-from firesteel.testing.recorder import EveryTag, Recorder
+from firesteel.testing.scripted_source import ScriptedSource
+from firesteel.usercode import pickling
+from firesteel.usercode.failures import USER_ERRORS, exit_error, is_failure, user_function_error
+
+HARNESS_NAME = "operator harness"
+
+
+def compile_operator(
+    program: Callable[..., Any],
+    parallelism: int,
+    max_parallelism: int,
+    input_types: Sequence[Any],
+    batch: bool,
+    state_backend: StateBackend,
+) -> tuple[Any, list[int]]:
+    """The job around the operator, and the nodes of its inputs."""
+    environment = StreamExecutionEnvironment()
+    environment.set_parallelism(parallelism).set_max_parallelism(max_parallelism)
+    environment.disable_operator_chaining()
+    environment.set_state_backend(state_backend)
+    if batch:
+        environment.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    parameters = inspect.signature(program).parameters.values()
+    count = sum(parameter.default is parameter.empty for parameter in parameters)
+    if count not in (1, 2):
+        raise InvalidProgramError(
+            f"the program of an OperatorHarness takes one or two streams, not {count}"
+        )
+    types = [*input_types, *[None] * (count - len(input_types))]
+    streams = [
+        environment.from_source(ScriptedSource([]), None, f"input {number}", types[number - 1])
+        for number in range(1, count + 1)
+    ]
+    program(*streams)
+    if not environment._transformations:
+        raise InvalidProgramError("the program adds no operator to its streams")
+    job = environment._compile(HARNESS_NAME)
+    nodes = job.stream_graph.nodes.values()
+    inputs = [
+        node.id
+        for number in range(1, count + 1)
+        for node in nodes
+        if node.name == f"Source: input {number}"
+    ]
+    return job, inputs
+
+
+def the_operator(nodes: list[StreamNode], inputs: list[int]) -> StreamNode:
+    operators = [node for node in nodes if node.id not in inputs]
+    if len(operators) != 1:
+        names = ", ".join(f"'{node.name}'" for node in operators)
+        raise InvalidProgramError(
+            f"an OperatorHarness tests one operator, but the program has {len(operators)}: {names}. "
+            f"Use a JobHarness for whole programs."
+        )
+    return operators[0]
+
+
+class Recorder(RecordWriter):
+    """Stands where a record writer stands, and keeps what comes."""
+
+    def __init__(self, node_id: int) -> None:
+        self.edge = StreamEdge(id=-1, source=node_id, target=-1, partitioning=FORWARD)
+        self.values: list[Any] = []
+        self.timestamps: list[int | None] = []
+        self.sides: dict[str, list[Any]] = {}
+        self.watermarks: list[int] = []
+        self.idleness: list[bool] = []
+        self.records_out = 0
+        self.bytes_out = 0
+
+    def begin_epoch(self, epoch: int) -> None:
+        self.records_out = 0
+
+    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
+        self.values += values
+        self.timestamps += timestamps if timestamps is not None else [None] * len(values)
+        self.records_out += len(values)
+
+    def watermark(self, watermark: int) -> None:
+        self.watermarks.append(watermark)
+
+    def idle(self, idle: bool) -> None:
+        self.idleness.append(idle)
+
+    def end_epoch(self, *, finished: bool) -> None:
+        """Nothing is buffered here."""
+
+
+class EveryTag(dict[str, Any]):
+    """Whatever side output is asked for, somebody reads it."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+
+    def get(self, key: str, default: Any = None) -> Any:
+        values = self._recorder.sides.setdefault(key, [])
+        return lambda results, timestamps: values.extend(results)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSnapshot:
+    """The state of one operator subtask; it can be pickled.
+
+    ``tables`` is the keyed state; ``operator_state`` and ``whole`` are what is not keyed; ``committables`` are
+    what a sink prepared with this snapshot.
+    """
+
+    operator: str
+    subtask: int
+    parallelism: int
+    max_parallelism: int
+    tables: Segment
+    checkpoint_id: int = 0
+    operator_state: dict[str, OperatorState] = field(default_factory=dict)
+    whole: bytes | None = None
+    committables: tuple[Any, ...] = ()
+
+
+def share_of_wholes(
+    operator: Operator, snapshots: Sequence[OperatorSnapshot], subtask: int, parallelism: int
+) -> tuple[bytes, ...]:
+    """What is not keyed, for one subtask of ``parallelism``: each whole goes to one of them."""
+    wholes = [snapshot.whole for snapshot in snapshots if snapshot.whole is not None]
+    if len(snapshots) == parallelism:
+        own = snapshots[subtask].whole
+        return () if own is None else (own,)
+    if wholes and type(operator).restore_several is Operator.restore_several:
+        raise RescalingError(operator.name)
+    return tuple(distribute(wholes, parallelism)[subtask])
+
 
 _R = TypeVar("_R")
 # A harness that goes on from snapshots stands for a job that was restarted.

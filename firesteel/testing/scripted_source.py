@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from firesteel.datastream.connectors.base import (
+from firesteel.connectors.base import (
     Boundedness,
     ReaderContext,
     Source,

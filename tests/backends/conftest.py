@@ -8,8 +8,7 @@ from functools import partial
 import pytest
 
 from firesteel.state.backend import KeyedStateBackend
-from firesteel.state.backend_factory import create_keyed_state
-from firesteel.state.backend_settings import StateBackendSettings
+from firesteel.state.backend_factory import StateBackendSettings, create_keyed_state
 
 Create = Callable[..., KeyedStateBackend]
 MAX_PARALLELISM = 128

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from firesteel.master.state_ledger import StateLedger
+from firesteel.protocol.messages import SubtaskAck, VertexMetrics
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.changelog import Segment, SegmentStore
-from firesteel.task.messages import SubtaskAck, VertexMetrics
 
 _NODE = 7
 

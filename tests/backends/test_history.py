@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.changelog import CorruptSegmentError, Segment, UnknownFormatError
-from firesteel.state.missing import MISSING
+from firesteel.state.tables import MISSING
 from tests.backends.subtask_state import SubtaskState
 
 Create = Callable[..., KeyedStateBackend]

@@ -16,9 +16,9 @@ from firesteel.common import Row, Types
 from firesteel.errors import TypeMismatchError
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.changelog import SegmentStore
-from firesteel.state.columns import decode_column, encode_column
-from firesteel.state.declarations import IncompatibleStateError
-from firesteel.state.missing import MISSING
+from firesteel.state.segment_format import decode_column, encode_column
+from firesteel.state.tables import MISSING
+from firesteel.state.type_descriptions import IncompatibleStateError
 from tests.backends.subtask_state import SubtaskState
 
 Create = Callable[..., KeyedStateBackend]

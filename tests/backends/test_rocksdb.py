@@ -12,9 +12,9 @@ import pytest
 from firesteel.errors import ConfigurationError
 from firesteel.state import backend_factory
 from firesteel.state.backend import KeyedStateBackend
-from firesteel.state.backend_factory import create_keyed_state
-from firesteel.state.backend_settings import StateBackendSettings
+from firesteel.state.backend_factory import StateBackendSettings, create_keyed_state
 from tests.backends.subtask_state import SubtaskState
+from firesteel.state.tables import MISSING
 
 
 def _create(directory: Path, **settings: object) -> KeyedStateBackend:
@@ -132,7 +132,7 @@ limit = int(sys.argv[2])
 resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 from tests.backends.test_rocksdb import _create
 from tests.backends.subtask_state import SubtaskState
-from firesteel.state.missing import MISSING
+from firesteel.state.tables import MISSING
 keys = int(sys.argv[1])
 directory = Path(sys.argv[3])
 (directory / "store").mkdir()

@@ -15,10 +15,10 @@ from firesteel.checkpoint.metadata import (
     SubtaskState,
 )
 from firesteel.checkpoint.payload import Payload
-from firesteel.checkpoint.storage import Storage
+from firesteel.checkpoint.storage.storage import Storage
 from firesteel.state.changelog import Segment, SegmentFile
 from firesteel.state.key_groups import KeyGroupRange
-from firesteel.state.redistribution import OperatorState, Redistribution
+from firesteel.state.operator_state import OperatorState, Redistribution
 
 
 def operator(

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from firesteel.checkpoint.file_systems import FileSystemOptions
-from firesteel.checkpoint.storage import Storage, open_storage
+from firesteel.checkpoint.storage.storage import Storage, open_storage
+from firesteel.filesystems.file_systems import FileSystemOptions
 
 _START_SECONDS = 60
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from firesteel.checkpoint.coordinator import CheckpointCoordinator
-from firesteel.checkpoint.decisions import Barrier, Decision, WriteSnapshot
 from firesteel.checkpoint.metadata import SnapshotType, SubtaskState
-from firesteel.checkpoint.requests import SnapshotRequest, StopMode
-from firesteel.checkpoint.settings import CheckpointSettings
-from firesteel.checkpoint.tasks import OperatorInfo, TaskAck, TaskId
+from firesteel.checkpoint.rules.coordinator import CheckpointCoordinator
+from firesteel.checkpoint.rules.decisions import Barrier, Decision, WriteSnapshot
+from firesteel.checkpoint.rules.requests import SnapshotRequest, StopMode
+from firesteel.checkpoint.rules.settings import CheckpointSettings
+from firesteel.checkpoint.rules.tasks import OperatorInfo, TaskAck, TaskId
 from firesteel.state.changelog import Segment
 
 OPERATORS = (

@@ -8,27 +8,27 @@ from pathlib import Path
 
 import pytest
 
-from firesteel.checkpoint.checkpoint_directory import (
-    CheckpointDirectory,
-    MemoryCheckpoints,
-    job_checkpoint_storage,
-)
-from firesteel.checkpoint.completed_checkpoint import CompletedCheckpoint
-from firesteel.checkpoint.decisions import CleanUp, DeleteCheckpoint
-from firesteel.checkpoint.discovery import find_checkpoint, find_latest_checkpoint
 from firesteel.checkpoint.errors import (
     CheckpointNotFoundError,
     CorruptCheckpointError,
     StateSizeError,
     StorageError,
 )
-from firesteel.checkpoint.file_systems import FileSystemOptions
 from firesteel.checkpoint.metadata import CheckpointMetadata, SubtaskState
-from firesteel.checkpoint.metadata_file import read_metadata
-from firesteel.checkpoint.settings import checkpoint_settings
-from firesteel.checkpoint.storage import Storage, open_storage
+from firesteel.checkpoint.rules.completed_checkpoint import CompletedCheckpoint
+from firesteel.checkpoint.rules.decisions import CleanUp, DeleteCheckpoint
+from firesteel.checkpoint.rules.settings import checkpoint_settings
+from firesteel.checkpoint.storage.checkpoint_directory import (
+    CheckpointDirectory,
+    MemoryCheckpoints,
+    job_checkpoint_storage,
+)
+from firesteel.checkpoint.storage.discovery import find_checkpoint, find_latest_checkpoint
+from firesteel.checkpoint.storage.metadata_file import read_metadata
+from firesteel.checkpoint.storage.storage import Storage, open_storage
 from firesteel.common import Configuration
 from firesteel.errors import ConfigurationError
+from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.state.changelog import Segment
 from firesteel.testing import StorageFault, StorageFaultKind, with_faults
 from tests.checkpoint.builders import file_segment, metadata, operator

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from firesteel.checkpoint.completed_checkpoint import CompletedCheckpoint
-from firesteel.checkpoint.decisions import (
+from firesteel.checkpoint.errors import StorageError
+from firesteel.checkpoint.metadata import SnapshotType, StateDescription, SubtaskState
+from firesteel.checkpoint.payload import Payload
+from firesteel.checkpoint.rules.completed_checkpoint import CompletedCheckpoint
+from firesteel.checkpoint.rules.decisions import (
     AnswerRequest,
     Barrier,
     CleanUp,
@@ -16,15 +19,12 @@ from firesteel.checkpoint.decisions import (
     StopJob,
     WriteSnapshot,
 )
-from firesteel.checkpoint.errors import StorageError
-from firesteel.checkpoint.failure_reason import (
+from firesteel.checkpoint.rules.failure_reason import (
     CheckpointFailureReason,
     TooManyFailedCheckpointsError,
 )
-from firesteel.checkpoint.metadata import SnapshotType, StateDescription, SubtaskState
-from firesteel.checkpoint.payload import Payload
-from firesteel.checkpoint.requests import SnapshotRequest, StopMode
-from firesteel.checkpoint.tasks import TaskAck
+from firesteel.checkpoint.rules.requests import SnapshotRequest, StopMode
+from firesteel.checkpoint.rules.tasks import TaskAck
 from firesteel.common.job_status import JobStatus
 from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from tests.checkpoint.coordination import (

@@ -8,7 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from firesteel.checkpoint.decisions import (
+from firesteel.checkpoint.metadata import SnapshotType
+from firesteel.checkpoint.rules.decisions import (
     AnswerRequest,
     CleanUp,
     Decision,
@@ -17,8 +18,7 @@ from firesteel.checkpoint.decisions import (
     NotifyCheckpointComplete,
     WriteSnapshot,
 )
-from firesteel.checkpoint.metadata import SnapshotType
-from firesteel.checkpoint.requests import SnapshotRequest
+from firesteel.checkpoint.rules.requests import SnapshotRequest
 from firesteel.common.job_status import JobStatus
 from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from tests.checkpoint.coordination import acks, coordinator, savepoint

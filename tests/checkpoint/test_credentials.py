@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from firesteel.checkpoint.errors import StorageError
-from firesteel.checkpoint.file_systems import FileSystemOptions
-from firesteel.checkpoint.savepoint_description import show_snapshot
-from firesteel.checkpoint.storage import open_storage
+from firesteel.checkpoint.savepoints.description import show_snapshot
+from firesteel.checkpoint.storage.storage import open_storage
 from firesteel.common import Configuration
 from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.testing import JobHarness
 
 _ACCESS, _SECRET = "an-access-key", "a-very-secret-key"

@@ -12,22 +12,22 @@ from hypothesis import strategies as st
 
 from firesteel.checkpoint.errors import CheckpointNotFoundError, CorruptCheckpointError
 from firesteel.checkpoint.metadata import CheckpointMetadata, SubtaskState
-from firesteel.checkpoint.metadata_file import (
+from firesteel.checkpoint.payload import Payload, payload_of_split, split_of_payload
+from firesteel.checkpoint.storage.metadata_file import (
     METADATA_FILE,
+    ForeignFileError,
     decode_metadata,
     encode_metadata,
     open_checkpoint,
     read_metadata,
     write_metadata,
 )
-from firesteel.checkpoint.metadata_json import ForeignFileError
-from firesteel.checkpoint.payload import Payload, payload_of_split, split_of_payload
-from firesteel.checkpoint.segment_store import StorageSegmentStore
-from firesteel.checkpoint.storage import Storage, open_storage
+from firesteel.checkpoint.storage.segment_store import StorageSegmentStore
+from firesteel.checkpoint.storage.storage import Storage, open_storage
 from firesteel.datastream.connectors.base import SourceSplit
 from firesteel.state.changelog import Segment
 from firesteel.state.elements import encode_element
-from firesteel.state.redistribution import OperatorState, Redistribution
+from firesteel.state.operator_state import OperatorState, Redistribution
 from tests.checkpoint.builders import all_metadata, file_segment, metadata, operator, values
 
 _DIRECTORY = open_storage("/checkpoints/job/chk-7")

@@ -10,33 +10,31 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from firesteel.checkpoint.checkpoint_directory import CheckpointDirectory
-from firesteel.checkpoint.completed_checkpoint import CompletedCheckpoint
-from firesteel.checkpoint.coordinator import CheckpointCoordinator
-from firesteel.checkpoint.decisions import (
+from firesteel.checkpoint.errors import CheckpointNotFoundError, StorageError
+from firesteel.checkpoint.metadata import CheckpointMetadata, SnapshotType, SubtaskState
+from firesteel.checkpoint.rules.completed_checkpoint import CompletedCheckpoint
+from firesteel.checkpoint.rules.coordinator import CheckpointCoordinator
+from firesteel.checkpoint.rules.decisions import (
     AnswerRequest,
     CleanUp,
     Decision,
     DeleteCheckpoint,
     WriteSnapshot,
 )
-from firesteel.checkpoint.discovery import find_checkpoint, find_latest_checkpoint
-from firesteel.checkpoint.errors import CheckpointNotFoundError, StorageError
-from firesteel.checkpoint.keyed_restore import restore_keyed_state
-from firesteel.checkpoint.metadata import CheckpointMetadata, SnapshotType, SubtaskState
-from firesteel.checkpoint.requests import SnapshotRequest
-from firesteel.checkpoint.restore import RestoreTarget, plan_restore
-from firesteel.checkpoint.segment_store import StorageSegmentStore
-from firesteel.checkpoint.settings import CheckpointSettings
-from firesteel.checkpoint.snapshot_writer import SnapshotWriter
-from firesteel.checkpoint.storage import Storage, open_storage
-from firesteel.checkpoint.tasks import OperatorInfo, TaskAck
+from firesteel.checkpoint.rules.requests import SnapshotRequest
+from firesteel.checkpoint.rules.restore import RestoreTarget, plan_restore
+from firesteel.checkpoint.rules.settings import CheckpointSettings
+from firesteel.checkpoint.rules.tasks import OperatorInfo, TaskAck
+from firesteel.checkpoint.storage.checkpoint_directory import CheckpointDirectory, SnapshotWriter
+from firesteel.checkpoint.storage.discovery import find_checkpoint, find_latest_checkpoint
+from firesteel.checkpoint.storage.segment_store import StorageSegmentStore
+from firesteel.checkpoint.storage.storage import Storage, open_storage
 from firesteel.common.job_status import JobStatus
 from firesteel.errors import WriteFailedError
-from firesteel.state.changelog import Segment
+from firesteel.state.changelog import Segment, with_segment
 from firesteel.state.hashmap.keyed_state import HashMapKeyedState
 from firesteel.state.key_groups import key_group_of, subtask_of
-from firesteel.state.segment_account import with_segment
+from firesteel.task.state.restoring import restore_keyed_state
 from firesteel.testing import StorageFault, StorageFaultKind, with_faults
 
 _MAX = 8

@@ -13,31 +13,28 @@ from firesteel.checkpoint.metadata import (
     SubtaskState,
 )
 from firesteel.checkpoint.payload import Payload
-from firesteel.checkpoint.redistribution import KeyedPart
-from firesteel.checkpoint.restore import (
+from firesteel.checkpoint.rules.redistribution import KeyedPart
+from firesteel.checkpoint.rules.restore import (
+    MaxParallelismChangedError,
+    NonRestoredStateError,
     OperatorAssignment,
     RestoreTarget,
+    StateTypeChangedError,
     SubtaskAssignment,
     plan_restore,
     restore_targets,
     with_stored_max_parallelism,
 )
-from firesteel.checkpoint.restore_errors import (
-    MaxParallelismChangedError,
-    NonRestoredStateError,
-    StateTypeChangedError,
-)
-from firesteel.checkpoint.segment_store import StorageSegmentStore
 from firesteel.checkpoint.state_descriptions import describe_tables
+from firesteel.checkpoint.storage.segment_store import StorageSegmentStore
 from firesteel.common import Types
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.state.backend import KeyGroupFilter
-from firesteel.state.changelog import Segment
+from firesteel.state.changelog import Segment, with_segment
 from firesteel.state.elements import decode_element, encode_element
 from firesteel.state.hashmap.keyed_state import HashMapKeyedState
 from firesteel.state.key_groups import KeyGroupRange, key_group_of, subtask_of
-from firesteel.state.redistribution import OperatorState, Redistribution
-from firesteel.state.segment_account import with_segment
+from firesteel.state.operator_state import OperatorState, Redistribution
 from firesteel.state.tables import TableDescription, TableKind
 from tests.checkpoint.builders import metadata, operator
 

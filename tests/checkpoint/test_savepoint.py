@@ -22,45 +22,49 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firesteel import checkpoint
-from firesteel.checkpoint.checkpoint_directory import CheckpointDirectory
 from firesteel.checkpoint.errors import (
     CheckpointNotFoundError,
     CorruptFileError,
     StorageError,
-)
-from firesteel.checkpoint.file_systems import FileSystemOptions
-from firesteel.checkpoint.keyed_restore import restore_keyed_state
-from firesteel.checkpoint.keyed_state_files import (
-    ForeignClassError,
-    read_keyed_file,
-    write_keyed_files,
 )
 from firesteel.checkpoint.metadata import (
     CheckpointMetadata,
     SnapshotType,
     SubtaskState,
 )
-from firesteel.checkpoint.metadata_file import open_checkpoint, read_metadata
 from firesteel.checkpoint.payload import Payload
-from firesteel.checkpoint.plain_pickle import foreign_class
-from firesteel.checkpoint.restore import RestoreTarget, plan_restore
-from firesteel.checkpoint.savepoint import (
+from firesteel.checkpoint.rules.restore import RestoreTarget, plan_restore
+from firesteel.checkpoint.savepoints.description import show_snapshot
+from firesteel.checkpoint.savepoints.keyed_state_files import (
+    ForeignClassError,
+    read_keyed_file,
+    write_keyed_files,
+)
+from firesteel.checkpoint.savepoints.plain_pickle import foreign_class
+from firesteel.checkpoint.savepoints.savepoint import (
     NoSavepointError,
     dispose_savepoint,
     savepoint_directory,
     write_savepoint,
 )
-from firesteel.checkpoint.savepoint_description import show_snapshot
-from firesteel.checkpoint.savepoint_reader import StateNotFoundError, read_state, state_table
-from firesteel.checkpoint.segment_store import StorageSegmentStore
-from firesteel.checkpoint.storage import Storage, open_storage
+from firesteel.checkpoint.savepoints.savepoint_reader import (
+    StateNotFoundError,
+    read_state,
+    state_table,
+)
+from firesteel.checkpoint.storage.checkpoint_directory import CheckpointDirectory
+from firesteel.checkpoint.storage.metadata_file import open_checkpoint, read_metadata
+from firesteel.checkpoint.storage.segment_store import StorageSegmentStore
+from firesteel.checkpoint.storage.storage import Storage, open_storage
 from firesteel.common import Instant, Row, RowKind, Types
+from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.state.changelog import Segment
+from firesteel.state.changes import StateEntry
 from firesteel.state.elements import encode_pair
-from firesteel.state.entries import StateEntry
 from firesteel.state.hashmap.keyed_state import HashMapKeyedState
 from firesteel.state.key_groups import key_group_of, subtask_of
-from firesteel.state.redistribution import OperatorState, Redistribution
+from firesteel.state.operator_state import OperatorState, Redistribution
+from firesteel.task.state.restoring import restore_keyed_state
 from firesteel.testing import StorageFault, StorageFaultKind, with_faults
 from tests.checkpoint.builders import metadata, operator
 

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from firesteel.checkpoint.file_systems import FileSystemOptions
-from firesteel.checkpoint.segment_store import StorageSegmentStore
-from firesteel.checkpoint.storage import Storage, open_storage
-from firesteel.state.changelog import CorruptSegmentError, Segment
+from firesteel.checkpoint.storage.segment_store import StorageSegmentStore
+from firesteel.checkpoint.storage.storage import Storage, open_storage
+from firesteel.filesystems.file_systems import FileSystemOptions
+from firesteel.state.changelog import CorruptSegmentError, Segment, with_segment
 from firesteel.state.hashmap.keyed_state import HashMapKeyedState
-from firesteel.state.segment_account import with_segment
 
 
 def test_large_segments_are_files_and_small_ones_are_not(storage: Storage) -> None:

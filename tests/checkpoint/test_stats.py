@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from firesteel.checkpoint.metadata import SubtaskState
-from firesteel.checkpoint.slowness import explain
-from firesteel.checkpoint.subtask_stats import SubtaskStats
-from firesteel.checkpoint.tasks import TaskAck, TaskTiming
+from firesteel.checkpoint.rules.stats import SubtaskStats, explain
+from firesteel.checkpoint.rules.tasks import TaskAck, TaskTiming
 from firesteel.state.changelog import Segment, SegmentFile
 from tests.checkpoint.coordination import acks, complete, coordinator, segment, start, written
 

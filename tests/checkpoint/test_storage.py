@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from firesteel.checkpoint.errors import CorruptFileError, StorageError
-from firesteel.checkpoint.file_systems import FileSystemOptions
-from firesteel.checkpoint.storage import Storage, is_temporary, open_storage
+from firesteel.checkpoint.storage.storage import Storage, is_temporary, open_storage
 from firesteel.errors import ConfigurationError
+from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.testing import StorageFault, StorageFaultKind, with_faults
 
 _LARGE = bytes(range(256)) * 50_000

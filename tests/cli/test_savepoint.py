@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from firesteel.checkpoint.metadata import SnapshotType, StateDescription, SubtaskState
-from firesteel.checkpoint.metadata_file import write_metadata
-from firesteel.checkpoint.storage import open_storage
+from firesteel.checkpoint.storage.metadata_file import write_metadata
+from firesteel.checkpoint.storage.storage import open_storage
 from firesteel.cli.main import main
-from firesteel.common import arrow_files
+from firesteel.filesystems import arrow_files
 from tests.checkpoint.builders import file_segment, metadata, operator
 
 

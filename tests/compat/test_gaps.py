@@ -56,3 +56,16 @@ def test_a_package_answers_for_the_modules_in_it() -> None:
 def test_a_real_import_statement_shows_the_reason() -> None:
     with pytest.raises(ImportError, match="comes in a later version"):
         from firesteel.datastream.connectors.pulsar import PulsarSource  # type: ignore[attr-defined]  # noqa: F401
+
+
+def test_a_module_of_gaps_needs_no_file() -> None:
+    import firesteel.datastream.formats.json as formats  # type: ignore[import-not-found]
+
+    assert not hasattr(formats, "__file__")
+    with pytest.raises(NotYetSupportedError, match="JsonRowSerializationSchema"):
+        formats.JsonRowSerializationSchema
+
+
+def test_a_module_that_pyflink_does_not_have_is_not_found() -> None:
+    with pytest.raises(ModuleNotFoundError):
+        import firesteel.datastream.connectors.nothing  # type: ignore[import-not-found]  # noqa: F401

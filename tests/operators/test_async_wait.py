@@ -14,7 +14,7 @@ from firesteel.common import Time, Types
 from firesteel.datastream import AsyncDataStream, AsyncFunction, AsyncRetryStrategy
 from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.errors import InvalidProgramError, TypeMismatchError, UserFunctionError
-from firesteel.task.messages import SubtaskHandle
+from firesteel.protocol.messages import SubtaskHandle
 from firesteel.testing import Fault, JobHarness, OperatorHarness
 
 # Long enough for any machine; a test that would need it to pass has failed.

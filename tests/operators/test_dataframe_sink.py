@@ -14,11 +14,11 @@ from firesteel.graph.operator_specs import DataFrameSinkSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.graph.transformations import ChainingStrategy
 from firesteel.metrics import MetricRegistry
+from firesteel.protocol.rows import DATAFRAME
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.operators.factory import create_operator
-from firesteel.task.rows import DATAFRAME
 from firesteel.task.runtime_context import SubtaskInfo
-from firesteel.task.subtask_clock import SubtaskClock
+from firesteel.task.time.clock import SubtaskClock
 
 POINT = Types.ROW_NAMED(["x"], [Types.INT()])
 

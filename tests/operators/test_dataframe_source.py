@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from firesteel.common import Row, Types, WatermarkStrategy
+from firesteel.common.constants import MAX_WATERMARK, MIN_WATERMARK
 from firesteel.errors import TypeMismatchError
 from firesteel.graph.operator_specs import DataFrameSourceSpec
 from firesteel.graph.stream_graph import StreamNode
@@ -17,8 +18,7 @@ from firesteel.task.operators.base import OperatorContext
 from firesteel.task.operators.dataframe_source import DataFrameSourceOperator
 from firesteel.task.operators.factory import create_operator
 from firesteel.task.runtime_context import SubtaskInfo
-from firesteel.task.subtask_clock import SubtaskClock
-from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
+from firesteel.task.time.clock import SubtaskClock
 from firesteel.testing import ManualClock
 
 WORDS = Types.ROW_NAMED(["word", "time"], [Types.STRING(), Types.LONG()])

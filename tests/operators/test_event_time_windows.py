@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from firesteel.common.constants import MAX_WATERMARK
 from firesteel.common.time import Time
 from firesteel.common.typeinfo import Types
 from firesteel.datastream.functions import ProcessWindowFunction
 from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.datastream.window import EventTimeSessionWindows, EventTimeTrigger
 from firesteel.errors import UserFunctionError
-from firesteel.task.watermarks import MAX_WATERMARK
 from firesteel.task.windowing.tumbling_window_operator import TumblingWindowOperator
 from firesteel.task.windowing.window_operator import WindowOperator
 from firesteel.testing import OperatorHarness

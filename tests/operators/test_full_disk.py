@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from firesteel.checkpoint import file_systems
 from firesteel.common.serialization import Encoder
-from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink, part_file
-from firesteel.datastream.connectors.file_system.file_committer import FileCommitter
+from firesteel.connectors.files import part_files as part_file
+from firesteel.connectors.files.committer import FileCommitter
+from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink
 from firesteel.errors import FiresteelError, WriteFailedError
+from firesteel.filesystems import file_systems
 from firesteel.master.epoch_rows import EpochRows
 from firesteel.master.job_master import EpochPlan
 from firesteel.testing import JobHarness, OperatorHarness

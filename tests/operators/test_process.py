@@ -1,11 +1,11 @@
 import pytest
 
 from firesteel.common import Types
+from firesteel.common.constants import MIN_WATERMARK
 from firesteel.datastream import OutputTag
 from firesteel.datastream.functions import KeyedProcessFunction, ProcessFunction
 from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.errors import InvalidProgramError, UserFunctionError
-from firesteel.task.watermarks import MIN_WATERMARK
 from firesteel.testing import OperatorHarness
 
 ODD = OutputTag("odd")

@@ -18,7 +18,7 @@ from firesteel.datastream.window import (
     SessionWindowTimeGapExtractor,
     TimeWindow,
 )
-from firesteel.datastream.window.serializers import TimeWindowSerializer
+from firesteel.datastream.window.windows import TimeWindowSerializer
 from firesteel.errors import UserFunctionError
 from firesteel.testing import OperatorHarness
 from tests.operators.windows import LATE, dropped, feed, values, windows

@@ -16,7 +16,7 @@ from firesteel.graph.operator_specs import SourceSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.graph.transformations import ChainingStrategy
 from firesteel.metrics import MetricRegistry
-from firesteel.task.messages import ReadBudget
+from firesteel.protocol.messages import ReadBudget
 from firesteel.task.operators import source as source_operator
 from firesteel.task.operators.base import OperatorContext, SubtaskClock
 from firesteel.task.operators.factory import create_operator

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from firesteel.common.constants import MAX_WATERMARK, MIN_WATERMARK
 from firesteel.common.time import Duration
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.functions import ProcessFunction
 from firesteel.errors import InvalidProgramError
-from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from firesteel.testing import JobHarness, OperatorHarness, ScriptedSource, Timed
 
 

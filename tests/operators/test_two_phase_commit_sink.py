@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from firesteel.datastream import RuntimeExecutionMode, TwoPhaseCommitSinkFunction
 from firesteel.errors import InvalidProgramError, UserFunctionError
-from firesteel.task.messages import OperatorHandle, SubtaskHandle
+from firesteel.protocol.messages import OperatorHandle, SubtaskHandle
 from firesteel.testing import Fault, JobHarness, ListSink, OperatorHarness, OperatorSnapshot
 from tests.transactions import DirectoryStore, StoreSink
 

@@ -15,7 +15,7 @@ from firesteel.datastream.window import (
     TriggerResult,
 )
 from firesteel.errors import UserFunctionError
-from firesteel.task.windowing.sliced_window_join_operator import SlicedWindowJoinOperator
+from firesteel.task.windowing.window_joins import SlicedWindowJoinOperator
 from firesteel.testing import OperatorHarness
 from tests.operators.joins import JoinSubtasks
 from tests.operators.windows import GeneralEventTimeTrigger, sliding, tumbling

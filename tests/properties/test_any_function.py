@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from firesteel.common.constants import MAX_WATERMARK
 from firesteel.common.typeinfo import Types
 from firesteel.datastream.functions import AggregateFunction, ProcessWindowFunction
 from firesteel.datastream.state import ValueStateDescriptor
-from firesteel.task.watermarks import MAX_WATERMARK
 from tests.operators.windows import LATE, GeneralEventTimeTrigger, Tell, sliding, windows
 from tests.properties.window_subtasks import Subtasks, events_of_windows
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from firesteel.common.constants import MAX_WATERMARK
 from firesteel.common.time import Time
 from firesteel.datastream.window import EventTimeSessionWindows
-from firesteel.task.watermarks import MAX_WATERMARK
 from tests.operators.windows import (
     LATE,
     Count,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from firesteel.checkpoint.restore_errors import KeyTypeChangedError, NonRestoredStateError
+from firesteel.checkpoint.rules.restore import KeyTypeChangedError, NonRestoredStateError
 from firesteel.cli.main import main
 from firesteel.common import Configuration, Types
 from firesteel.common.job_status import JobStatus

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from firesteel.datastream.connectors.file_system import RollingPolicy, file_committer
+from firesteel.connectors.files import committer as file_committer
+from firesteel.datastream.connectors.file_system import RollingPolicy
 from firesteel.testing import Fault, JobHarness
 from tests.recovery.jobs import RESTARTS, Job, Trap, assert_exactly_once, golden
 from tests.transactions import StoreSink

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from firesteel.checkpoint.errors import CheckpointNotFoundError
-from firesteel.checkpoint.failure_reason import CheckpointFailedError
+from firesteel.checkpoint.rules.failure_reason import CheckpointFailedError
 from firesteel.common import Configuration, Types
 from firesteel.common.job_status import JobStatus
 from firesteel.datastream.functions import KeyedProcessFunction

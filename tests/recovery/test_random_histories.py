@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from firesteel.checkpoint.requests import StopMode
+from firesteel.checkpoint.rules.requests import StopMode
 from firesteel.common import Configuration
 from firesteel.testing import Fault, JobHarness, ListSink
 from tests.properties.random_plans import STATEFUL, Plan, Step, plans

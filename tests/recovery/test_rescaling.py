@@ -9,15 +9,12 @@ from typing import Any
 
 import pytest
 
-from firesteel.checkpoint.restore_errors import (
-    MaxParallelismChangedError,
-    NonRestoredStateError,
-)
+from firesteel.checkpoint.rules.restore import MaxParallelismChangedError, NonRestoredStateError
 from firesteel.common import Configuration, Types
 from firesteel.datastream.functions import KeyedProcessFunction
 from firesteel.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from firesteel.errors import UserFunctionError
-from firesteel.state.declarations import IncompatibleStateError
+from firesteel.state.type_descriptions import IncompatibleStateError
 from firesteel.testing import JobHarness, ListSink
 from tests.recovery.jobs import RESTARTS, Job, assert_exactly_once
 

@@ -12,7 +12,7 @@ from firesteel.common import JobStatus, Types
 from firesteel.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from firesteel.datastream.functions import MapFunction, SinkFunction
 from firesteel.errors import InsufficientSlotsError, TypeMismatchError, UserFunctionError
-from firesteel.task.loading import UnloadableFunctionError
+from firesteel.usercode.loading import UnloadableFunctionError
 from tests.spark.conftest import SLOTS, MakeEnvironment
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from firesteel.checkpoint.keyed_state_files import ForeignClassError
-from firesteel.checkpoint.metadata_file import open_checkpoint
-from firesteel.checkpoint.savepoint_reader import StateNotFoundError
+from firesteel.checkpoint.savepoints.keyed_state_files import ForeignClassError
+from firesteel.checkpoint.savepoints.savepoint_reader import StateNotFoundError
+from firesteel.checkpoint.storage.metadata_file import open_checkpoint
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.state_processor import SavepointReader
 from firesteel.testing import JobHarness

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from firesteel.checkpoint.keyed_state_files import ForeignClassError
-from firesteel.checkpoint.keyed_state_import import DuplicateKeyError
-from firesteel.checkpoint.savepoint_reader import StateNotFoundError
+from firesteel.checkpoint.savepoints.keyed_state_files import ForeignClassError
+from firesteel.checkpoint.savepoints.keyed_state_import import DuplicateKeyError
+from firesteel.checkpoint.savepoints.savepoint_reader import StateNotFoundError
 from firesteel.common import Configuration, Row, Types
 from firesteel.common.time import Time
 from firesteel.datastream import KeyedProcessFunction, StreamExecutionEnvironment

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from firesteel.checkpoint.discovery import find_checkpoint
-from firesteel.checkpoint.keyed_state_files import ForeignClassError
+from firesteel.checkpoint.savepoints.keyed_state_files import ForeignClassError
+from firesteel.checkpoint.storage.discovery import find_checkpoint
 from firesteel.cli.main import main
 from firesteel.common import Types
 from firesteel.datastream import MapFunction, StreamExecutionEnvironment

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from firesteel.datastream.connectors.base import DeliveryGuarantee, Sink, Source
+from firesteel.connectors.base import DeliveryGuarantee, Sink, Source
 from firesteel.gaps import gap_importer
 
 __all__ = ["DeliveryGuarantee", "Sink", "Source"]

@@ -6,28 +6,22 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.datastream.data_stream.all_windowed_stream import AllWindowedStream
-from firesteel.datastream.data_stream.broadcast_stream import BroadcastStream
-from firesteel.datastream.data_stream.function_arguments import (
+from firesteel.datastream.data_stream.arguments import (
     ProgramTypeError,
     as_type,
     key_selector_of,
     partitioner_of,
+    require_function_or_callable,
     require_instance,
 )
+from firesteel.datastream.data_stream.connected_streams import BroadcastStream
 from firesteel.datastream.data_stream.keyed_stream import KeyedStream
-from firesteel.datastream.data_stream.operator_settings import OperatorSettings
-from firesteel.datastream.data_stream.partition_windowed_stream import (
+from firesteel.datastream.data_stream.stream_base import OperatorSettings, StreamBase
+from firesteel.datastream.data_stream.windowed_stream import (
+    AllWindowedStream,
     NonKeyedPartitionWindowedStream,
 )
-from firesteel.datastream.data_stream.split_stream import SplitStream
-from firesteel.datastream.data_stream.stream_base import StreamBase
-from firesteel.datastream.functions import (
-    KeySelector,
-    OutputSelector,
-    Partitioner,
-    ProcessFunction,
-)
+from firesteel.datastream.functions import KeySelector, OutputSelector, Partitioner, ProcessFunction
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.state import MapStateDescriptor
 from firesteel.datastream.window import (
@@ -37,16 +31,14 @@ from firesteel.datastream.window import (
 )
 from firesteel.errors import InvalidProgramError, shorten
 from firesteel.graph import partitioning
-from firesteel.graph.graph_settings import check_buffer_timeout
-from firesteel.graph.operator_specs import ProcessSpec
+from firesteel.graph.operator_specs import ProcessSpec, SelectSpec
 from firesteel.graph.parallelism import check_max_parallelism
 from firesteel.graph.partitioning import Partitioning, ShipStrategy
+from firesteel.graph.settings import check_buffer_timeout
 from firesteel.graph.transformations import ChainingStrategy, Origin, Transformation
 
 if TYPE_CHECKING:
-    from firesteel.datastream.data_stream.cached_data_stream import CachedDataStream
-
-__all__ = ["DataStream"]
+    from firesteel.datastream.data_stream.cache import CachedDataStream
 
 
 class DataStream(StreamBase, OperatorSettings):
@@ -248,7 +240,34 @@ class DataStream(StreamBase, OperatorSettings):
 
         The first job that computes the stream writes it down.
         """
-        from firesteel.datastream.data_stream.cached_data_stream import CachedDataStream
+        from firesteel.datastream.data_stream.cache import CachedDataStream
 
         cache = self._environment._cache(self._origins, self._type, self._common_parallelism())
         return CachedDataStream(self._environment, cache, self._type)
+
+
+class SplitStream:
+    """A stream whose records have named outputs. A record may go to several, or to none."""
+
+    def __init__(
+        self,
+        stream: DataStream,
+        output_selector: Callable[[Any], Iterable[str] | str] | OutputSelector,
+    ) -> None:
+        require_function_or_callable("split", output_selector, OutputSelector)
+        self._stream = stream
+        self._selector = output_selector
+
+    def select(self, *output_names: str) -> DataStream:
+        """The records that go to at least one of the named outputs, each once."""
+        if not output_names:
+            raise InvalidProgramError("select needs the name of at least one output.")
+        for name in output_names:
+            if not isinstance(name, str):
+                raise InvalidProgramError(f"select expects names, but got {shorten(name)}.")
+        names = frozenset(output_names)
+        if isinstance(self._selector, OutputSelector):
+            spec = SelectSpec(self._selector.select, names, (self._selector,))
+        else:
+            spec = SelectSpec(self._selector, names)
+        return self._stream._apply("Select", spec, self._stream.get_type())

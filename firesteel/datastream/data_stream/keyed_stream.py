@@ -2,34 +2,108 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from firesteel.common.typeinfo import TypeInformation
-from firesteel.datastream.data_stream.function_arguments import as_type, require_instance
-from firesteel.datastream.data_stream.interval_join import IntervalJoin
-from firesteel.datastream.data_stream.keyed_aggregations import KeyedAggregations
-from firesteel.datastream.data_stream.keyed_output import KeyedOutput
-from firesteel.datastream.data_stream.partition_windowed_stream import (
-    KeyedPartitionWindowedStream,
+from firesteel.common.typeinfo import TypeInformation, Types
+from firesteel.datastream.data_stream.arguments import (
+    APPEND,
+    ProgramTypeError,
+    as_type,
+    check_output_mode,
+    require_function_or_callable,
+    require_instance,
 )
+from firesteel.datastream.data_stream.joins import IntervalJoin
 from firesteel.datastream.data_stream.stream_base import StreamBase
-from firesteel.datastream.data_stream.windowed_stream import WindowedStream
-from firesteel.datastream.functions import KeyedProcessFunction, KeySelector
+from firesteel.datastream.data_stream.windowed_stream import (
+    KeyedPartitionWindowedStream,
+    WindowedStream,
+)
+from firesteel.datastream.functions import (
+    FoldFunction,
+    KeyedProcessFunction,
+    KeySelector,
+    ReduceFunction,
+)
 from firesteel.datastream.window import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
     WindowAssigner,
 )
-from firesteel.errors import InvalidProgramError
-from firesteel.graph.operator_specs import KeyedAggregationSpec, ProcessSpec
+from firesteel.errors import InvalidProgramError, shorten
+from firesteel.graph.operator_specs import (
+    AggregationSpec,
+    FoldSpec,
+    KeyedAggregationSpec,
+    ProcessSpec,
+    ReduceSpec,
+)
 from firesteel.graph.partitioning import Partitioning
 
 if TYPE_CHECKING:
-    from firesteel.datastream.data_stream.all_windowed_stream import AllWindowedStream
     from firesteel.datastream.data_stream.data_stream import DataStream
+    from firesteel.datastream.data_stream.windowed_stream import AllWindowedStream
 
-__all__ = ["KeyedStream", "KeyedStreamError"]
+
+class KeyedAggregations(ABC):
+    """What they combine belongs to one key."""
+
+    @abstractmethod
+    def get_type(self) -> TypeInformation:
+        """The type of the records."""
+
+    @abstractmethod
+    def _aggregated(
+        self, name: str, spec: KeyedAggregationSpec, result_type: TypeInformation
+    ) -> DataStream:
+        """The stream of results."""
+
+    def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
+        """Combine each record with the last result of its key, and emit the new one."""
+        require_function_or_callable("reduce", func, ReduceFunction)
+        return self._aggregated("Reduce", ReduceSpec(func), self.get_type())
+
+    def fold(
+        self,
+        initial_value: Any,
+        func: Callable[[Any, Any], Any] | FoldFunction,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """As reduce, from an initial value that may be of another type. Not in PyFlink."""
+        require_function_or_callable("fold", func, FoldFunction)
+        return self._aggregated("Fold", FoldSpec(initial_value, func), as_type("fold", output_type))
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        """The running sum of a field, in the first record of the key."""
+        return self._aggregate("sum", position_to_sum)
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        """The smallest value of a field so far, in the first record of the key."""
+        return self._aggregate("min", position_to_min)
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        """The largest value of a field so far, in the first record of the key."""
+        return self._aggregate("max", position_to_max)
+
+    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
+        """The record with the smallest value of a field so far; the first one of equals."""
+        return self._aggregate("min_by", position_to_min_by)
+
+    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
+        """The record with the largest value of a field so far; the first one of equals."""
+        return self._aggregate("max_by", position_to_max_by)
+
+    def _aggregate(self, kind: str, position: object) -> DataStream:
+        if not isinstance(position, int | str) or isinstance(position, bool):
+            raise ProgramTypeError(
+                f"{kind}: the field must be an int (its position) or a str (its name), but it is "
+                f"{shorten(position)}."
+            )
+        return self._aggregated("Reduce", AggregationSpec(kind, position), self.get_type())
+
 
 _PARTITIONING = "Cannot override partitioning for KeyedStream: key_by() decides where records go."
 _SETTING = "is not supported for KeyedStream: call it on the stream that an operator returns."
@@ -162,3 +236,21 @@ class KeyedStream(StreamBase, KeyedAggregations):
                 "interval_join needs two keyed streams: call key_by() on the other one, too."
             )
         return IntervalJoin(self, other_stream)
+
+
+class KeyedOutput(KeyedAggregations):
+    """What ``key_by(...).output_mode(...)`` gives. Not in PyFlink."""
+
+    def __init__(self, keyed_stream: KeyedStream, mode: str) -> None:
+        self._keyed_stream = keyed_stream
+        self._mode = check_output_mode(mode)
+
+    def get_type(self) -> TypeInformation:
+        return self._keyed_stream.get_type()
+
+    def _aggregated(
+        self, name: str, spec: KeyedAggregationSpec, result_type: TypeInformation
+    ) -> DataStream:
+        if self._mode != APPEND:
+            result_type = Types.TUPLE([self._keyed_stream._key_type, result_type])
+        return self._keyed_stream._apply(name, replace(spec, output_mode=self._mode), result_type)

@@ -6,21 +6,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from firesteel.common.typeinfo import TupleTypeInfo, TypeInformation, Types
 from firesteel.common.watermark_strategy import WatermarkStrategy
-from firesteel.datastream.connectors.base import Sink
-from firesteel.datastream.data_stream.closeable_iterator import CloseableIterator
-from firesteel.datastream.data_stream.collect_buffer import CollectBuffer
-from firesteel.datastream.data_stream.data_stream_sink import DataStreamSink
-from firesteel.datastream.data_stream.function_arguments import (
+from firesteel.connectors.base import Sink
+from firesteel.datastream.data_stream.arguments import (
     ProgramTypeError,
     as_type,
     check_not_aligned,
     require_function_or_callable,
     require_instance,
 )
+from firesteel.datastream.data_stream.collected import CloseableIterator, CollectBuffer
 from firesteel.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -29,7 +27,9 @@ from firesteel.datastream.functions import (
     SinkFunction,
     TwoPhaseCommitSinkFunction,
 )
+from firesteel.datastream.slot_sharing_group import SlotSharingGroup
 from firesteel.errors import InvalidProgramError, shorten
+from firesteel.graph.operator_ids import check_uid_hash
 from firesteel.graph.operator_specs import (
     CollectSpec,
     DataFrameSinkSpec,
@@ -44,24 +44,102 @@ from firesteel.graph.operator_specs import (
     TimestampsAndWatermarksSpec,
     TwoPhaseCommitSinkSpec,
 )
-from firesteel.graph.transformations import Origin, Transformation
+from firesteel.graph.parallelism import check_parallelism
+from firesteel.graph.transformations import ChainingStrategy, Origin, Transformation
 
 if TYPE_CHECKING:
     from firesteel.common.execution_config import ExecutionConfig
-    from firesteel.datastream.data_stream.broadcast_connected_stream import (
+    from firesteel.datastream.data_stream.connected_streams import (
         BroadcastConnectedStream,
+        BroadcastStream,
+        ConnectedStreams,
     )
-    from firesteel.datastream.data_stream.broadcast_stream import BroadcastStream
-    from firesteel.datastream.data_stream.co_grouped_streams import CoGroupedStreams
-    from firesteel.datastream.data_stream.connected_streams import ConnectedStreams
     from firesteel.datastream.data_stream.data_stream import DataStream
-    from firesteel.datastream.data_stream.iterative_stream import IterativeStream
-    from firesteel.datastream.data_stream.join_on import UnboundedJoin
-    from firesteel.datastream.data_stream.joined_streams import JoinedStreams
+    from firesteel.datastream.data_stream.iterations import IterativeStream
+    from firesteel.datastream.data_stream.joins import (
+        CoGroupedStreams,
+        JoinedStreams,
+        UnboundedJoin,
+    )
     from firesteel.datastream.data_stream.keyed_stream import KeyedStream
     from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 
-__all__ = ["StreamBase"]
+
+class OperatorSettings:
+    """Each setter changes the operator that produced this stream, and returns the stream."""
+
+    def _operator(self, setting: str) -> Transformation:
+        """The one operator that ``setting`` applies to; an error if there is no such."""
+        raise NotImplementedError
+
+    def name(self, name: str) -> Self:
+        """Set the name that plans, logs and metrics show."""
+        self._operator("name").name = _text("name", name)
+        return self
+
+    def uid(self, uid: str) -> Self:
+        """Set the id by which state finds its operator again; unique within a job."""
+        self._operator("uid").uid = _text("uid", uid)
+        return self
+
+    def set_uid_hash(self, uid_hash: str) -> Self:
+        """Set the operator id itself: 32 hexadecimal characters."""
+        self._operator("set_uid_hash").uid_hash = check_uid_hash(uid_hash)
+        return self
+
+    def set_parallelism(self, parallelism: int) -> Self:
+        """Set the number of subtasks."""
+        operator = self._operator("set_parallelism")
+        check_parallelism(parallelism)
+        if operator.non_parallel and parallelism != 1:
+            raise InvalidProgramError(
+                f"The parallelism of the non parallel operator '{operator.name}' must be 1, "
+                f"not {parallelism}."
+            )
+        operator.parallelism = parallelism
+        return self
+
+    def set_description(self, description: str) -> Self:
+        """Set the longer text that the plan shows instead of the name."""
+        self._operator("set_description").description = _text("description", description)
+        return self
+
+    def disable_chaining(self) -> Self:
+        """Never run this operator in one chain with another."""
+        self._operator("disable_chaining").chaining = ChainingStrategy.NEVER
+        return self
+
+    def slot_sharing_group(self, slot_sharing_group: Any) -> Self:
+        """Set the group, by its name or as a SlotSharingGroup; groups never share slots."""
+        operator = self._operator("slot_sharing_group")
+        operator.slot_sharing_group = self._register_slot_sharing_group(slot_sharing_group)
+        return self
+
+    def _register_slot_sharing_group(self, slot_sharing_group: Any) -> str:
+        if isinstance(slot_sharing_group, str):
+            return _text("slot sharing group", slot_sharing_group)
+        if isinstance(slot_sharing_group, SlotSharingGroup):
+            return slot_sharing_group.get_name()
+        raise InvalidProgramError(
+            "slot_sharing_group expects the name of a group or a SlotSharingGroup, but got "
+            f"{shorten(slot_sharing_group)}."
+        )
+
+
+def _text(what: str, value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise InvalidProgramError(f"The {what} must be a text that is not empty, not {value!r}.")
+    return value
+
+
+class DataStreamSink(OperatorSettings):
+    """A sink in the program; its settings can be changed, nothing can come after it."""
+
+    def __init__(self, transformation: Transformation) -> None:
+        self._transformation = transformation
+
+    def _operator(self, setting: str) -> Transformation:
+        return self._transformation
 
 
 class StreamBase(ABC):
@@ -169,11 +247,11 @@ class StreamBase(ABC):
         self, ds: StreamBase | BroadcastStream
     ) -> ConnectedStreams | BroadcastConnectedStream:
         """Two streams, of whatever types, that one function will read."""
-        from firesteel.datastream.data_stream.broadcast_connected_stream import (
+        from firesteel.datastream.data_stream.connected_streams import (
             BroadcastConnectedStream,
+            BroadcastStream,
+            ConnectedStreams,
         )
-        from firesteel.datastream.data_stream.broadcast_stream import BroadcastStream
-        from firesteel.datastream.data_stream.connected_streams import ConnectedStreams
 
         if isinstance(ds, BroadcastStream):
             self._check_joinable("connect", ds.input_stream)
@@ -185,21 +263,21 @@ class StreamBase(ABC):
 
     def join(self, other_stream: StreamBase) -> JoinedStreams:
         """Join records of equal keys within windows."""
-        from firesteel.datastream.data_stream.joined_streams import JoinedStreams
+        from firesteel.datastream.data_stream.joins import JoinedStreams
 
         self._check_joinable("join", other_stream)
         return JoinedStreams(self, other_stream)
 
     def co_group(self, other_stream: StreamBase) -> CoGroupedStreams:
         """Group the records of two streams by equal keys within windows."""
-        from firesteel.datastream.data_stream.co_grouped_streams import CoGroupedStreams
+        from firesteel.datastream.data_stream.joins import CoGroupedStreams
 
         self._check_joinable("co_group", other_stream)
         return CoGroupedStreams(self, other_stream)
 
     def join_on(self, other_stream: StreamBase, how: str = "inner") -> UnboundedJoin:
         """Join all records of equal keys, without a window: inner, left, right or full."""
-        from firesteel.datastream.data_stream.join_on import UnboundedJoin
+        from firesteel.datastream.data_stream.joins import UnboundedJoin
 
         self._check_joinable("join_on", other_stream)
         return UnboundedJoin(self, other_stream, how)
@@ -294,7 +372,7 @@ class StreamBase(ABC):
         >>> smaller = loop.map(lambda number: number - 1)
         >>> again = loop.close_with(smaller.filter(lambda number: number > 0))
         """
-        from firesteel.datastream.data_stream.iterative_stream import IterativeStream
+        from firesteel.datastream.data_stream.iterations import IterativeStream
 
         return IterativeStream(self, max_wait)
 

@@ -8,20 +8,18 @@ from firesteel.datastream.state.descriptors import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from firesteel.datastream.state.interfaces import (
+from firesteel.datastream.state.kinds import (
     AggregatingState,
     AppendingState,
+    BroadcastState,
     ListState,
     MapState,
     MergingState,
+    OperatorStateStore,
+    ReadOnlyBroadcastState,
     ReducingState,
     State,
     ValueState,
-)
-from firesteel.datastream.state.operator_state import (
-    BroadcastState,
-    OperatorStateStore,
-    ReadOnlyBroadcastState,
 )
 from firesteel.datastream.state.time_to_live import StateTtlConfig
 

@@ -11,8 +11,7 @@ from firesteel.errors import shorten
 
 if TYPE_CHECKING:
     # Functions know the state classes through their runtime context, so this way round is lazy.
-    from firesteel.datastream.functions.aggregate_function import AggregateFunction
-    from firesteel.datastream.functions.reduce_function import ReduceFunction
+    from firesteel.datastream.functions.basic import AggregateFunction, ReduceFunction
 
 
 def _checked(state: str, type_info: Any) -> Any:
@@ -95,7 +94,7 @@ class AggregatingStateDescriptor(StateDescriptor):
     def __init__(
         self, name: str, agg_function: AggregateFunction, state_type_info: TypeInformation
     ) -> None:
-        from firesteel.datastream.functions.aggregate_function import AggregateFunction
+        from firesteel.datastream.functions.basic import AggregateFunction
 
         super().__init__(name, state_type_info)
         if not isinstance(agg_function, AggregateFunction):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from firesteel.common.configuration import Configuration
 from firesteel.config import options
 from firesteel.errors import ConfigurationError, InvalidProgramError
-from firesteel.graph.job_settings import CachedFile
+from firesteel.graph.settings import CachedFile
 
 _FILES, _FIELDS, _PARTS = ";", ",", ":"
 _KEY = options.CACHED_FILES.key

@@ -18,22 +18,21 @@ from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.config import check_keys, checkpoint_options, options
 from firesteel.config.loader import load_configuration, override
+from firesteel.connectors.base import Source
+from firesteel.connectors.collection import CollectionSource
+from firesteel.connectors.number_sequence import NumberSequenceSource
+from firesteel.connectors.socket import SocketTextStreamSource
 from firesteel.datastream.checkpoint_config import CheckpointConfig
 from firesteel.datastream.checkpointing_mode import CheckpointingMode
-from firesteel.datastream.connectors.base import Source
-from firesteel.datastream.connectors.collection import CollectionSource
-from firesteel.datastream.connectors.number_seq import NumberSequenceSource
-from firesteel.datastream.connectors.socket import SocketTextStreamSource
-from firesteel.datastream.data_stream.closeable_iterator import CloseableIterator
-from firesteel.datastream.data_stream.collect_buffer import CollectBuffer
-from firesteel.datastream.data_stream.data_stream import DataStream
-from firesteel.datastream.data_stream.function_arguments import (
+from firesteel.datastream.data_stream.arguments import (
     ProgramTypeError,
     as_type,
     check_not_aligned,
     require_instance,
 )
-from firesteel.datastream.data_stream.stream_cache import CacheWriting, StreamCache
+from firesteel.datastream.data_stream.cache import CacheWriting, StreamCache
+from firesteel.datastream.data_stream.collected import CloseableIterator, CollectBuffer
+from firesteel.datastream.data_stream.data_stream import DataStream
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.slot_sharing_group import SlotSharingGroup
 from firesteel.datastream.state_backend import StateBackend
@@ -58,10 +57,10 @@ from firesteel.errors import (
     NeverSupportedError,
     shorten,
 )
-from firesteel.graph.graph_settings import check_buffer_timeout
 from firesteel.graph.operator_specs import DataFrameSourceSpec, OperatorSpec, SourceSpec
 from firesteel.graph.parallelism import check_max_parallelism, check_parallelism
-from firesteel.graph.plan_json import plan_json
+from firesteel.graph.rendering import plan_json
+from firesteel.graph.settings import check_buffer_timeout
 from firesteel.graph.transformations import Origin, Transformation
 
 __all__ = ["StreamExecutionEnvironment"]

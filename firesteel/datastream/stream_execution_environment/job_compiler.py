@@ -9,27 +9,64 @@ from datetime import timedelta
 
 from firesteel.common.configuration import Configuration
 from firesteel.config import checkpoint_options, options
+from firesteel.connectors.base import Boundedness
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.stream_execution_environment import python_dependencies
-from firesteel.datastream.stream_execution_environment.boundedness import (
-    check_final_results,
-    unbounded_sources,
-)
 from firesteel.datastream.stream_execution_environment.cached_files import cached_files
 from firesteel.errors import InvalidProgramError
-from firesteel.graph import (
-    job_graph_generator,
-    level_assignment,
-    loops,
-    stream_graph_generator,
+from firesteel.graph import loops, stream_graph_generator
+from firesteel.graph.job_graph import JobGraph, generate_job_graph
+from firesteel.graph.levels import Levels, assign_levels
+from firesteel.graph.operator_specs import (
+    DataFrameSourceSpec,
+    KeyedAggregationSpec,
+    OperatorSpec,
+    SourceSpec,
+    TwoPhaseCommitSinkSpec,
 )
-from firesteel.graph.graph_settings import DEFAULT_JOB_NAME, GraphSettings
-from firesteel.graph.job_graph import JobGraph
-from firesteel.graph.job_settings import JobSettings
-from firesteel.graph.levels import Levels
-from firesteel.graph.operator_specs import DataFrameSourceSpec, TwoPhaseCommitSinkSpec
-from firesteel.graph.stream_graph import StreamGraph
+from firesteel.graph.settings import DEFAULT_JOB_NAME, GraphSettings, JobSettings
+from firesteel.graph.stream_graph import StreamGraph, StreamNode
 from firesteel.graph.transformations import Transformation
+
+
+def unbounded_sources(stream_graph: StreamGraph) -> list[str]:
+    """The names of the sources that do not end by themselves."""
+    return [node.name for node in stream_graph.nodes.values() if _is_unbounded(node.spec)]
+
+
+def check_final_results(stream_graph: StreamGraph) -> None:
+    """What is emitted when it is final must become final."""
+    for node in stream_graph.nodes.values():
+        if isinstance(node.spec, KeyedAggregationSpec) and node.spec.output_mode == "append":
+            endless = _unbounded_source_of(stream_graph, node)
+            if endless is not None:
+                raise InvalidProgramError(
+                    f"'{node.name}': output_mode('append') on a keyed stream waits until no record "
+                    f"can change a result any more, which is at the end of the input, and "
+                    f"'{endless}' never ends. Use windows, of which each one ends, or "
+                    f"output_mode('update')."
+                )
+
+
+def _unbounded_source_of(stream_graph: StreamGraph, node: StreamNode) -> str | None:
+    waiting, seen = [node.id], {node.id}
+    while waiting:
+        current = waiting.pop()
+        if _is_unbounded(stream_graph.nodes[current].spec):
+            return stream_graph.nodes[current].name
+        sources = {edge.source for edge in stream_graph.in_edges(current)} - seen
+        waiting += sources
+        seen |= sources
+    return None
+
+
+def _is_unbounded(spec: OperatorSpec) -> bool:
+    if isinstance(spec, DataFrameSourceSpec):
+        return not spec.bounded
+    if isinstance(spec, SourceSpec):
+        return bool(spec.source.get_boundedness() is not Boundedness.BOUNDED)
+    return False
+
 
 NO_BUFFER_TIMEOUT = -1
 
@@ -52,7 +89,7 @@ def compile_job(
 ) -> CompiledJob:
     graph_settings = settings_of_graph(configuration, parallelism, job_name)
     stream_graph = stream_graph_generator.generate(transformations, graph_settings)
-    job_graph = job_graph_generator.generate(stream_graph, graph_settings)
+    job_graph = generate_job_graph(stream_graph, graph_settings)
     unbounded = unbounded_sources(stream_graph)
     runtime_mode = resolve_runtime_mode(configuration, unbounded)
     check_frames(stream_graph, runtime_mode)
@@ -69,7 +106,7 @@ def compile_job(
         python_archives=python_dependencies.archives(configuration),
         cached_files=cached_files(configuration),
     )
-    return CompiledJob(stream_graph, job_graph, level_assignment.assign(job_graph), settings)
+    return CompiledJob(stream_graph, job_graph, assign_levels(job_graph), settings)
 
 
 def settings_of_graph(

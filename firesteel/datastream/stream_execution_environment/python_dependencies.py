@@ -11,7 +11,7 @@ from firesteel.common.configuration import Configuration
 from firesteel.config import options
 from firesteel.config.option import Option
 from firesteel.errors import ConfigurationError, InvalidProgramError
-from firesteel.graph.job_settings import PythonArchive, PythonRequirements
+from firesteel.graph.settings import PythonArchive, PythonRequirements
 
 _ENTRIES = ","
 _PARTS = "#"

@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Self
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from firesteel.common.constants import MAX_LONG_VALUE
+from firesteel.common.serializer import TypeSerializer
+from firesteel.common.time import Duration, Time
+from firesteel.errors import InvalidProgramError, shorten
 
 if TYPE_CHECKING:
-    from firesteel.datastream.window.merging_window_assigner import MergingWindowAssigner
+    from firesteel.datastream.window.assigners import MergingWindowAssigner
+
+
+def to_millis(length: Time | Duration, what: str) -> int:
+    if isinstance(length, Time):
+        return length.to_milliseconds()
+    if isinstance(length, Duration):
+        return length.to_millis()
+    raise InvalidProgramError(
+        f"{what} must be a Time or a Duration, for example Time.seconds(5), but it is "
+        f"{shorten(length)}."
+    )
+
+
+def check_count(number: object, least: int, what: str) -> None:
+    if isinstance(number, bool) or not isinstance(number, int) or number < least:
+        raise InvalidProgramError(
+            f"{what} must be a number of records, at least {least}, but it is {shorten(number)}."
+        )
 
 
 class Window(ABC):
@@ -128,3 +151,74 @@ class GlobalWindow(Window, tuple[()]):
 
     def __repr__(self) -> str:
         return "GlobalWindow"
+
+
+_LONG = struct.Struct(">q")
+_TWO_LONGS = struct.Struct(">qq")
+
+
+class TimeWindowSerializer(TypeSerializer[TimeWindow]):
+    def __init__(self) -> None:
+        """It has no settings."""
+
+    def serialize(self, element: TimeWindow, stream: BytesIO) -> None:
+        stream.write(_TWO_LONGS.pack(element.start, element.end))
+
+    def deserialize(self, stream: BytesIO) -> TimeWindow:
+        return TimeWindow(*_TWO_LONGS.unpack(stream.read(_TWO_LONGS.size)))
+
+
+class CountWindowSerializer(TypeSerializer[CountWindow]):
+    def __init__(self) -> None:
+        """It has no settings."""
+
+    def serialize(self, element: CountWindow, stream: BytesIO) -> None:
+        stream.write(_LONG.pack(element.id))
+
+    def deserialize(self, stream: BytesIO) -> CountWindow:
+        return CountWindow(*_LONG.unpack(stream.read(_LONG.size)))
+
+
+class GlobalWindowSerializer(TypeSerializer[GlobalWindow]):
+    def __init__(self) -> None:
+        """It has no settings."""
+
+    def serialize(self, element: GlobalWindow, stream: BytesIO) -> None:
+        stream.write(_LONG.pack(0))
+
+    def deserialize(self, stream: BytesIO) -> GlobalWindow:
+        stream.read(_LONG.size)
+        return GlobalWindow()
+
+
+class TaggedUnion(NamedTuple):
+    """``side`` is 0 for the first stream and 1 for the second. Not in PyFlink.
+
+    >>> TaggedUnion.one("order").is_one(), TaggedUnion.two("payment").get_two()
+    (True, 'payment')
+    """
+
+    side: int
+    value: Any
+
+    @staticmethod
+    def one(value: Any) -> TaggedUnion:
+        return TaggedUnion(0, value)
+
+    @staticmethod
+    def two(value: Any) -> TaggedUnion:
+        return TaggedUnion(1, value)
+
+    def is_one(self) -> bool:
+        return self.side == 0
+
+    def is_two(self) -> bool:
+        return self.side == 1
+
+    def get_one(self) -> Any:
+        """The record of the first stream, or None."""
+        return self.value if self.side == 0 else None
+
+    def get_two(self) -> Any:
+        """The record of the second stream, or None."""
+        return self.value if self.side == 1 else None

@@ -7,12 +7,15 @@ from typing import Any, cast
 
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.state.backend import KeyGroupFilter
-from firesteel.state.changelog import Segment, SegmentStore, UnknownFormatError
+from firesteel.state.changelog import (
+    CHUNK_ENTRIES,
+    FullSnapshot,
+    Segment,
+    SegmentStore,
+    UnknownFormatError,
+)
 from firesteel.state.changes import Changes
-from firesteel.state.full_snapshot import CHUNK_ENTRIES, FullSnapshot
-from firesteel.state.hashmap.list_table import HashMapListTable
-from firesteel.state.hashmap.map_table import HashMapMapTable
-from firesteel.state.hashmap.value_table import HashMapValueTable
+from firesteel.state.hashmap.tables import HashMapListTable, HashMapMapTable, HashMapValueTable
 from firesteel.state.overlay.keyed_state import OverlayKeyedState
 from firesteel.state.segment_format import encode_changes
 from firesteel.state.tables import Table, TableDescription, TableKind

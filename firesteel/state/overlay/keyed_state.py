@@ -8,17 +8,18 @@ from typing import Any, Generic, TypeVar
 
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.state.backend import KeyedStateBackend, KeyGroupFilter
-from firesteel.state.changelog import Segment, SegmentStore
-from firesteel.state.changes import ChangeKind, Changes
-from firesteel.state.declarations import TableDeclarations
-from firesteel.state.entries import StateEntry, changes_of, entries_of
-from firesteel.state.full_snapshot import CHUNK_ENTRIES, FullSnapshot
-from firesteel.state.overlay.list_table import OverlayListTable
-from firesteel.state.overlay.map_table import OverlayMapTable
-from firesteel.state.overlay.value_table import OverlayValueTable
-from firesteel.state.segment_account import SegmentAccount
+from firesteel.state.changelog import (
+    CHUNK_ENTRIES,
+    FullSnapshot,
+    Segment,
+    SegmentAccount,
+    SegmentStore,
+)
+from firesteel.state.changes import ChangeKind, Changes, StateEntry, changes_of, entries_of
+from firesteel.state.overlay.tables import OverlayListTable, OverlayMapTable, OverlayValueTable
 from firesteel.state.segment_format import converted, decode_changes, encode_changes
 from firesteel.state.tables import TableDescription, TableKind
+from firesteel.state.type_descriptions import TableDeclarations
 
 OverlayTable = OverlayValueTable | OverlayListTable | OverlayMapTable
 T = TypeVar("T", bound=OverlayTable)

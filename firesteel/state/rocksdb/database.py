@@ -24,7 +24,7 @@ from rocksdict import (
     WriteOptions,
 )
 
-from firesteel.state.backend_settings import StateBackendSettings
+from firesteel.state.backend_factory import StateBackendSettings
 
 _PREFIX = "firesteel-rocksdb-"
 # A batch is applied piece by piece: nobody reads meanwhile, and memory stays small.

@@ -12,16 +12,20 @@ from typing import Any
 
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.state.backend import KeyGroupFilter
-from firesteel.state.backend_settings import StateBackendSettings
-from firesteel.state.changelog import Segment, SegmentFile, SegmentStore, check_version
+from firesteel.state.backend_factory import StateBackendSettings
+from firesteel.state.changelog import (
+    FullSnapshot,
+    Segment,
+    SegmentFile,
+    SegmentStore,
+    check_version,
+    delete_files,
+)
 from firesteel.state.changes import Changes
-from firesteel.state.full_snapshot import FullSnapshot, delete_files
 from firesteel.state.overlay.keyed_state import OverlayKeyedState
 from firesteel.state.rocksdb.database import Database, is_data_file
-from firesteel.state.rocksdb.list_table import RocksDBListTable
-from firesteel.state.rocksdb.map_table import RocksDBMapTable
 from firesteel.state.rocksdb.rows import RowFormat, key_group_of_row, moved_to_table
-from firesteel.state.rocksdb.value_table import RocksDBValueTable
+from firesteel.state.rocksdb.tables import RocksDBListTable, RocksDBMapTable, RocksDBValueTable
 from firesteel.state.tables import Table, TableDescription, TableKind
 from firesteel.state.type_descriptions import describe_table, table_of
 

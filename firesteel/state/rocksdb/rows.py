@@ -5,12 +5,12 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from firesteel import pickling
 from firesteel.state.elements import decode_element, encode_element, pickles_in
 from firesteel.state.key_encoding import comes_back, decode_key, encode_entry, encode_key
 from firesteel.state.key_groups import int_key_groups, key_group_of
 from firesteel.state.stable_hash import fold_int
 from firesteel.state.tables import TableDescription, TableKind
+from firesteel.usercode import pickling
 
 _HEAD = struct.Struct(">HH")
 _TABLE = struct.Struct(">H")

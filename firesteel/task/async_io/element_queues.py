@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from firesteel.task.async_io.request import AsyncRequest
+from firesteel.task.async_io.invoker import AsyncRequest
 
 Element = AsyncRequest | int
 """A record that is done, or a watermark."""

@@ -12,7 +12,7 @@ from typing import Any
 from firesteel.common.types import Row, new_row
 from firesteel.errors import InvalidProgramError
 from firesteel.graph.operator_specs import AggregationSpec, ReduceSpec
-from firesteel.task.fusion import Step, StepKind
+from firesteel.task.codegen.fusion import Step, StepKind
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.operators.reduce import ReduceOperator
 

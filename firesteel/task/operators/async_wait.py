@@ -7,18 +7,74 @@ their results, so everything downstream stays in one thread.
 from __future__ import annotations
 
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, NoReturn
 
-from firesteel.datastream.functions import AsyncFunctionDescriptor
-from firesteel.errors import JobExecutionError
+from firesteel.common.distributed_cache import DistributedCache
+from firesteel.datastream.functions import AsyncFunctionDescriptor, RuntimeContext
+from firesteel.errors import InvalidProgramError, JobExecutionError
 from firesteel.graph.operator_specs import AsyncWaitSpec
+from firesteel.metrics import MetricGroup
 from firesteel.task.async_io.element_queues import OrderedElementQueue, UnorderedElementQueue
-from firesteel.task.async_io.event_loop_thread import EventLoopThread
-from firesteel.task.async_io.invoker import AsyncInvoker
-from firesteel.task.async_io.request import AsyncRequest
-from firesteel.task.async_io.runtime_context import StatelessRuntimeContext
-from firesteel.task.errors import USER_ERRORS
+from firesteel.task.async_io.invoker import AsyncInvoker, AsyncRequest, EventLoopThread
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
+from firesteel.usercode.failures import USER_ERRORS
+
+
+class StatelessRuntimeContext(RuntimeContext):
+    """Everything but state: a request belongs to no key once others run beside it."""
+
+    def __init__(self, context: RuntimeContext) -> None:
+        self._context = context
+
+    def get_task_name(self) -> str:
+        return self._context.get_task_name()
+
+    def get_number_of_parallel_subtasks(self) -> int:
+        return self._context.get_number_of_parallel_subtasks()
+
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        return self._context.get_max_number_of_parallel_subtasks()
+
+    def get_index_of_this_subtask(self) -> int:
+        return self._context.get_index_of_this_subtask()
+
+    def get_attempt_number(self) -> int:
+        return self._context.get_attempt_number()
+
+    def get_task_name_with_subtasks(self) -> str:
+        return self._context.get_task_name_with_subtasks()
+
+    def get_job_parameter(self, key: str, default_value: str) -> str:
+        return self._context.get_job_parameter(key, default_value)
+
+    def get_distributed_cache(self) -> DistributedCache:
+        return self._context.get_distributed_cache()
+
+    def get_metrics_group(self) -> MetricGroup:
+        return self._context.get_metrics_group()
+
+    def get_state(self, state_descriptor: Any) -> NoReturn:
+        _no_state()
+
+    def get_list_state(self, state_descriptor: Any) -> NoReturn:
+        _no_state()
+
+    def get_map_state(self, state_descriptor: Any) -> NoReturn:
+        _no_state()
+
+    def get_reducing_state(self, state_descriptor: Any) -> NoReturn:
+        _no_state()
+
+    def get_aggregating_state(self, state_descriptor: Any) -> NoReturn:
+        _no_state()
+
+
+def _no_state() -> NoReturn:
+    raise InvalidProgramError(
+        "an AsyncFunction has no state: its requests run side by side. Keep state in a process "
+        "function before or behind it."
+    )
+
 
 # How often a wait looks whether there is still somebody to wait for.
 _ALIVE_SECONDS = 5.0

@@ -10,18 +10,22 @@ from firesteel.datastream.functions import CheckpointedFunction, Function
 from firesteel.errors import RescalingError
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.metrics import MetricRegistry
+from firesteel.protocol.messages import AbandonedState
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.hashmap.keyed_state import HashMapKeyedState
-from firesteel.task.checkpointing_contexts import InitializationContext, SnapshotContext
-from firesteel.task.errors import USER_ERRORS, user_function_error
-from firesteel.task.fusion import Emit, FusedNode, Step, StepKind
-from firesteel.task.messages import AbandonedState
-from firesteel.task.runtime_context import SubtaskInfo, TaskRuntimeContext
+from firesteel.task.codegen.fusion import Emit, FusedNode, Step, StepKind
+from firesteel.task.runtime_context import (
+    InitializationContext,
+    SnapshotContext,
+    SubtaskInfo,
+    TaskRuntimeContext,
+)
 from firesteel.task.state.key_context import KeyContext
 from firesteel.task.state.keyed_state_store import TaskKeyedStateStore
 from firesteel.task.state.operator_state_store import TaskOperatorStateStore
-from firesteel.task.subtask_clock import SubtaskClock
-from firesteel.task.timers import TimerServices
+from firesteel.task.time.clock import SubtaskClock
+from firesteel.task.time.timers import TimerServices
+from firesteel.usercode.failures import USER_ERRORS, user_function_error
 
 
 @dataclass(slots=True)

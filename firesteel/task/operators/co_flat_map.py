@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from firesteel.graph.operator_specs import CoFlatMapSpec
-from firesteel.task.errors import USER_ERRORS
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
+from firesteel.usercode.failures import USER_ERRORS
 
 
 class CoFlatMapOperator(FunctionOperator):

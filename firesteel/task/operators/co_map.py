@@ -7,8 +7,8 @@ from itertools import compress
 from typing import Any
 
 from firesteel.graph.operator_specs import CoMapSpec
-from firesteel.task.errors import USER_ERRORS
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
+from firesteel.usercode.failures import USER_ERRORS
 
 
 class CoMapOperator(FunctionOperator):

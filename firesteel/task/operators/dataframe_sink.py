@@ -9,8 +9,8 @@ import pyarrow as pa
 from firesteel.common.arrow_values import MISFITS, arrow_writer, misfit
 from firesteel.errors import TypeMismatchError
 from firesteel.graph.operator_specs import DataFrameSinkSpec
+from firesteel.protocol.rows import DATAFRAME
 from firesteel.task.operators.base import Operator, OperatorContext
-from firesteel.task.rows import DATAFRAME
 
 
 class DataFrameSinkOperator(Operator):

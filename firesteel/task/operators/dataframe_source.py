@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow as pa
 
 from firesteel.common.arrow_values import MISFITS, arrow_reader
+from firesteel.common.constants import MAX_WATERMARK
 from firesteel.errors import TypeMismatchError
 from firesteel.graph.operator_specs import DataFrameSourceSpec
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.operators.timestamps_and_watermarks import create_stream_time
-from firesteel.task.watermarks import MAX_WATERMARK
 
 
 class DataFrameSourceOperator(Operator):

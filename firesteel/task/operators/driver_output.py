@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from firesteel import pickling
 from firesteel.graph.operator_specs import CollectSpec, PrintSpec
-from firesteel.task.errors import USER_ERRORS, user_function_error
+from firesteel.protocol.rows import OUTPUT
 from firesteel.task.operators.base import Operator, OperatorContext
-from firesteel.task.rows import OUTPUT
-from firesteel.unpicklable import unpicklable_record
+from firesteel.usercode import pickling
+from firesteel.usercode.failures import USER_ERRORS, user_function_error
+from firesteel.usercode.unpicklable import unpicklable_record
 
 
 class PrintOperator(Operator):

@@ -21,8 +21,7 @@ from firesteel.task.operators.flat_map import FlatMapOperator
 from firesteel.task.operators.fold import FoldOperator
 from firesteel.task.operators.full_partition import create_full_partition_operator
 from firesteel.task.operators.interval_join import IntervalJoinOperator
-from firesteel.task.operators.iteration_head import IterationHeadOperator
-from firesteel.task.operators.iteration_tail import IterationTailOperator
+from firesteel.task.operators.iteration import IterationHeadOperator, IterationTailOperator
 from firesteel.task.operators.join import JoinOperator
 from firesteel.task.operators.map import MapOperator
 from firesteel.task.operators.process import ProcessOperator

@@ -7,9 +7,9 @@ from itertools import compress
 from typing import Any
 
 from firesteel.graph.operator_specs import FilterSpec, SelectSpec
-from firesteel.task.errors import USER_ERRORS
-from firesteel.task.fusion import Step, StepKind
+from firesteel.task.codegen.fusion import Step, StepKind
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
+from firesteel.usercode.failures import USER_ERRORS
 
 
 class FilterOperator(FunctionOperator):

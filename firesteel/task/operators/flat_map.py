@@ -6,8 +6,8 @@ from itertools import chain, repeat
 from typing import Any
 
 from firesteel.graph.operator_specs import FlatMapSpec
-from firesteel.task.errors import USER_ERRORS
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
+from firesteel.usercode.failures import USER_ERRORS
 
 
 class FlatMapOperator(FunctionOperator):

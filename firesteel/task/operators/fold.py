@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from firesteel.graph.operator_specs import FoldSpec
-from firesteel.state.missing import MISSING
+from firesteel.state.tables import MISSING
 from firesteel.task.copies import copy_of, is_immutable
-from firesteel.task.errors import USER_ERRORS
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.operators.keyed_aggregation import KeyedAggregationOperator
+from firesteel.usercode.failures import USER_ERRORS
 
 
 class FoldOperator(KeyedAggregationOperator):

@@ -11,13 +11,13 @@ from functools import reduce
 from itertools import count, islice
 from typing import Any
 
+from firesteel.common.constants import MAX_WATERMARK
 from firesteel.datastream.functions import AggregateFunction, MapPartitionFunction
 from firesteel.graph.operator_specs import AllRecords, FullPartitionSpec
 from firesteel.state.key_groups import KeyGroupRange, key_group_of
 from firesteel.state.tables import ListTable
 from firesteel.task.copies import copy_of
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
-from firesteel.task.watermarks import MAX_WATERMARK
 from firesteel.task.windowing.aggregators import create_aggregator
 
 # Results that are emitted at once.

@@ -6,17 +6,159 @@ in whatever order they came.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import repeat
 from typing import Any
 
 from firesteel.common.types import Row, RowKind, new_row
+from firesteel.datastream.state import StateTtlConfig
 from firesteel.graph.operator_specs import JoinSpec
-from firesteel.task.errors import USER_ERRORS
-from firesteel.task.joins.join_side import JoinSide
-from firesteel.task.joins.row_entries import entry_of, record_of
+from firesteel.state.key_encoding import encode_entry
+from firesteel.state.tables import MISSING, MapTable
+from firesteel.task.copies import copy_of
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
-from firesteel.task.windowing.user_code import failed_function
+from firesteel.task.state.ttl import TtlMapTable, TtlRule, clean_up
+from firesteel.usercode import pickling
+from firesteel.usercode.failures import USER_ERRORS, failed_function
+
+# Nobody's record begins with one of these.
+_LIST, _DICT, _SET, _TUPLE, _ROW, _OBJECT = (
+    f"\0{name}" for name in ("list", "dict", "set", "tuple", "row", "object")
+)
+
+
+class Frozen(tuple[Any, ...]):
+    """A record that cannot be hashed, as a tuple that can: what it is, and what is in it."""
+
+    __slots__ = ()
+
+
+def entry_of(record: Any) -> Any:
+    """Equal records have equal entries; the kind of a row does not count."""
+    if type(record) is Row:
+        record = new_row(list(record), record._fields, _INSERT)
+    try:
+        hash(record)
+    except TypeError:
+        return _freeze(record)
+    return record
+
+
+def record_of(entry: Any) -> Any:
+    """The record again, to be given away."""
+    return _thaw(entry) if type(entry) is Frozen else copy_of(entry)
+
+
+def _freeze(value: Any) -> Any:
+    try:
+        hash(value)
+    except TypeError:
+        return Frozen(_parts(value))
+    return value
+
+
+def _parts(value: Any) -> tuple[Any, ...]:
+    kind = type(value)
+    if kind is list:
+        return _LIST, *map(_freeze, value)
+    if kind is tuple:
+        return _TUPLE, *map(_freeze, value)
+    if kind is dict:
+        # Dictionaries are equal whatever their order.
+        pairs = sorted(value.items(), key=lambda pair: encode_entry(pair[0]))
+        return _DICT, *((name, _freeze(content)) for name, content in pairs)
+    if kind is set:
+        return _SET, *sorted(value, key=encode_entry)
+    if kind is Row:
+        names = None if value._fields is None else tuple(value._fields)
+        return _ROW, names, *map(_freeze, value)
+    return _OBJECT, pickling.dumps(value)
+
+
+def _thaw(entry: Any) -> Any:
+    if type(entry) is not Frozen:
+        return copy_of(entry)
+    kind, *parts = entry
+    if kind == _LIST:
+        return list(map(_thaw, parts))
+    if kind == _TUPLE:
+        return tuple(map(_thaw, parts))
+    if kind == _DICT:
+        return {copy_of(name): _thaw(content) for name, content in parts}
+    if kind == _SET:
+        return set(map(copy_of, parts))
+    if kind == _ROW:
+        names, *fields = parts
+        return new_row(list(map(_thaw, fields)), None if names is None else list(names))
+    return pickling.loads(parts[0])
+
+
+class JoinSide:
+    """``outer``: rows without a match are part of the result. ``counts``: matches are counted.
+
+    Matches need no counting if every row of a key is joined with every row of the other side: then a row
+    has a match if the other side has any row.
+    """
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        name: str,
+        *,
+        outer: bool,
+        counts: bool,
+        ttl: StateTtlConfig | None,
+    ) -> None:
+        self.outer = outer
+        self.counts = counts
+        table = context.keyed_state.map_table(name, ttl=ttl is not None)
+        self._table: MapTable | TtlMapTable = table
+        # Adds a row whose matches are not counted.
+        self.count_up: Callable[[Any, Any], None] = table.count_up
+        # Replaces the value of an entry: a row stays as old as it is.
+        self._amend: Callable[[Any, Any, Any], None] = table.put
+        self.rows: Callable[[Any], Mapping[Any, Any]] = table.view
+        """The entries of a key; only good until the next change, but values may be replaced."""
+        if ttl is not None:
+            rule = TtlRule(ttl, context.clock)
+            expiring = self._table = TtlMapTable(table, rule)
+            clean_up(ttl, context.keyed_state, table, expiring, rule, context.key_context)
+            self.rows = lambda key: dict(expiring.entries(key))
+            self.count_up = self._count_up
+            self._amend = expiring.amend
+
+    def add(self, key: Any, row: Any, matches: int) -> None:
+        """One more of this row, each of which is joined with so many others."""
+        if not self.counts:
+            self.count_up(key, row)
+            return
+        known = self._table.get(key, row)
+        self._table.put(key, row, (1 if known is MISSING else known[0] + 1, matches))
+
+    def _count_up(self, key: Any, row: Any) -> None:
+        known = self._table.get(key, row)
+        self._table.put(key, row, 1 if known is MISSING else known + 1)
+
+    def remove(self, key: Any, row: Any) -> int | None:
+        """One less of it. The number of its matches, -1 if they are not counted; None: no such row."""
+        table = self._table
+        known = table.get(key, row)
+        if known is MISSING:
+            return None
+        times, matches = known if self.counts else (known, -1)
+        if times == 1:
+            table.remove_entry(key, row)
+        else:
+            self._amend(key, row, (times - 1, matches) if self.counts else times - 1)
+        found: int = matches
+        return found
+
+    def set_matches(self, key: Any, row: Any, times: int, matches: int) -> None:
+        self._amend(key, row, (times, matches))
+
+    def has_rows(self, key: Any) -> bool:
+        return self._table.contains(key)
+
 
 _INSERT, _DELETE = RowKind.INSERT, RowKind.DELETE
 _BEFORE, _AFTER = RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER

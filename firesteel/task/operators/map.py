@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from firesteel.graph.operator_specs import MapSpec
-from firesteel.task.errors import USER_ERRORS
-from firesteel.task.fusion import Step, StepKind
+from firesteel.task.codegen.fusion import Step, StepKind
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
+from firesteel.usercode.failures import USER_ERRORS
 
 
 class MapOperator(FunctionOperator):

@@ -14,10 +14,10 @@ from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.datastream.timerservice import TimerService
 from firesteel.graph.operator_specs import ProcessSpec
-from firesteel.task.errors import USER_ERRORS
 from firesteel.task.operators.base import FunctionOperator, OperatorContext, Output
 from firesteel.task.state.key_context import KeyContext
-from firesteel.task.user_timers import KeyedTimerService, UnkeyedTimerService
+from firesteel.task.time.timers import KeyedTimerService, UnkeyedTimerService
+from firesteel.usercode.failures import USER_ERRORS
 
 
 class ElementContext(ProcessFunction.Context, KeyedProcessFunction.Context):

@@ -6,8 +6,8 @@ from operator import itemgetter
 from typing import Any
 
 from firesteel.graph.operator_specs import ProjectSpec
-from firesteel.task.errors import USER_ERRORS, user_function_error
 from firesteel.task.operators.base import Operator, OperatorContext
+from firesteel.usercode.failures import USER_ERRORS, user_function_error
 
 
 class ProjectOperator(Operator):

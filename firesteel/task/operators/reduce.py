@@ -12,14 +12,14 @@ from functools import partial
 from typing import Any
 
 from firesteel.graph.operator_specs import ReduceSpec
-from firesteel.state.missing import MISSING
+from firesteel.state.tables import MISSING
+from firesteel.task.codegen.fusion import KeyedLoop, Step, StepKind
 from firesteel.task.copies import is_immutable
-from firesteel.task.errors import USER_ERRORS
-from firesteel.task.fusion import KeyedLoop, Step, StepKind
-from firesteel.task.input_gate import Receive
-from firesteel.task.keys import KeySelection
+from firesteel.task.exchange.input_gate import Receive
+from firesteel.task.exchange.keys import KeySelection
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.operators.keyed_aggregation import KeyedAggregationOperator
+from firesteel.usercode.failures import USER_ERRORS
 
 
 class ReduceOperator(KeyedAggregationOperator):

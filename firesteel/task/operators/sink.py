@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from firesteel.datastream.connectors.base import SinkWriter, WriteContext, WriterContext
+from firesteel.connectors.base import SinkWriter, WriteContext, WriterContext
 from firesteel.graph.operator_specs import SinkSpec
-from firesteel.task.errors import USER_ERRORS, called, user_function_error
 from firesteel.task.operators.base import Operator, OperatorContext
+from firesteel.usercode.failures import USER_ERRORS, called, user_function_error
 
 
 class SinkOperator(Operator):

@@ -6,10 +6,10 @@ from typing import Any
 
 from firesteel.datastream.functions import SinkFunction
 from firesteel.graph.operator_specs import SinkFunctionSpec
-from firesteel.task.errors import USER_ERRORS
-from firesteel.task.fusion import Step, StepKind
+from firesteel.task.codegen.fusion import Step, StepKind
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
-from firesteel.task.subtask_clock import SubtaskClock
+from firesteel.task.time.clock import SubtaskClock
+from firesteel.usercode.failures import USER_ERRORS
 
 
 class InvocationContext(SinkFunction.Context):

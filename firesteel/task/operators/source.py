@@ -6,16 +6,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from firesteel.datastream.connectors.base import ReaderContext, SourceReader, SourceSplit
+from firesteel.common.constants import MAX_WATERMARK, MIN_WATERMARK
+from firesteel.connectors.base import ReaderContext, SourceReader, SourceSplit
 from firesteel.errors import shorten
 from firesteel.graph.operator_specs import SourceSpec
-from firesteel.task.chunk_pacer import ChunkPacer
-from firesteel.task.errors import USER_ERRORS, called, user_function_error
-from firesteel.task.messages import ReadBudget, SourceStatus
+from firesteel.protocol.messages import ReadBudget, SourceStatus
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.operators.timestamps_and_watermarks import create_stream_time
-from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
-from firesteel.task.windowing.user_code import failed_function
+from firesteel.task.time.clock import ChunkPacer
+from firesteel.usercode.failures import USER_ERRORS, called, failed_function, user_function_error
 
 # A chunk of large records is made, sent and forgotten before it leaves a core's cache. Small records need less, and
 # fill a chunk.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from firesteel.common.constants import MAX_WATERMARK
 from firesteel.common.watermark_strategy import NoWatermarks, WatermarkStrategy
 from firesteel.graph.operator_specs import TimestampsAndWatermarksSpec
-from firesteel.task.event_time.stream_time import StreamTime
 from firesteel.task.operators.base import Operator, OperatorContext
-from firesteel.task.watermarks import MAX_WATERMARK
+from firesteel.task.time.stream_time import StreamTime
 
 _WHOLE_STREAM = None
 

@@ -11,25 +11,89 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from firesteel import pickling, value_pickler
 from firesteel.datastream.functions import TwoPhaseCommitSinkFunction
 from firesteel.errors import UserFunctionError
 from firesteel.graph.operator_specs import TwoPhaseCommitSinkSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.metrics import MetricRegistry
-from firesteel.task.errors import USER_ERRORS
-from firesteel.task.messages import AbandonedState
+from firesteel.protocol.messages import AbandonedState
 from firesteel.task.operators.base import FunctionOperator, Operator, OperatorContext
 from firesteel.task.operators.sink_function import InvocationContext
 from firesteel.task.runtime_context import SubtaskInfo, TaskRuntimeContext
-from firesteel.task.transactions import (
-    OpenTransactions,
-    Transaction,
-    TransactionState,
-    in_order,
-)
+from firesteel.usercode import pickling, value_pickler
+from firesteel.usercode.failures import USER_ERRORS
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """A handle of the user's. ``id`` is ours: handles need not be comparable."""
+
+    id: str
+    handle: Any
+    begun_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionState:
+    """The transactions of one subtask at the end of an epoch.
+
+    ``execution`` is the run of the job in which it was written, ``version`` counts the epochs.
+    """
+
+    execution: str
+    version: int
+    # Open, for the next epoch.
+    current: Transaction | None
+    # Pre-committed: waiting for a checkpoint to complete, and for one to come.
+    pending: dict[int, tuple[Transaction, ...]]
+    unassigned: tuple[Transaction, ...]
+    # Those that the driver will send back to be committed.
+    handed_over: tuple[Transaction, ...]
+    user_context: Any = None
+
+    def encode(self) -> bytes:
+        return pickling.dumps(self)
+
+    @staticmethod
+    def decode(payload: bytes) -> TransactionState:
+        state = pickling.loads(payload)
+        assert isinstance(state, TransactionState)
+        return state
+
+    def pre_committed(self) -> list[Transaction]:
+        """In the order in which they were begun."""
+        return [*in_order(self.pending), *self.unassigned]
+
+    def behind(self, completed: int) -> list[Transaction]:
+        """Those that no checkpoint up to ``completed`` holds."""
+        later = {number: some for number, some in self.pending.items() if number > completed}
+        still_open = () if self.current is None else (self.current,)
+        return [*in_order(later), *self.unassigned, *still_open]
+
+    def has(self, transaction: Transaction) -> bool:
+        known = (*self.handed_over, *self.pre_committed())
+        return any(transaction.id == other.id for other in known)
+
+
+@dataclass(slots=True)
+class OpenTransactions:
+    """The same while an epoch runs."""
+
+    current: Transaction | None = None
+    has_records: bool = False
+    pending: dict[int, tuple[Transaction, ...]] = field(default_factory=dict)
+    unassigned: tuple[Transaction, ...] = ()
+    handed_over: tuple[Transaction, ...] = ()
+    # The one that the last epoch pre-committed, with the version of the state it is in.
+    last: tuple[int, Transaction] | None = None
+
+
+def in_order(pending: dict[int, tuple[Transaction, ...]]) -> list[Transaction]:
+    return [transaction for number in sorted(pending) for transaction in pending[number]]
+
 
 _log = logging.getLogger("firesteel")
 

@@ -18,15 +18,16 @@ from firesteel.datastream.state import (
 from firesteel.errors import InvalidProgramError
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.tables import ListTable, MapTable, ValueTable
-from firesteel.task.state.aggregating_state import TaskAggregatingState
 from firesteel.task.state.key_context import CurrentKey, KeyContext
-from firesteel.task.state.list_state import TaskListState
-from firesteel.task.state.map_state import TaskMapState
-from firesteel.task.state.reducing_state import TaskReducingState
-from firesteel.task.state.ttl import TtlListTable, TtlMapTable, TtlRule, TtlValueTable
-from firesteel.task.state.ttl_cleanup import clean_up
-from firesteel.task.state.value_state import TaskValueState
-from firesteel.task.subtask_clock import SubtaskClock
+from firesteel.task.state.states import (
+    TaskAggregatingState,
+    TaskListState,
+    TaskMapState,
+    TaskReducingState,
+    TaskValueState,
+)
+from firesteel.task.state.ttl import TtlListTable, TtlMapTable, TtlRule, TtlValueTable, clean_up
+from firesteel.task.time.clock import SubtaskClock
 
 _S = TypeVar("_S")
 _T = TypeVar("_T", TtlValueTable, TtlListTable, TtlMapTable)

@@ -16,10 +16,15 @@ from firesteel.datastream.state import (
     ReadOnlyBroadcastState,
 )
 from firesteel.errors import InvalidProgramError, TypeMismatchError
-from firesteel.state.declarations import IncompatibleStateError
-from firesteel.state.elements import decode_element, decode_pair, encode_element, encode_pair
-from firesteel.state.operator_elements import describe_elements
-from firesteel.state.redistribution import OperatorState, OperatorStates, Redistribution
+from firesteel.state.elements import (
+    decode_element,
+    decode_pair,
+    describe_elements,
+    encode_element,
+    encode_pair,
+)
+from firesteel.state.operator_state import OperatorState, OperatorStates, Redistribution
+from firesteel.state.type_descriptions import IncompatibleStateError
 from firesteel.task.copies import copy_of
 
 

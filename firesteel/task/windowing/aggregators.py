@@ -13,12 +13,10 @@ from firesteel.graph.operator_specs import (
     ReducedRecords,
     WindowContents,
 )
-from firesteel.state.missing import MISSING
-from firesteel.state.tables import ValueTable
+from firesteel.state.tables import MISSING, ValueTable
 from firesteel.task.copies import copy_of, copying_get, is_immutable
-from firesteel.task.errors import user_function_error
 from firesteel.task.operators.aggregation import reducer
-from firesteel.task.windowing.user_code import failed_function
+from firesteel.usercode.failures import failed_function, user_function_error
 
 
 class Aggregator(ABC):

@@ -10,13 +10,12 @@ from abc import abstractmethod
 from heapq import heappop, heappush
 from typing import Any
 
+from firesteel.common.constants import MAX_WATERMARK
 from firesteel.datastream.window import TimeWindow
-from firesteel.datastream.window.window_assigner import NoTimestampError
+from firesteel.datastream.window.assigners import NoTimestampError
 from firesteel.graph.operator_specs import WindowSpec
 from firesteel.task.operators.base import OperatorContext
-from firesteel.task.watermarks import MAX_WATERMARK
-from firesteel.task.windowing.base_window_operator import BaseWindowOperator
-from firesteel.task.windowing.passed_time import PassedTime
+from firesteel.task.windowing.base_window_operator import BaseWindowOperator, PassedTime
 from firesteel.task.windowing.slices import SliceLayout
 
 # What happens at a time, in this order.

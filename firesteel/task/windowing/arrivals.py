@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from firesteel.common.constants import MIN_WATERMARK
 from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.datastream.state import ListStateDescriptor
 from firesteel.state.tables import ListTable
 from firesteel.task.operators.base import OperatorContext
-from firesteel.task.watermarks import MIN_WATERMARK
 
 _PAIRS = Types.TUPLE([Types.LONG(), Types.LONG()])
 

@@ -2,19 +2,273 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from itertools import chain
 from typing import Any
 
-from firesteel.datastream.functions import Function
+from firesteel.common.constants import MIN_WATERMARK
+from firesteel.common.typeinfo import Types
+from firesteel.datastream.functions import (
+    AllWindowFunction,
+    CoGroupFunction,
+    FlatJoinFunction,
+    Function,
+    JoinFunction,
+    KeyedStateStore,
+    MapPartitionFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
+from firesteel.datastream.state import ListStateDescriptor
 from firesteel.datastream.window import MergingWindowAssigner
-from firesteel.graph.operator_specs import WindowSpec
-from firesteel.task.errors import user_function_error
-from firesteel.task.operators.base import Operator, OperatorContext
+from firesteel.errors import InvalidProgramError
+from firesteel.graph.operator_specs import WindowJoinSpec, WindowSpec
+from firesteel.metrics import Counter
+from firesteel.task.operators.base import Operator, OperatorContext, Output
 from firesteel.task.operators.process import ResultCollector
-from firesteel.task.windowing.late_records import LateRecords
-from firesteel.task.windowing.pair_calls import PairCalls
-from firesteel.task.windowing.window_calls import WindowCalls
-from firesteel.task.windowing.window_context import FunctionContext
+from firesteel.task.state.key_context import NamespacedKey
+from firesteel.task.state.keyed_state_store import TaskKeyedStateStore
+from firesteel.usercode.failures import user_function_error
+
+LATE_RECORDS_DROPPED = "numLateRecordsDropped"
+
+
+class LateRecords:
+    """The count is part of the operator's state, so it stays right when an epoch runs again."""
+
+    def __init__(
+        self, tag_ids: Sequence[str | None], context: OperatorContext, output: Output
+    ) -> None:
+        """``tag_ids`` has the side output of each input; None: its late records are dropped."""
+        self._tag_ids = tag_ids
+        self._context = context
+        self._output = output
+        group = context.metrics.group(context.node.name)
+        self._counter: Counter = group.counter(LATE_RECORDS_DROPPED)
+        self._saved = 0
+
+    def add(self, values: list[Any], timestamps: list[int] | None, side: int = 0) -> None:
+        tag_id = self._tag_ids[side]
+        if tag_id is None:
+            self._counter.inc(len(values))
+        else:
+            self._output.emit_side(tag_id, values, timestamps)
+
+    def load(self) -> None:
+        """After another parallelism, what several subtasks counted may come to one."""
+        self._saved = sum(self._state().get())
+        self._counter.inc(self._saved - self._counter.get_count())
+
+    def save(self) -> None:
+        count = self._counter.get_count()
+        if count != self._saved:
+            self._saved = count
+            self._state().update([count])
+
+    def _state(self) -> Any:
+        descriptor = ListStateDescriptor(LATE_RECORDS_DROPPED, Types.LONG())
+        return self._context.operator_state.get_list_state(descriptor)
+
+
+class FunctionContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction.Context[Any]):
+    """One object for all windows: ``scope.namespace`` is the window that fires."""
+
+    def __init__(self, context: OperatorContext, *, merging: bool) -> None:
+        self._context = context
+        self._merging = merging
+        self.scope = NamespacedKey(context.key_context)
+        self._window_state: KeyedStateStore | None = None
+
+    def window(self) -> Any:
+        return self.scope.namespace
+
+    def current_processing_time(self) -> int:
+        return self._context.clock.now_millis()
+
+    def current_watermark(self) -> int:
+        return self._context.clock.watermark
+
+    def window_state(self) -> KeyedStateStore:
+        if self._merging:
+            raise InvalidProgramError(
+                "windows that merge have no state of their own: use global_state()"
+            )
+        if self._window_state is None:
+            self._window_state = window_store(self._context, self.scope, "window")
+        return self._window_state
+
+    def global_state(self) -> KeyedStateStore:
+        return self._context.runtime_context()
+
+
+def window_store(context: OperatorContext, scope: NamespacedKey, owner: str) -> KeyedStateStore:
+    """State by key and window. ``owner`` keeps the names of triggers and functions apart."""
+    return _PrefixedStore(
+        TaskKeyedStateStore(context.keyed_state, context.key_context, context.clock, scope), owner
+    )
+
+
+class _PrefixedStore(KeyedStateStore):
+    def __init__(self, store: TaskKeyedStateStore, prefix: str) -> None:
+        self._store = store
+        self._prefix = prefix
+
+    def get_state(self, state_descriptor: Any) -> Any:
+        return self._store.get_state(self._named(state_descriptor))
+
+    def get_list_state(self, state_descriptor: Any) -> Any:
+        return self._store.get_list_state(self._named(state_descriptor))
+
+    def get_map_state(self, state_descriptor: Any) -> Any:
+        return self._store.get_map_state(self._named(state_descriptor))
+
+    def get_reducing_state(self, state_descriptor: Any) -> Any:
+        return self._store.get_reducing_state(self._named(state_descriptor))
+
+    def get_aggregating_state(self, state_descriptor: Any) -> Any:
+        return self._store.get_aggregating_state(self._named(state_descriptor))
+
+    def _named(self, descriptor: Any) -> Any:
+        named = copy(descriptor)
+        named.name = f"{self._prefix}/{descriptor.name}"
+        return named
+
+
+Call = Callable[[Any, Any, list[Any]], Iterable[Any]]
+
+
+class WindowCalls:
+    """``call(key, window, contents)`` gives results. ``clear`` is None where nobody listens.
+
+    ``function`` is None where the contents are the results, and where there is nothing to open.
+    """
+
+    def __init__(
+        self, function: Function | Callable[..., Any] | None, context: FunctionContext
+    ) -> None:
+        self.function = function if isinstance(function, Function) else None
+        self._context = context
+        self.call: Call = _contents_are_results
+        self.user_call: Callable[..., Any] = _contents_are_results
+        self.clear: Callable[[Any], None] | None = None
+        if isinstance(function, WindowFunction):
+            self.call = self.user_call = function.apply
+        elif isinstance(function, MapPartitionFunction):
+            self.user_call = function.called
+            self.call = _partition_call(function.map_partition)
+        elif function is not None and not isinstance(function, Function):
+            self.user_call = function
+            self.call = _partition_call(function)
+        elif isinstance(function, AllWindowFunction):
+            self.user_call = function.apply
+            self.call = self._apply_to_all
+        elif isinstance(function, ProcessWindowFunction | ProcessAllWindowFunction):
+            self.user_call = function.process
+            keyed = isinstance(function, ProcessWindowFunction)
+            self.call = self._process if keyed else self._process_all
+            base = ProcessWindowFunction if keyed else ProcessAllWindowFunction
+            if type(function).clear is not base.clear:
+                self.clear = self._clear
+
+    def _apply_to_all(self, _: Any, window: Any, contents: list[Any]) -> Iterable[Any]:
+        results: Iterable[Any] = self.user_call(window, contents)
+        return results
+
+    def _process(self, key: Any, window: Any, contents: list[Any]) -> Iterable[Any]:
+        self._context.scope.namespace = window
+        results: Iterable[Any] = self.user_call(key, self._context, contents)
+        return results
+
+    def _process_all(self, _: Any, window: Any, contents: list[Any]) -> Iterable[Any]:
+        self._context.scope.namespace = window
+        results: Iterable[Any] = self.user_call(self._context, contents)
+        return results
+
+    def _clear(self, window: Any) -> None:
+        assert isinstance(self.function, ProcessWindowFunction | ProcessAllWindowFunction)
+        self._context.scope.namespace = window
+        self.function.clear(self._context)
+
+
+def _contents_are_results(_: Any, __: Any, contents: list[Any]) -> list[Any]:
+    return contents
+
+
+def _partition_call(map_partition: Callable[[list[Any]], Iterable[Any] | None]) -> Call:
+    return lambda _, __, contents: map_partition(contents) or ()
+
+
+Sides = tuple[list[Any], list[Any]]
+
+
+class PairCalls:
+    """``call(key, window, (lefts, rights))`` gives results. ``groups``: also if one side is empty.
+
+    ``function`` is the user's object, to be opened and closed; None if it is a plain callable.
+    """
+
+    clear: None = None
+
+    def __init__(self, spec: WindowJoinSpec) -> None:
+        given = spec.window_function
+        self.function: Function | None = given if isinstance(given, Function) else None
+        self.groups = spec.groups
+        self.user_call: Callable[..., Any] = given
+        self.call: Callable[[Any, Any, Sides], Iterable[Any]]
+        if isinstance(given, CoGroupFunction):
+            self.user_call = given.co_group
+        elif isinstance(given, JoinFunction | FlatJoinFunction):
+            self.user_call = given.join
+        if spec.groups:
+            self.call = self._group
+        elif isinstance(given, FlatJoinFunction):
+            self.call = self._join_flat
+        else:
+            self.call = self._join
+
+    def _join(self, _: Any, __: Any, sides: Sides) -> Iterable[Any]:
+        # Not starmap(): it takes a StopIteration of the user's function for the end.
+        join, (lefts, rights) = self.user_call, sides
+        return chain.from_iterable([join(left, right) for right in rights] for left in lefts)
+
+    def _join_flat(self, _: Any, __: Any, sides: Sides) -> Iterable[Any]:
+        join, (lefts, rights) = self.user_call, sides
+        return (result for left in lefts for right in rights for result in join(left, right))
+
+    def _group(self, _: Any, __: Any, sides: Sides) -> Iterable[Any]:
+        results: Iterable[Any] = self.user_call(*sides)
+        return results
+
+
+class PassedTime:
+    """``fired_until``: the highest watermark ever. ``saved``: the watermark of the snapshot restored."""
+
+    def __init__(self, context: OperatorContext) -> None:
+        self._context = context
+        self.fired_until = MIN_WATERMARK
+        self.saved = MIN_WATERMARK
+
+    def advance(self, watermark: int) -> None:
+        self.fired_until = max(self.fired_until, watermark)
+
+    def load(self) -> None:
+        # All subtasks had the same watermark, because all had the same channels.
+        pairs = self._state().get()
+        self.fired_until = min((pair[0] for pair in pairs), default=MIN_WATERMARK)
+        self.saved = min((pair[1] for pair in pairs), default=MIN_WATERMARK)
+
+    def save(self) -> None:
+        now = (self.fired_until, self._context.clock.watermark)
+        if [now] != self._state().get():
+            self._state().update([now])
+
+    def _state(self) -> Any:
+        pair = Types.TUPLE([Types.LONG(), Types.LONG()])
+        return self._context.operator_state.get_union_list_state(
+            ListStateDescriptor("window-watermark", pair)
+        )
 
 
 class FiringWindow:

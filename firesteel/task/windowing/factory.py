@@ -12,17 +12,16 @@ from firesteel.datastream.window import (
 from firesteel.graph.operator_specs import AllRecords, WindowJoinSpec, WindowSpec
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.windowing.base_window_operator import BaseWindowOperator
-from firesteel.task.windowing.evicting_window_operator import EvictingWindowOperator
 from firesteel.task.windowing.session_window_operator import SessionWindowOperator
 from firesteel.task.windowing.sliced_records_operator import SlicedRecordsOperator
-from firesteel.task.windowing.sliced_window_join_operator import SlicedWindowJoinOperator
 from firesteel.task.windowing.sliding_window_operator import SlidingWindowOperator
 from firesteel.task.windowing.tumbling_window_operator import TumblingWindowOperator
-from firesteel.task.windowing.window_join_operator import (
+from firesteel.task.windowing.window_joins import (
     EvictingWindowJoinOperator,
+    SlicedWindowJoinOperator,
     WindowJoinOperator,
 )
-from firesteel.task.windowing.window_operator import WindowOperator
+from firesteel.task.windowing.window_operator import EvictingWindowOperator, WindowOperator
 
 
 def create_window_operator(spec: WindowSpec, context: OperatorContext) -> BaseWindowOperator:

@@ -18,7 +18,7 @@ from firesteel.datastream.window import (
     TimeWindow,
 )
 from firesteel.state.backend import KeyedStateBackend
-from firesteel.state.missing import MISSING
+from firesteel.state.tables import MISSING
 
 OnMerge = Callable[[Any, list[Any], Any, list[Any]], None]
 """(new window, the windows that became it, its state's window, the other states' windows)"""

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from firesteel.state.backend import KeyedStateBackend
-from firesteel.state.missing import MISSING
-from firesteel.task.comparison import is_another
+from firesteel.state.tables import MISSING
+from firesteel.task.copies import is_another
 from firesteel.task.operators.process import ResultCollector
 
 Emit = Callable[[Any, Any, list[Any]], None]

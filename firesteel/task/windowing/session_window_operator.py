@@ -10,17 +10,20 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import Any
 
+from firesteel.common.constants import MAX_WATERMARK
 from firesteel.datastream.window import DynamicEventTimeSessionWindows, TimeWindow
-from firesteel.datastream.window.window_assigner import NoTimestampError
+from firesteel.datastream.window.assigners import NoTimestampError
 from firesteel.graph.operator_specs import WindowSpec
-from firesteel.state.missing import MISSING
+from firesteel.state.tables import MISSING
 from firesteel.task.copies import copy_of
 from firesteel.task.operators.base import OperatorContext
-from firesteel.task.watermarks import MAX_WATERMARK
 from firesteel.task.windowing.aggregators import create_aggregator
-from firesteel.task.windowing.base_window_operator import BaseWindowOperator, FiringWindow
-from firesteel.task.windowing.passed_time import PassedTime
-from firesteel.task.windowing.user_code import failed_function
+from firesteel.task.windowing.base_window_operator import (
+    BaseWindowOperator,
+    FiringWindow,
+    PassedTime,
+)
+from firesteel.usercode.failures import failed_function
 
 Session = tuple[int, int, Any]
 """Start, end, accumulator. The sessions of a key do not touch each other."""

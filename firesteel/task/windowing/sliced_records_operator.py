@@ -14,7 +14,7 @@ from firesteel.state.tables import ListTable
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.windowing.aligned_window_operator import AlignedWindowOperator
 from firesteel.task.windowing.arrivals import Arrivals, numbered_type
-from firesteel.task.windowing.slice_tables import RecordTables
+from firesteel.task.windowing.slices import RecordTables
 
 _EMIT_RECORDS = 4096
 

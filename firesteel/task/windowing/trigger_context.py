@@ -19,9 +19,38 @@ from firesteel.errors import InvalidProgramError, shorten
 from firesteel.metrics import MetricGroup
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.state.key_context import NamespacedKey
-from firesteel.task.timers import InternalTimerService
-from firesteel.task.windowing.state_merging import merge_states
-from firesteel.task.windowing.window_context import window_store
+from firesteel.task.state.states import TaskAggregatingState, TaskListState, TaskReducingState
+from firesteel.task.time.timers import InternalTimerService
+from firesteel.task.windowing.base_window_operator import window_store
+
+
+def merge_states(state: State, scope: NamespacedKey, target: Any, sources: Sequence[Any]) -> None:
+    """Move what ``state`` holds for the source windows to the target window, of the current key."""
+    for source in sources:
+        if source == target:
+            continue
+        scope.namespace = source
+        if isinstance(state, TaskReducingState):
+            value = state.get()
+            state.clear()
+            scope.namespace = target
+            if value is not None:
+                state.add(value)
+        elif isinstance(state, TaskListState):
+            values = state.get()
+            state.clear()
+            scope.namespace = target
+            state.add_all(values)
+        elif isinstance(state, TaskAggregatingState):
+            accumulator = state.take_accumulator()
+            scope.namespace = target
+            state.merge_accumulator(accumulator)
+        else:
+            raise InvalidProgramError(
+                "only reducing, aggregating and list state can be merged: a single value or a map "
+                "does not say what two of it make"
+            )
+    scope.namespace = target
 
 
 class TaskTriggerContext(Trigger.OnMergeContext):

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from firesteel.graph.operator_specs import WindowSpec
-from firesteel.state.missing import MISSING
+from firesteel.state.tables import MISSING
 from firesteel.task.copies import copy_of, is_immutable
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.windowing.aggregators import create_aggregator
 from firesteel.task.windowing.aligned_window_operator import AlignedWindowOperator
-from firesteel.task.windowing.slice_tables import AccumulatorTables, accumulators
+from firesteel.task.windowing.slices import AccumulatorTables, accumulators
 
 _EMIT_RECORDS = 4096
 

@@ -9,22 +9,61 @@ The rules are those of Flink's WindowOperator:
 
 from __future__ import annotations
 
+from copy import copy
 from itertools import repeat
 from typing import Any
 
+from firesteel.common.constants import MAX_WATERMARK, MIN_WATERMARK
+from firesteel.common.typeinfo import Types
 from firesteel.datastream.functions import RuntimeContext
+from firesteel.datastream.state import ListStateDescriptor
 from firesteel.datastream.window import MergingWindowAssigner, TriggerResult, WindowAssigner
+from firesteel.datastream.window.assigners import TumblingWindows
 from firesteel.errors import InvalidProgramError
 from firesteel.graph.operator_specs import WindowSpec
 from firesteel.task.operators.base import OperatorContext
-from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
+from firesteel.task.windowing.aggregators import Aggregator, create_aggregator
 from firesteel.task.windowing.base_window_operator import BaseWindowOperator, FiringWindow
 from firesteel.task.windowing.merging_window_set import MergingWindowSet, MergingWindowSets
 from firesteel.task.windowing.output_modes import OUTPUT_MODES
-from firesteel.task.windowing.stagger import staggered
 from firesteel.task.windowing.trigger_context import TaskTriggerContext
-from firesteel.task.windowing.user_code import failed_function
-from firesteel.task.windowing.window_state import WindowState, create_window_state
+from firesteel.task.windowing.window_state import (
+    TimedRecordsState,
+    WindowState,
+    create_window_state,
+)
+from firesteel.usercode.failures import failed_function
+
+
+class StaggeredAssigner:
+    """``assigner`` is the operator's own: others may use the one of the program, too."""
+
+    def __init__(self, assigner: TumblingWindows[Any], context: OperatorContext) -> None:
+        self.assigner = copy(assigner)
+        self._context = context
+        self._saved: int | None = None
+
+    def load(self) -> None:
+        """After another parallelism there may be several shifts, or none."""
+        shifts = self._state().get()
+        self._saved = self.assigner.stagger_offset = shifts[0] if shifts else None
+
+    def save(self) -> None:
+        shift = self.assigner.stagger_offset
+        if shift is not None and shift != self._saved:
+            self._saved = shift
+            self._state().update([shift])
+
+    def _state(self) -> Any:
+        descriptor = ListStateDescriptor("stagger-offset", Types.LONG())
+        return self._context.operator_state.get_list_state(descriptor)
+
+
+def staggered(assigner: Any, context: OperatorContext) -> StaggeredAssigner | None:
+    if isinstance(assigner, TumblingWindows) and assigner.is_staggered:
+        return StaggeredAssigner(assigner, context)
+    return None
+
 
 _CONTINUE = TriggerResult.CONTINUE
 
@@ -292,3 +331,56 @@ class WindowOperator(BaseWindowOperator):
     def restore(self, whole: Any) -> None:
         super().restore(whole)
         self._late_values, self._late_stamps = [], []
+
+
+class EvictingWindowOperator(WindowOperator):
+    """A reduction or aggregation is computed anew at each firing, from the records that are left."""
+
+    def __init__(self, spec: WindowSpec, context: OperatorContext) -> None:
+        self._aggregator: Aggregator | None = None
+        super().__init__(spec, context)
+        self._evictor = spec.evictor
+        if spec.contents.is_aggregate:
+            self._aggregator = create_aggregator(spec.contents, self.name)
+            self.stateless_function = self._aggregator.function
+
+    def create_state(self, spec: WindowSpec, context: OperatorContext) -> WindowState:
+        self._records = TimedRecordsState(context.keyed_state)
+        return self._records
+
+    def fire(self, key: Any, window: Any, state_window: Any) -> None:
+        elements = self._records.timed(key, state_window)
+        if not elements:
+            return
+        context, evictor = self._trigger_context, self._evictor
+        kept = list(evictor.evict_before(elements, len(elements), window, context))
+        values = [element.value for element in kept]
+        if values or self._aggregator is None:
+            self._results.fire(key, window, self._aggregated(values))
+        kept = list(evictor.evict_after(kept, len(kept), window, context))
+        if len(kept) < len(elements):
+            self._records.replace(key, state_window, kept)
+
+    def final_contents(self, key: Any, window: Any, state_window: Any) -> list[Any] | None:
+        elements = self._records.timed(key, state_window)
+        if not elements:
+            return None
+        kept = self._evictor.evict_before(elements, len(elements), window, self._trigger_context)
+        values = [element.value for element in kept]
+        return self._aggregated(values) if values or self._aggregator is None else None
+
+    def _aggregated(self, values: list[Any]) -> list[Any]:
+        aggregator = self._aggregator
+        if aggregator is None:
+            return values
+        aggregator.prepare(values)
+        first, *rest = values
+        accumulator = aggregator.first(first)
+        for value in rest:
+            accumulator = aggregator.add(accumulator, value)
+        return [aggregator.result(accumulator)]
+
+    def _functions(self) -> list[Any]:
+        called = () if self._aggregator is None else self._aggregator.user_functions
+        evicting = [self._evictor.evict_before, self._evictor.evict_after]
+        return [*super()._functions(), *called, *evicting]

@@ -14,7 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import Any
 
-from firesteel.state.missing import MISSING
+from firesteel.state.tables import MISSING
 from firesteel.task.copies import copy_of
 
 Run = tuple[int, list[int], list[Any]]

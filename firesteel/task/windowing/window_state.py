@@ -9,7 +9,7 @@ from typing import Any
 from firesteel.datastream.window import TimestampedValue
 from firesteel.graph.operator_specs import AllRecords, WindowContents
 from firesteel.state.backend import KeyedStateBackend
-from firesteel.state.missing import MISSING
+from firesteel.state.tables import MISSING
 from firesteel.task.copies import copy_of
 from firesteel.task.windowing.aggregators import Aggregator, create_aggregator
 

@@ -5,8 +5,7 @@ import logging
 import pytest
 
 from firesteel.config import ALL_OPTIONS, check, check_keys
-from firesteel.config.check import KeyStatus, classify_key
-from firesteel.config.known_keys import FLINK_KEYS
+from firesteel.config.check import FLINK_KEYS, KeyStatus, classify_key
 from firesteel.errors import ConfigurationError
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from firesteel.connectors.collection import CollectionSource
 from firesteel.datastream.connectors.base import ReaderContext
-from firesteel.datastream.connectors.collection import CollectionSource
 
 
 def _generator(n):

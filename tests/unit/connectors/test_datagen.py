@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firesteel.datastream.connectors.base import Boundedness, ReaderContext
-from firesteel.datastream.connectors.datagen import (
+from firesteel.connectors.datagen import (
     DataGeneratorSource,
     RateLimiterStrategy,
     TokenBucket,
 )
+from firesteel.datastream.connectors.base import Boundedness, ReaderContext
 
 
 def test_indexes_become_records(driver):

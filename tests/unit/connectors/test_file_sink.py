@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from firesteel.common.serialization import Encoder
 from firesteel.common.typeinfo import Types
+from firesteel.connectors.files.writer import FileWriter
 from firesteel.datastream.connectors.base import WriteContext, WriterContext
 from firesteel.datastream.connectors.file_system import (
     BucketAssigner,
@@ -20,7 +21,6 @@ from firesteel.datastream.connectors.file_system import (
     OutputFileConfig,
     RollingPolicy,
 )
-from firesteel.datastream.connectors.file_system.file_writer import FileWriter
 from firesteel.errors import FiresteelError, NotYetSupportedError, UserFunctionError
 
 CONTEXT = WriterContext(0, 1, "job")

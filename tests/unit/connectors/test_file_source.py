@@ -15,6 +15,9 @@ from hypothesis import strategies as st
 
 from firesteel.common.time import Duration
 from firesteel.common.typeinfo import Types
+from firesteel.connectors.files.enumerator import FileSplitEnumerator
+from firesteel.connectors.files.reader import TextLineReader
+from firesteel.connectors.files.storage import list_files, open_file, qualify
 from firesteel.datastream.connectors.base import Boundedness, ReaderContext, SourceSplit
 from firesteel.datastream.connectors.file_system import (
     FileEnumeratorProvider,
@@ -22,9 +25,6 @@ from firesteel.datastream.connectors.file_system import (
     FileSplitAssignerProvider,
     StreamFormat,
 )
-from firesteel.datastream.connectors.file_system.file_enumerator import FileSplitEnumerator
-from firesteel.datastream.connectors.file_system.storage import list_files, open_file, qualify
-from firesteel.datastream.connectors.file_system.text_lines import TextLineReader
 from firesteel.errors import FiresteelError, NotYetSupportedError
 
 
@@ -306,8 +306,8 @@ def test_remote_file_systems_through_pyarrow(tmp_path, monkeypatch):
     """Any other scheme takes pyarrow's way; a local directory stands in for the store."""
     from pyarrow import fs
 
-    from firesteel.common import arrow_files
-    from firesteel.datastream.connectors.file_system import storage
+    from firesteel.connectors.files import storage
+    from firesteel.filesystems import arrow_files
 
     class Store:
         FileType, FileSelector = fs.FileType, fs.FileSelector

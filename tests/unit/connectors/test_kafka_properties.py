@@ -16,23 +16,19 @@ from firesteel.common.serialization import (
     SimpleStringSchema,
 )
 from firesteel.common.typeinfo import Types
+from firesteel.connectors.kafka.errors import (
+    KafkaUnreachableError,
+    NoCommittedOffsetError,
+    OffsetOutOfRangeError,
+    UnknownTopicError,
+)
+from firesteel.connectors.kafka.properties import admin_properties, check_properties, translate
 from firesteel.datastream.connectors.base import Boundedness
 from firesteel.datastream.connectors.kafka import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
     KafkaSource,
     KafkaTopicPartition,
-)
-from firesteel.datastream.connectors.kafka.client_properties import (
-    admin_properties,
-    check_properties,
-    translate,
-)
-from firesteel.datastream.connectors.kafka.errors import (
-    KafkaUnreachableError,
-    NoCommittedOffsetError,
-    OffsetOutOfRangeError,
-    UnknownTopicError,
 )
 from firesteel.errors import ConfigurationError, InvalidProgramError
 

@@ -13,18 +13,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from firesteel.common.serialization import DeserializationSchema, SimpleStringSchema
+from firesteel.connectors.kafka.errors import (
+    KafkaUnreachableError,
+    NoCommittedOffsetError,
+    OffsetOutOfRangeError,
+    UnknownTopicError,
+)
 from firesteel.datastream.connectors.base import ReaderContext
 from firesteel.datastream.connectors.kafka import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
     KafkaSource,
     KafkaTopicPartition,
-)
-from firesteel.datastream.connectors.kafka.errors import (
-    KafkaUnreachableError,
-    NoCommittedOffsetError,
-    OffsetOutOfRangeError,
-    UnknownTopicError,
 )
 
 EARLIEST, LATEST = KafkaOffsetsInitializer.earliest(), KafkaOffsetsInitializer.latest()

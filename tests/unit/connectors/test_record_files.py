@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firesteel.datastream.connectors.base import ReaderContext, WriteContext, WriterContext
-from firesteel.datastream.connectors.record_files import (
+from firesteel.connectors.record_files import (
     RecordFileMissingError,
     RecordFileSink,
     RecordFileSource,
 )
+from firesteel.datastream.connectors.base import ReaderContext, WriteContext, WriterContext
 from firesteel.errors import WriteFailedError
 
 Batch = tuple[list[int], list[int] | None]

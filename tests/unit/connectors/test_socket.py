@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from firesteel.connectors.socket import SocketTextStreamSource
 from firesteel.datastream.connectors.base import Boundedness, ReaderContext
-from firesteel.datastream.connectors.socket import SocketTextStreamSource
 
 
 @contextmanager
@@ -90,7 +90,7 @@ def test_delimiters_of_several_characters_across_packets():
 
 
 def test_reconnects_as_often_as_asked(monkeypatch):
-    monkeypatch.setattr("firesteel.datastream.connectors.socket._RETRY_DELAY", 0.01)
+    monkeypatch.setattr("firesteel.connectors.socket._RETRY_DELAY", 0.01)
     with _listening() as (server, port):
         reader = _reader(port, max_retry=2)
         reader.read(1)

@@ -16,8 +16,8 @@ from firesteel.common.job_status import JobStatus
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.stream_execution_environment.job_compiler import CompiledJob
 from firesteel.errors import JobCancelledError
-from firesteel.graph.graph_settings import DEFAULT_JOB_NAME
 from firesteel.graph.operator_specs import CollectSpec
+from firesteel.graph.settings import DEFAULT_JOB_NAME
 
 
 class FakeJob:

@@ -1,6 +1,6 @@
 import threading
 
-from firesteel.datastream.data_stream.collect_buffer import CollectBuffer
+from firesteel.datastream.data_stream.collected import CollectBuffer
 
 
 def test_the_job_waits_for_a_slow_reader():

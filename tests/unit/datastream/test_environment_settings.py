@@ -9,7 +9,7 @@ from firesteel.datastream import (
 )
 from firesteel.datastream.stream_execution_environment import local_parallelism
 from firesteel.errors import ConfigurationError, InvalidProgramError
-from firesteel.graph.job_settings import CachedFile, PythonArchive, PythonRequirements
+from firesteel.graph.settings import CachedFile, PythonArchive, PythonRequirements
 
 
 def _settings(env):

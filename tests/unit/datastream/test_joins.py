@@ -4,7 +4,7 @@ import pytest
 
 from firesteel.common import Types
 from firesteel.common.time import Time
-from firesteel.datastream.data_stream.stream_pair import CrossJoinError
+from firesteel.datastream.data_stream.joins import CrossJoinError
 from firesteel.datastream.window import (
     EventTimeSessionWindows,
     NeverTrigger,

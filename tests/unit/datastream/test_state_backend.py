@@ -8,7 +8,7 @@ from firesteel.datastream import (
     StreamExecutionEnvironment,
 )
 from firesteel.errors import ConfigurationError, NeverSupportedError
-from firesteel.state.backend_settings import StateBackendSettings, settings_of
+from firesteel.state.backend_factory import StateBackendSettings, settings_of
 
 
 def _settings(env):

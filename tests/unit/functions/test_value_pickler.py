@@ -8,11 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from firesteel import value_pickler
+from firesteel.usercode import value_pickler
 
 MAIN = """
 import functools, sys
-from firesteel import value_pickler
+from firesteel.usercode import value_pickler
 
 @functools.lru_cache(maxsize=3, typed=True)
 def fib(n):

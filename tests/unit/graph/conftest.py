@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from firesteel.common import Types
-from firesteel.graph import job_graph_generator, level_assignment, stream_graph_generator
-from firesteel.graph.graph_settings import GraphSettings
-from firesteel.graph.job_graph import JobGraph
-from firesteel.graph.levels import Levels
+from firesteel.graph import stream_graph_generator
+from firesteel.graph.job_graph import JobGraph, generate_job_graph
+from firesteel.graph.levels import Levels, assign_levels
 from firesteel.graph.operator_specs import (
     CoMapSpec,
     DataFrameSourceSpec,
@@ -19,6 +18,7 @@ from firesteel.graph.operator_specs import (
     SourceSpec,
 )
 from firesteel.graph.partitioning import Partitioning
+from firesteel.graph.settings import GraphSettings
 from firesteel.graph.stream_graph import StreamGraph
 from firesteel.graph.transformations import Origin, Transformation
 
@@ -66,10 +66,10 @@ class Program:
         return stream_graph_generator.generate(self.transformations, self.settings)
 
     def job_graph(self) -> JobGraph:
-        return job_graph_generator.generate(self.stream_graph(), self.settings)
+        return generate_job_graph(self.stream_graph(), self.settings)
 
     def levels(self) -> Levels:
-        return level_assignment.assign(self.job_graph())
+        return assign_levels(self.job_graph())
 
     def chains(self) -> list[str]:
         return [vertex.name for vertex in self.job_graph().vertices]

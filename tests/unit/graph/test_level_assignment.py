@@ -3,8 +3,9 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firesteel.graph import job_graph_generator, level_assignment, stream_graph_generator
-from firesteel.graph.graph_settings import GraphSettings
+from firesteel.graph import stream_graph_generator
+from firesteel.graph.job_graph import generate_job_graph
+from firesteel.graph.levels import assign_levels
 from firesteel.graph.operator_specs import MapSpec, SourceSpec
 from firesteel.graph.partitioning import (
     FORWARD,
@@ -13,6 +14,7 @@ from firesteel.graph.partitioning import (
     Partitioning,
     ShipStrategy,
 )
+from firesteel.graph.settings import GraphSettings
 from firesteel.graph.transformations import ChainingStrategy, Origin, Transformation
 
 HASH = Partitioning(ShipStrategy.HASH)
@@ -130,8 +132,8 @@ def programs(draw):
 def test_any_program_fits_its_levels(made):
     defaults = GraphSettings()
     stream_graph = stream_graph_generator.generate(made, defaults)
-    job_graph = job_graph_generator.generate(stream_graph, defaults)
-    levels = level_assignment.assign(job_graph)
+    job_graph = generate_job_graph(stream_graph, defaults)
+    levels = assign_levels(job_graph)
     operators = [node for vertex in job_graph.vertices for node in vertex.operators]
     assert sorted(operators) == sorted(stream_graph.nodes)
     assert sorted(edge.id for edge in (*job_graph.edges, *job_graph.chained_edges)) == list(

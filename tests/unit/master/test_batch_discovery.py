@@ -7,8 +7,7 @@ import pytest
 from firesteel.common.job_status import JobStatus
 from firesteel.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from firesteel.datastream.data_stream import DataStream
-from firesteel.master.batch_discovery import discover_everything
-from firesteel.master.source_coordinator import SourceCoordinator
+from firesteel.master.source_coordinator import SourceCoordinator, discover_everything
 from firesteel.testing import JobHarness
 from tests.late_source import LateSource
 

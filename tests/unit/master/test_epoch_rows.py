@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from firesteel import pickling
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.errors import JobExecutionError
 from firesteel.graph.operator_specs import CollectSpec, PrintSpec
 from firesteel.graph.stream_graph import StreamGraph
 from firesteel.graph.transformations import Transformation
 from firesteel.master.epoch_rows import EpochRows, hand_out
-from firesteel.task.messages import SlotAck, SlotAddress, encode
-from firesteel.task.rows import ACK, DATAFRAME, OUTPUT, BufferRow
+from firesteel.protocol.messages import SlotAck, SlotAddress, encode
+from firesteel.protocol.rows import ACK, DATAFRAME, OUTPUT, BufferRow
+from firesteel.usercode import pickling
 
 
 class Collected:

@@ -9,7 +9,7 @@ from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.graph.job_graph import JobGraph
 from firesteel.master.iterations import Iterations
 from firesteel.master.state_ledger import StateLedger
-from firesteel.task.messages import Feedback, SlotAck, SlotAddress, SubtaskAck, VertexMetrics
+from firesteel.protocol.messages import Feedback, SlotAck, SlotAddress, SubtaskAck, VertexMetrics
 
 
 class Told:

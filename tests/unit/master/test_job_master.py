@@ -13,11 +13,10 @@ from firesteel.datastream.connectors.base import SourceSplit
 from firesteel.errors import JobExecutionError
 from firesteel.graph.operator_specs import SourceSpec
 from firesteel.master.job_master import EpochPlan, JobMaster
+from firesteel.master.job_status import IllegalStateChangeError, check_change
 from firesteel.master.rate_control import RateControl
 from firesteel.master.source_coordinator import SourceCoordinator
-from firesteel.master.states import IllegalStateChangeError, check_change
-from firesteel.state.changelog import Segment
-from firesteel.task.messages import (
+from firesteel.protocol.messages import (
     ReadBudget,
     SlotAck,
     SlotControl,
@@ -26,7 +25,8 @@ from firesteel.task.messages import (
     SubtaskAck,
     VertexMetrics,
 )
-from firesteel.task.program import JobProgram
+from firesteel.protocol.program import JobProgram
+from firesteel.state.changelog import Segment
 from firesteel.testing import ScriptedSource
 
 

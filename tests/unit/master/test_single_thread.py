@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from firesteel.master.single_thread import SingleThread
+from firesteel.master.checkpoint_executor import SingleThread
 
 
 def test_work_is_done_in_order_and_errors_reach_who_waits() -> None:

@@ -13,7 +13,7 @@ from firesteel.datastream.connectors.base import (
     SplitEnumerator,
 )
 from firesteel.master.source_coordinator import SourceCoordinator
-from firesteel.task.messages import SourceStatus
+from firesteel.protocol.messages import SourceStatus
 from firesteel.testing import JobHarness
 from tests.late_source import LateSource
 

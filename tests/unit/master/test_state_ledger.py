@@ -1,8 +1,8 @@
 """The ledger keeps what a slot needs to come back, and no more."""
 
 from firesteel.master.state_ledger import StateLedger
+from firesteel.protocol.messages import OperatorHandle, SubtaskAck, SubtaskHandle, VertexMetrics
 from firesteel.state.changelog import Segment, SegmentFile
-from firesteel.task.messages import OperatorHandle, SubtaskAck, SubtaskHandle, VertexMetrics
 
 
 def _ack(segments=None, whole=None, gate=None, vertex=1, subtask=0):

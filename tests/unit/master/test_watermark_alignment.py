@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from firesteel.common.constants import MAX_WATERMARK, MIN_WATERMARK
 from firesteel.common.time import Duration
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.master.watermark_alignment import WatermarkAligner
-from firesteel.task.messages import SourceStatus
-from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
+from firesteel.protocol.messages import SourceStatus
 from firesteel.testing import JobHarness, ScriptedSource, Timed
 
 

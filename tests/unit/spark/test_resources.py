@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from firesteel import pickling
 from firesteel.common import Configuration
 from firesteel.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from firesteel.errors import ConfigurationError
-from firesteel.graph.job_settings import CachedFile, JobSettings, PythonArchive
+from firesteel.graph.settings import CachedFile, JobSettings, PythonArchive
+from firesteel.protocol.program import JobProgram, PackedProgram
 from firesteel.spark import slot_task
-from firesteel.spark.resources import stage_resources
+from firesteel.spark.shipping import stage_resources
 from firesteel.spark.slot_task import SlotTask
-from firesteel.task.job_resources import JobResources
-from firesteel.task.program import JobProgram, PackedProgram
+from firesteel.usercode import pickling
+from firesteel.usercode.resources import JobResources
 
 
 class Context:

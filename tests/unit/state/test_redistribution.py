@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firesteel.state.redistribution import OperatorState, Redistribution, redistribute
+from firesteel.state.operator_state import OperatorState, Redistribution, redistribute
 
 _ELEMENTS = st.lists(st.binary(max_size=2), max_size=5).map(tuple)
 

@@ -11,10 +11,10 @@ from firesteel.graph.operator_specs import MapSpec
 from firesteel.graph.partitioning import Partitioning
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.graph.transformations import ChainingStrategy
-from firesteel.task.buffers import decode_buffer
-from firesteel.task.record_writer_factory import create_record_writer
-from firesteel.task.record_writers import RecordWriter
-from firesteel.task.rows import DATA, BufferRow
+from firesteel.protocol.rows import DATA, BufferRow
+from firesteel.task.exchange.buffers import decode_buffer
+from firesteel.task.exchange.record_writers import RecordWriter
+from firesteel.task.slot_wiring import create_record_writer
 
 
 def make_node(node_id: int, parallelism: int, buffer_timeout: int = 100) -> StreamNode:

@@ -14,8 +14,7 @@ from firesteel.datastream.functions import (
     AsyncFunctionDescriptor,
     AsyncRetryStrategy,
 )
-from firesteel.task.async_io.invoker import AsyncInvoker
-from firesteel.task.async_io.request import AsyncRequest
+from firesteel.task.async_io.invoker import AsyncInvoker, AsyncRequest
 
 
 class _JumpingSelector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]

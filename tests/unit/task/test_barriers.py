@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from firesteel import pickling
 from firesteel.errors import JobExecutionError
-from firesteel.task.input_gate import OPEN, InputGate
-from firesteel.task.rows import BARRIER, DATA, END_OF_EPOCH, BufferRow
+from firesteel.protocol.rows import BARRIER, DATA, END_OF_EPOCH, BufferRow
+from firesteel.task.exchange.input_gate import OPEN, InputGate
+from firesteel.usercode import pickling
 
 B, C = 0, 1
 

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from firesteel import pickling
-from firesteel.task.buffers import BufferEncoder, decode_buffer
+from firesteel.task.exchange.buffers import BufferEncoder, decode_buffer
+from firesteel.usercode import pickling
 
 _LONG = ["a record with some text in it " * 40] * 50 + [f"{i:0500d}" for i in range(200)]
 _NOISE = [random.Random(7).randbytes(300_000)]

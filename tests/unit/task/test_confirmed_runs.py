@@ -2,7 +2,7 @@
 
 import pickle
 
-from firesteel.task.confirmed_runs import ConfirmedRuns, new_run_id
+from firesteel.protocol.messages import ConfirmedRuns, new_run_id
 
 _SLOTS = (2, 3, 2)
 _RUNS = {(level, slot): new_run_id() for level, count in enumerate(_SLOTS) for slot in range(count)}

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from firesteel.common import Configuration, Duration, Time, WatermarkStrategy
+from firesteel.common.constants import MIN_WATERMARK
+from firesteel.connectors.index_ranges import IndexRangeEnumerator
 from firesteel.datastream.connectors.base import (
     Boundedness,
     Source,
@@ -14,10 +16,8 @@ from firesteel.datastream.connectors.base import (
     SourceSplit,
 )
 from firesteel.datastream.connectors.file_system import FileSource, StreamFormat
-from firesteel.datastream.connectors.range_splits import IndexRangeEnumerator
 from firesteel.datastream.functions import ProcessFunction
 from firesteel.datastream.window import TumblingEventTimeWindows
-from firesteel.task.watermarks import MIN_WATERMARK
 from firesteel.testing import Fault, JobHarness, Pause, ScriptedSource, Timed
 
 _ASCENDING = WatermarkStrategy.for_monotonous_timestamps()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firesteel.task.expressions import expression_of
+from firesteel.task.codegen.expressions import expression_of
 
 _NUMBERS = st.integers(-(10**12), 10**12)
 _OPERATORS = ("+", "-", "*", "//", "%", "&", "|", "^")

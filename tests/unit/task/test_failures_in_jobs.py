@@ -15,9 +15,9 @@ from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.functions import AggregateFunction, MapFunction
 from firesteel.datastream.window import TumblingProcessingTimeWindows
 from firesteel.errors import TypeMismatchError, UserFunctionError
-from firesteel.task.errors import InterruptedSlotError
 from firesteel.testing import JobHarness
-from firesteel.unpicklable import UnpicklableFunctionError, UnpicklableRecordError
+from firesteel.usercode.failures import InterruptedSlotError
+from firesteel.usercode.unpicklable import UnpicklableFunctionError, UnpicklableRecordError
 
 
 class _Connected(MapFunction):

@@ -7,11 +7,16 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from firesteel.protocol.messages import OperatorHandle
 from firesteel.state.changelog import SegmentStore
 from firesteel.state.key_groups import KeyGroupRange, key_group_of, subtask_of
 from firesteel.state.segment_format import decode_changes
-from firesteel.task.feedback import keys_of, read_feedback, uniform_batches, write_feedback
-from firesteel.task.messages import OperatorHandle
+from firesteel.task.operators.iteration import (
+    keys_of,
+    read_feedback,
+    uniform_batches,
+    write_feedback,
+)
 
 _records = st.lists(
     st.tuples(st.one_of(st.integers(), st.text(), st.none()), st.none() | st.integers(0, 9)),

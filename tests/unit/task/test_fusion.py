@@ -9,10 +9,10 @@ import pytest
 
 from firesteel.common import WatermarkStrategy
 from firesteel.errors import UserFunctionError
-from firesteel.task.errors import user_function_error
-from firesteel.task.fusion import FusedNode, KeyedLoop, Step, StepKind, fuse
-from firesteel.task.keys import KeySelection
+from firesteel.task.codegen.fusion import FusedNode, KeyedLoop, Step, StepKind, fuse
+from firesteel.task.exchange.keys import KeySelection
 from firesteel.testing import JobHarness
+from firesteel.usercode.failures import user_function_error
 
 
 class Context:

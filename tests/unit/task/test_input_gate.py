@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from firesteel import pickling
+from firesteel.common.constants import MAX_WATERMARK, MIN_WATERMARK
 from firesteel.errors import ChannelSequenceError
-from firesteel.task.input_gate import ABORTED, ACTIVE, FINISHED, IDLE, OPEN, InputGate
-from firesteel.task.rows import DATA, END_OF_EPOCH, IDLENESS, WATERMARK, BufferRow
-from firesteel.task.watermarks import MAX_WATERMARK, MIN_WATERMARK
+from firesteel.protocol.rows import DATA, END_OF_EPOCH, IDLENESS, WATERMARK, BufferRow
+from firesteel.task.exchange.input_gate import ABORTED, ACTIVE, FINISHED, IDLE, OPEN, InputGate
+from firesteel.usercode import pickling
 
 _EDGE = 4
 

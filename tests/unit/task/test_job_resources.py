@@ -11,7 +11,7 @@ import pytest
 
 from firesteel.common.distributed_cache import DistributedCache
 from firesteel.errors import InvalidProgramError
-from firesteel.task.job_resources import JobFile, JobResources
+from firesteel.usercode.resources import JobFile, JobResources
 
 
 @pytest.fixture

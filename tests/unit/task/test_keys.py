@@ -14,7 +14,7 @@ from firesteel.errors import UserFunctionError
 from firesteel.graph.partitioning import Partitioning, ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.state.key_groups import KeyRouter
-from firesteel.task.keys import KeySelection, key_expression, with_keys
+from firesteel.task.exchange.keys import KeySelection, key_expression, with_keys
 from firesteel.testing import JobHarness
 
 _COUNT = [0]

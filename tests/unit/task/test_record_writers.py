@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firesteel import pickling
 from firesteel.common import Types
 from firesteel.errors import TypeMismatchError, UserFunctionError
 from firesteel.graph.channels import target_subtasks
@@ -22,14 +21,15 @@ from firesteel.graph.partitioning import (
     Partitioning,
     ShipStrategy,
 )
+from firesteel.protocol.rows import DATA, END_OF_EPOCH, WATERMARK
 from firesteel.state.key_groups import KeyRouter
-from firesteel.task import record_writers
-from firesteel.task.buffers import decode_buffer
-from firesteel.task.input_gate import ABORTED, FINISHED, OPEN
-from firesteel.task.keys import KeySelection, key_function, with_keys
-from firesteel.task.record_writers import BadPartitionError
-from firesteel.task.rows import DATA, END_OF_EPOCH, WATERMARK
-from firesteel.unpicklable import UnpicklableRecordError
+from firesteel.task.exchange import record_writers
+from firesteel.task.exchange.buffers import decode_buffer
+from firesteel.task.exchange.input_gate import ABORTED, FINISHED, OPEN
+from firesteel.task.exchange.keys import KeySelection, key_function, with_keys
+from firesteel.task.exchange.record_writers import BadPartitionError
+from firesteel.usercode import pickling
+from firesteel.usercode.unpicklable import UnpicklableRecordError
 
 
 def _hash(select=lambda value: value, key_type=None):

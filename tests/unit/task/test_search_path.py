@@ -12,11 +12,11 @@ from types import ModuleType
 
 import pytest
 
-from firesteel import pickling
 from firesteel.datastream import StreamExecutionEnvironment
-from firesteel.task.loading import UnloadableFunctionError
-from firesteel.task.program import JobProgram, PackedProgram
-from firesteel.task.search_path import SearchPath
+from firesteel.protocol.program import JobProgram, PackedProgram
+from firesteel.usercode import pickling
+from firesteel.usercode.loading import UnloadableFunctionError
+from firesteel.usercode.search_path import SearchPath
 
 LIBRARY = sysconfig.get_path("stdlib")
 PACKAGES = sysconfig.get_path("purelib")
@@ -87,7 +87,7 @@ def _pack(function: object) -> PackedProgram:
 _UNPACK = """
 import sys
 {before}
-from firesteel import pickling
+from firesteel.usercode import pickling
 with open(sys.argv[1], "rb") as file:
     program = pickling.loads(file.read()).unpack()
 (function,) = [n.spec.function for n in program.levels.job_graph.nodes.values() if n.name == "double"]

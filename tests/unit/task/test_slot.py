@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from firesteel import pickling
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.functions import MapFunction
 from firesteel.errors import JobExecutionError, UserFunctionError
@@ -16,12 +15,22 @@ from firesteel.graph.operator_specs import SourceSpec
 from firesteel.master.job_master import JobMaster
 from firesteel.master.rate_control import RateControl
 from firesteel.master.source_coordinator import SourceCoordinator
-from firesteel.task.input_gate import ABORTED
-from firesteel.task.messages import ReadBudget, SlotAck, SlotControl, SlotFailure, decode
-from firesteel.task.program import JobProgram, PackedProgram
-from firesteel.task.rows import ACK, DATA, END_OF_EPOCH, FAILURE, HEADER, OUTPUT, BufferRow, rows_of
+from firesteel.protocol.messages import ReadBudget, SlotAck, SlotControl, SlotFailure, decode
+from firesteel.protocol.program import JobProgram, PackedProgram
+from firesteel.protocol.rows import (
+    ACK,
+    DATA,
+    END_OF_EPOCH,
+    FAILURE,
+    HEADER,
+    OUTPUT,
+    BufferRow,
+    rows_of,
+)
+from firesteel.task.exchange.input_gate import ABORTED
 from firesteel.task.slot import Slot, control_row
 from firesteel.testing import ScriptedSource
+from firesteel.usercode import pickling
 
 
 class Life(MapFunction):

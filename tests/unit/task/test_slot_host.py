@@ -16,7 +16,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from firesteel import pickling
 from firesteel.common import JobStatus
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.functions import MapFunction
@@ -24,11 +23,9 @@ from firesteel.graph.operator_specs import SourceSpec
 from firesteel.master.job_master import JobMaster
 from firesteel.master.rate_control import RateControl
 from firesteel.master.source_coordinator import SourceCoordinator
-from firesteel.task import slot_client
-from firesteel.task.loading import UnloadableFunctionError
-from firesteel.task.messages import SlotControl, decode
-from firesteel.task.program import JobProgram, PackedProgram
-from firesteel.task.rows import (
+from firesteel.protocol.messages import SlotControl, decode
+from firesteel.protocol.program import JobProgram, PackedProgram
+from firesteel.protocol.rows import (
     ACK,
     ARROW_SCHEMA,
     FAILURE,
@@ -37,11 +34,14 @@ from firesteel.task.rows import (
     rows_of,
     to_record_batch,
 )
+from firesteel.slothost import client as slot_client
+from firesteel.slothost.client import HostIsGoneError, HostSettings, run_in_host
+from firesteel.slothost.host import TOKEN_VARIABLE
+from firesteel.slothost.protocol import BrokenHostError, Opening, Peer
 from firesteel.task.slot import control_row
-from firesteel.task.slot_client import HostIsGoneError, HostSettings, run_in_host
-from firesteel.task.slot_host import TOKEN_VARIABLE
-from firesteel.task.slot_protocol import BrokenHostError, Opening, Peer
 from firesteel.testing import ScriptedSource
+from firesteel.usercode import pickling
+from firesteel.usercode.loading import UnloadableFunctionError
 
 _PATIENCE = 30.0
 
@@ -405,7 +405,7 @@ def test_a_host_with_slots_is_not_idle(started, hosts):
 
 def _start_host(path: Path, owner: int, idle: float = 60.0) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "firesteel.task.slot_host", str(path), str(owner), str(idle)],
+        [sys.executable, "-m", "firesteel.slothost.host", str(path), str(owner), str(idle)],
         env={
             **os.environ,
             TOKEN_VARIABLE: "secret",

@@ -6,9 +6,9 @@ from typing import Any
 
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.functions import MapFunction
-from firesteel.task.messages import SlotAddress
-from firesteel.task.program import JobProgram, PackedProgram
-from firesteel.task.slot_registry import SlotRegistry
+from firesteel.protocol.messages import SlotAddress
+from firesteel.protocol.program import JobProgram, PackedProgram
+from firesteel.slothost.registry import SlotRegistry
 
 
 class Identity(MapFunction):

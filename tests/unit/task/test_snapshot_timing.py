@@ -5,20 +5,20 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from firesteel.checkpoint.coordinator import CheckpointCoordinator
 from firesteel.checkpoint.metadata import SnapshotType
-from firesteel.checkpoint.requests import SnapshotRequest
-from firesteel.checkpoint.settings import CheckpointSettings
-from firesteel.checkpoint.tasks import operators_of
+from firesteel.checkpoint.rules.coordinator import CheckpointCoordinator
+from firesteel.checkpoint.rules.requests import SnapshotRequest
+from firesteel.checkpoint.rules.settings import CheckpointSettings
+from firesteel.checkpoint.rules.tasks import operators_of
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.functions import CheckpointedFunction, MapFunction
 from firesteel.graph.operator_specs import SourceSpec
 from firesteel.master.job_master import JobMaster
 from firesteel.master.rate_control import RateControl
 from firesteel.master.source_coordinator import SourceCoordinator
-from firesteel.task.messages import decode
-from firesteel.task.program import JobProgram, PackedProgram
-from firesteel.task.rows import ACK, BARRIER, DATA, END_OF_EPOCH, WATERMARK, BufferRow, rows_of
+from firesteel.protocol.messages import decode
+from firesteel.protocol.program import JobProgram, PackedProgram
+from firesteel.protocol.rows import ACK, BARRIER, DATA, END_OF_EPOCH, WATERMARK, BufferRow, rows_of
 from firesteel.task.slot import Slot, control_row
 from firesteel.testing import ScriptedSource
 

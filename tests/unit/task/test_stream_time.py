@@ -15,9 +15,8 @@ from firesteel.common.watermark_strategy import (
     WatermarkStrategy,
 )
 from firesteel.errors import UserFunctionError
-from firesteel.task.event_time.stream_time import StreamTime
-from firesteel.task.event_time.timestamps import BadTimestampError
 from firesteel.task.operators.base import Output
+from firesteel.task.time.stream_time import BadTimestampError, StreamTime
 from firesteel.testing import ManualClock
 
 _INTERVAL = 200

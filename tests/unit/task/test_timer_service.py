@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from firesteel.state.hashmap.keyed_state import HashMapKeyedState
-from firesteel.task.subtask_clock import SubtaskClock
-from firesteel.task.timers import InternalTimerService
+from firesteel.task.time.clock import SubtaskClock
+from firesteel.task.time.timers import InternalTimerService
 
 
 def _service(fired: list[object]) -> InternalTimerService:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firesteel.task.event_time.watermark_valve import WatermarkValve
+from firesteel.task.time.watermark_valve import WatermarkValve
 
 
 class Valve:

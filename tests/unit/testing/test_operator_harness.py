@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from firesteel import pickling
 from firesteel.errors import InvalidProgramError, RescalingError
 from firesteel.testing import OperatorHarness
+from firesteel.usercode import pickling
 
 _INPUTS: dict[str, Callable[[OperatorHarness], object]] = {
     "record": lambda harness: harness.process_element(2),

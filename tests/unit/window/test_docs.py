@@ -21,7 +21,7 @@ from firesteel.testing import OperatorHarness
 """
 _MODULES = [
     "firesteel.common.watermark_strategy",
-    "firesteel.datastream.functions.window_function",
+    "firesteel.datastream.functions.window",
     *(module.name for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")),
 ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firesteel.state.missing import MISSING
+from firesteel.state.tables import MISSING
 from firesteel.task.windowing.window_runs import Run, WindowRuns
 
 _ranges = st.lists(

@@ -2,22 +2,22 @@
 
 from typing import TYPE_CHECKING
 
-from firesteel.datastream.connectors.file_system.bucket_assigner import BucketAssigner
-from firesteel.datastream.connectors.file_system.file_sink import FileSink
-from firesteel.datastream.connectors.file_system.file_source import (
+from firesteel.connectors.files.buckets import BucketAssigner
+from firesteel.connectors.files.part_files import (
+    DefaultRollingPolicy,
+    OnCheckpointRollingPolicy,
+    OutputFileConfig,
+    PartFileInfo,
+    RollingPolicy,
+)
+from firesteel.connectors.files.reader import StreamFormat
+from firesteel.connectors.files.sink import FileSink
+from firesteel.connectors.files.source import (
     FileEnumeratorProvider,
     FileSource,
     FileSourceBuilder,
     FileSplitAssignerProvider,
 )
-from firesteel.datastream.connectors.file_system.output_file_config import OutputFileConfig
-from firesteel.datastream.connectors.file_system.rolling_policy import (
-    DefaultRollingPolicy,
-    OnCheckpointRollingPolicy,
-    PartFileInfo,
-    RollingPolicy,
-)
-from firesteel.datastream.connectors.file_system.stream_format import StreamFormat
 from firesteel.gaps import gap_importer
 
 __all__ = [

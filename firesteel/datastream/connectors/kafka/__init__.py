@@ -2,12 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from firesteel.datastream.connectors.kafka.kafka_source import KafkaSource, KafkaSourceBuilder
-from firesteel.datastream.connectors.kafka.offsets_initializer import (
-    KafkaOffsetResetStrategy,
-    KafkaOffsetsInitializer,
-)
-from firesteel.datastream.connectors.kafka.topic_partition import KafkaTopicPartition
+from firesteel.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer
+from firesteel.connectors.kafka.source import KafkaSource, KafkaSourceBuilder
+from firesteel.connectors.kafka.topic_partition import KafkaTopicPartition
 from firesteel.gaps import gap_importer
 
 __all__ = [

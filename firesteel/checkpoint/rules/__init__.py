@@ -1,0 +1,1 @@
+"""Decisions about checkpoints. Pure: no I/O, no threads, no clock."""

@@ -1,0 +1,123 @@
+"""The completed checkpoints of a job: how many are kept, and what is deleted with the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable
+
+from firesteel.checkpoint.rules.completed_checkpoint import CompletedCheckpoint
+from firesteel.checkpoint.rules.decisions import DeleteCheckpoint
+from firesteel.common.job_status import JobStatus
+from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+
+
+class SharedFiles:
+    """Holders (the running job, pending and completed checkpoints) hold sets of locations.
+
+    A file that nobody holds any more is returned once, by the call that let it go, and is to be
+    deleted.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[Hashable, frozenset[str]] = {}
+        self._counts: Counter[str] = Counter()
+
+    def hold(self, holder: Hashable, files: Iterable[str]) -> frozenset[str]:
+        """From now on ``holder`` needs exactly these files. Returns those to be deleted."""
+        new = frozenset(files)
+        old = self._held.get(holder, frozenset())
+        self._held[holder] = new
+        self._counts.update(new - old)
+        return self._drop(old - new)
+
+    def release(self, holder: Hashable) -> frozenset[str]:
+        """``holder`` is gone. Returns the files to be deleted."""
+        return self._drop(self._held.pop(holder, frozenset()))
+
+    def _drop(self, files: frozenset[str]) -> frozenset[str]:
+        unheld = set()
+        for file in files:
+            self._counts[file] -= 1
+            if self._counts[file] == 0:
+                del self._counts[file]
+                unheld.add(file)
+        return frozenset(unheld)
+
+    def is_held(self, file: str) -> bool:
+        return file in self._counts
+
+    def orphans(self, existing: Iterable[str]) -> frozenset[str]:
+        """Those of the existing files that nobody holds: attempts that were not used wrote them.
+
+        Ask only while no task is running: what a task has written becomes known with its ack.
+        """
+        return frozenset(file for file in existing if file not in self._counts)
+
+
+# A job is suspended when its program is ended from outside: somebody may start it again.
+_KEPT_AFTER = {
+    ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS: frozenset({JobStatus.SUSPENDED}),
+    ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION: frozenset(
+        {JobStatus.FAILED, JobStatus.SUSPENDED}
+    ),
+    ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION: frozenset(
+        {JobStatus.FAILED, JobStatus.SUSPENDED, JobStatus.CANCELED}
+    ),
+}
+
+
+class CompletedCheckpointStore:
+    """Newest last. A file is deleted when no checkpoint and nobody else holds it."""
+
+    def __init__(self, max_retained: int, files: SharedFiles) -> None:
+        self._max_retained = max_retained
+        self._files = files
+        self._checkpoints: list[CompletedCheckpoint] = []
+
+    @property
+    def latest(self) -> CompletedCheckpoint | None:
+        return self._checkpoints[-1] if self._checkpoints else None
+
+    @property
+    def checkpoints(self) -> tuple[CompletedCheckpoint, ...]:
+        return tuple(self._checkpoints)
+
+    def add(self, checkpoint: CompletedCheckpoint) -> list[DeleteCheckpoint]:
+        """Add the newest; returns what is to be deleted with those that it subsumes."""
+        latest = self.latest
+        if latest is not None and checkpoint.checkpoint_id <= latest.checkpoint_id:
+            raise ValueError(
+                f"checkpoint {checkpoint.checkpoint_id} is not newer than {latest.checkpoint_id}"
+            )
+        self._checkpoints.append(checkpoint)
+        self._files.hold(_holder(checkpoint), checkpoint.files)
+        subsumed = self._checkpoints[: -self._max_retained]
+        del self._checkpoints[: -self._max_retained]
+        # The files of one that is not ours stay held for good, so that nobody deletes them.
+        return [self._drop(old) for old in subsumed if old.is_owned]
+
+    def go_back_to(self, checkpoint: CompletedCheckpoint) -> list[DeleteCheckpoint]:
+        """The job is restored from it: newer ones, if there are any, turned out to be unusable."""
+        if checkpoint not in self._checkpoints:
+            return [*self.add(checkpoint)]
+        position = self._checkpoints.index(checkpoint) + 1
+        newer = self._checkpoints[position:]
+        del self._checkpoints[position:]
+        return [self._drop(unusable) for unusable in newer if unusable.is_owned]
+
+    def end(
+        self, status: JobStatus, retention: ExternalizedCheckpointRetention
+    ) -> list[DeleteCheckpoint]:
+        """The job has ended: what is to be deleted. The others stay with whoever wants them."""
+        if status in _KEPT_AFTER[retention]:
+            return []
+        ended, self._checkpoints = self._checkpoints, []
+        return [self._drop(old) for old in ended if old.is_owned]
+
+    def _drop(self, checkpoint: CompletedCheckpoint) -> DeleteCheckpoint:
+        unheld = self._files.release(_holder(checkpoint))
+        return DeleteCheckpoint(checkpoint.location, tuple(sorted(unheld)))
+
+
+def _holder(checkpoint: CompletedCheckpoint) -> tuple[str, int]:
+    return ("completed", checkpoint.checkpoint_id)

@@ -1,0 +1,438 @@
+"""The checkpoint coordinator: takes what has happened, says what is to be done.
+
+It is pure: no thread, no file, no clock but the times it is told (seconds of a clock that only
+goes forward). It belongs to one job master and is not called from two threads at once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from firesteel.checkpoint.metadata import CheckpointMetadata, SnapshotType
+from firesteel.checkpoint.payload import Payload
+from firesteel.checkpoint.rules.completed_checkpoint import CompletedCheckpoint
+from firesteel.checkpoint.rules.completed_checkpoint_store import (
+    CompletedCheckpointStore,
+    SharedFiles,
+)
+from firesteel.checkpoint.rules.decisions import (
+    AnswerRequest,
+    Barrier,
+    CleanUp,
+    Decision,
+    DeleteCheckpoint,
+    FailJob,
+    NotifyCheckpointAborted,
+    NotifyCheckpointComplete,
+    StopJob,
+    WriteSnapshot,
+)
+from firesteel.checkpoint.rules.failure_reason import (
+    CheckpointFailedError,
+    CheckpointFailureReason,
+    TooManyFailedCheckpointsError,
+)
+from firesteel.checkpoint.rules.pending_checkpoint import PendingCheckpoint
+from firesteel.checkpoint.rules.requests import SnapshotRequest, StopMode
+from firesteel.checkpoint.rules.settings import CheckpointSettings
+from firesteel.checkpoint.rules.stats import CheckpointStatsTracker
+from firesteel.checkpoint.rules.tasks import OperatorInfo, TaskAck, TaskId, tasks_of
+from firesteel.common.job_status import JobStatus
+
+
+class CheckpointSchedule:
+    """Checkpoints start an interval apart; one that could not start in time starts when it can."""
+
+    def __init__(self, settings: CheckpointSettings, now: float) -> None:
+        self._settings = settings
+        self._due = self._after_interval(now)
+        self._last_completed = float("-inf")
+
+    def delay(self, now: float, pending: int) -> float | None:
+        """Seconds until one may start; None: not before something else has happened."""
+        if self._due is None or pending >= self._settings.max_concurrent:
+            return None
+        earliest = max(self._due, self._last_completed + self._settings.min_pause)
+        return max(0.0, earliest - now)
+
+    def triggered(self, now: float) -> None:
+        self._due = self._after_interval(now)
+
+    def completed(self, now: float) -> None:
+        self._last_completed = now
+
+    def restarted(self, now: float) -> None:
+        self._due = self._after_interval(now)
+
+    def _after_interval(self, now: float) -> float | None:
+        return None if self._settings.interval is None else now + self._settings.interval
+
+
+_UNLIMITED = 2**31 - 1
+
+
+class CheckpointFailureManager:
+    """A checkpoint counts once, a completed one sets the count back, savepoints do not count."""
+
+    def __init__(self, tolerable_failures: int) -> None:
+        self._tolerable = tolerable_failures
+        self._counted: set[int] = set()
+        self._last_completed = 0
+
+    @property
+    def failures_in_a_row(self) -> int:
+        return len(self._counted)
+
+    def completed(self, checkpoint_id: int) -> None:
+        if checkpoint_id > self._last_completed:
+            self._last_completed = checkpoint_id
+            self._counted.clear()
+
+    def failed(
+        self, checkpoint_id: int, error: CheckpointFailedError
+    ) -> TooManyFailedCheckpointsError | None:
+        """The error that the job must fail with, if it was one failure too many."""
+        late = checkpoint_id <= self._last_completed
+        if late or not error.reason.counts or self._tolerable >= _UNLIMITED:
+            return None
+        self._counted.add(checkpoint_id)
+        failures = len(self._counted)
+        if failures <= self._tolerable:
+            return None
+        self._counted.clear()
+        return TooManyFailedCheckpointsError(failures, self._tolerable, error)
+
+
+_RUNNING = "running"
+
+
+class CheckpointCoordinator:
+    """One checkpoint after the other: barrier, acks, metadata, notification."""
+
+    def __init__(
+        self,
+        settings: CheckpointSettings,
+        operators: Sequence[OperatorInfo],
+        job_id: str,
+        job_name: str,
+        now: float,
+        *,
+        wall_clock_offset: float = 0.0,
+    ) -> None:
+        """``wall_clock_offset`` added to a time of the clock gives seconds since 1970."""
+        self._settings = settings
+        self._operators = tuple(operators)
+        self._tasks = tasks_of(operators)
+        self._job_id = job_id
+        self._job_name = job_name
+        self._wall_clock_offset = wall_clock_offset
+        self._files = SharedFiles()
+        self._failures = CheckpointFailureManager(settings.tolerable_failures)
+        self._schedule = CheckpointSchedule(settings, now)
+        self._pending: dict[int, PendingCheckpoint] = {}
+        self._requests: deque[SnapshotRequest] = deque()
+        self._next_id = 1
+        self.store = CompletedCheckpointStore(settings.retained, self._files)
+        self.stats = CheckpointStatsTracker(operators, settings.history_size, settings.interval)
+
+    # What comes next
+
+    def delay(self, now: float, finished: Collection[TaskId] = ()) -> float | None:
+        """Seconds until an epoch with a barrier is due; None if none is to be expected."""
+        if self.is_stopping or not self._may_checkpoint(finished):
+            return None
+        if self._requests:
+            return 0.0
+        return self._schedule.delay(now, len(self._pending))
+
+    def trigger(self, now: float, epoch: int, finished: Collection[TaskId] = ()) -> Barrier | None:
+        """An epoch is being planned: the barrier that it shall carry, if one is due.
+
+        ``finished`` tasks need not acknowledge; what they report is kept all the same.
+        """
+        if self.is_stopping or not self._may_checkpoint(finished):
+            return None
+        request = self._requests.popleft() if self._requests else None
+        if request is None:
+            delay = self._schedule.delay(now, len(self._pending))
+            if delay is None or delay > 0:
+                return None
+        if request is None or request.type is SnapshotType.CHECKPOINT:
+            self._schedule.triggered(now)
+        checkpoint = PendingCheckpoint(
+            checkpoint_id=self._next_id,
+            type=SnapshotType.CHECKPOINT if request is None else request.type,
+            epoch=epoch,
+            triggered_at=now,
+            trigger_time=self._wall_clock(now),
+            awaited=set(self._tasks.difference(finished)),
+            request=request,
+        )
+        self._next_id += 1
+        self._pending[checkpoint.checkpoint_id] = checkpoint
+        self.stats.pending(checkpoint)
+        return Barrier(
+            checkpoint.checkpoint_id,
+            checkpoint.type,
+            epoch,
+            None if request is None else request.stop,
+            checkpoint.trigger_time,
+        )
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether a savepoint to stop with is under way: sources must not read on."""
+        return any(_stop_of(checkpoint) is not None for checkpoint in self._pending.values())
+
+    @property
+    def pending(self) -> tuple[PendingCheckpoint, ...]:
+        return tuple(self._pending.values())
+
+    def _may_checkpoint(self, finished: Collection[TaskId]) -> bool:
+        return self._settings.after_tasks_finish or not finished
+
+    # What users ask for
+
+    def request(
+        self, request: SnapshotRequest, finished: Collection[TaskId] = ()
+    ) -> list[Decision]:
+        """Take a savepoint or an extra checkpoint with the next epoch, whatever else is under way."""
+        stopping = self.is_stopping or any(one.stop is not None for one in self._requests)
+        if stopping:
+            error = CheckpointFailedError(
+                request.title,
+                CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN,
+                "it is being stopped with another savepoint",
+            )
+            return [AnswerRequest(request.request_id, error=error)]
+        if not self._may_checkpoint(finished):
+            reason = CheckpointFailureReason.NOT_ALL_REQUIRED_TASKS_RUNNING
+            error = CheckpointFailedError(request.title, reason)
+            return [AnswerRequest(request.request_id, error=error)]
+        self._requests.append(request)
+        return []
+
+    # What has happened
+
+    def acknowledge(
+        self,
+        checkpoint_id: int,
+        acks: Iterable[TaskAck],
+        now: float,
+        coordinators: Mapping[str, Payload] | None = None,
+    ) -> list[Decision]:
+        """Subtasks have taken their snapshots. ``coordinators`` are those of sources, by operator.
+
+        Acks of a checkpoint that is no longer awaited count for nothing.
+        """
+        checkpoint = self._pending.get(checkpoint_id)
+        if checkpoint is None or checkpoint.is_being_written:
+            return []
+        checkpoint.coordinators.update(coordinators or {})
+        since = self._last_epoch()
+        for ack in acks:
+            if ack.task not in self._tasks:
+                raise ValueError(f"the job has no subtask {ack.task[1]} of vertex {ack.task[0]}")
+            if checkpoint.acknowledge(ack):
+                self.stats.acknowledged(checkpoint_id, ack, since, self._wall_clock(now))
+        if not checkpoint.is_acknowledged:
+            return []
+        return [self._write(checkpoint, now)]
+
+    def _write(self, checkpoint: PendingCheckpoint, now: float) -> WriteSnapshot:
+        metadata = checkpoint.finalize(
+            self._operators, self._job_id, self._job_name, self._wall_clock(now)
+        )
+        checkpoint.written_since = now
+        files = metadata.files()
+        # What is held by a completed checkpoint has been synced with that one.
+        new_files = files - self._stored_files()
+        self._files.hold(_holder(checkpoint), files)
+        return WriteSnapshot(metadata, checkpoint.request, tuple(sorted(new_files)))
+
+    def snapshot_written(
+        self, checkpoint_id: int, location: str | None, metadata: CheckpointMetadata, now: float
+    ) -> list[Decision]:
+        """It is stored: from here on it exists. A savepoint's metadata name files of its own."""
+        checkpoint = self._pending.pop(checkpoint_id, None)
+        if checkpoint is None:
+            # It was given up meanwhile.
+            unheld = self._files.orphans(metadata.files())
+            return [DeleteCheckpoint(location, tuple(sorted(unheld)))]
+        self.stats.completed(
+            checkpoint_id,
+            location,
+            duration=now - checkpoint.triggered_at,
+            write_seconds=now - checkpoint.written_since,
+        )
+        self._schedule.completed(now)
+        decisions: list[Decision] = []
+        if checkpoint.type is SnapshotType.CHECKPOINT:
+            decisions += self._completed(CompletedCheckpoint(metadata, location), now)
+        decisions += self._unheld(self._files.release(_holder(checkpoint)))
+        request = checkpoint.request
+        if request is not None:
+            decisions.append(AnswerRequest(request.request_id, location))
+            if request.stop is not None:
+                # An ordinary savepoint commits nothing: the job may still go back behind it.
+                decisions.append(NotifyCheckpointComplete(checkpoint_id))
+                decisions.append(StopJob(request.stop, location or ""))
+        return decisions
+
+    def _completed(self, completed: CompletedCheckpoint, now: float) -> list[Decision]:
+        checkpoint_id = completed.checkpoint_id
+        self._failures.completed(checkpoint_id)
+        decisions: list[Decision] = [NotifyCheckpointComplete(checkpoint_id)]
+        subsumed = [
+            pending
+            for pending in self._pending.values()
+            if pending.checkpoint_id < checkpoint_id and pending.type is SnapshotType.CHECKPOINT
+        ]
+        for pending in subsumed:
+            decisions += self._abort(
+                pending, CheckpointFailureReason.CHECKPOINT_SUBSUMED, None, now
+            )
+        decisions += self._noted(self.store.add(completed))
+        return decisions
+
+    def write_failed(self, checkpoint_id: int, error: Exception, now: float) -> list[Decision]:
+        """Storage refused. Whoever wrote has deleted what there was of it."""
+        return self._fail(checkpoint_id, CheckpointFailureReason.IO_EXCEPTION, str(error), now)
+
+    def declined(self, checkpoint_id: int, error: Exception, now: float) -> list[Decision]:
+        """A subtask could not take or write its snapshot, but goes on."""
+        reason = CheckpointFailureReason.CHECKPOINT_DECLINED
+        return self._fail(checkpoint_id, reason, str(error), now)
+
+    def expire(self, now: float) -> list[Decision]:
+        """Give up what takes longer than the timeout. To be called now and then."""
+        decisions: list[Decision] = []
+        for checkpoint in list(self._pending.values()):
+            if now - checkpoint.triggered_at >= self._settings.timeout:
+                details = f"after {self._settings.timeout:g} s " + _progress(checkpoint)
+                reason = CheckpointFailureReason.CHECKPOINT_EXPIRED
+                decisions += self._fail(checkpoint.checkpoint_id, reason, details, now)
+        return decisions
+
+    def running_files(self, files: Iterable[str]) -> list[Decision]:
+        """The files that the running job's state consists of.
+
+        To be told after every epoch, before the epoch's acks: what nobody holds is deleted.
+        """
+        return self._unheld(self._files.hold(_RUNNING, files))
+
+    # The life of the job
+
+    def job_failed(self, now: float) -> list[Decision]:
+        """All that is under way is lost. The job goes back to ``store.latest``, if it does."""
+        reason = CheckpointFailureReason.JOB_FAILURE
+        decisions = [
+            decision
+            for checkpoint in list(self._pending.values())
+            for decision in self._abort(checkpoint, reason, None, now)
+        ]
+        return decisions + self._refuse_requests(reason)
+
+    def restored(self, checkpoint: CompletedCheckpoint, now: float) -> list[Decision]:
+        """The job goes on from a checkpoint: one of its own, or one that it was started from."""
+        decisions = self._noted(self.store.go_back_to(checkpoint))
+        self._next_id = max(self._next_id, checkpoint.checkpoint_id + 1)
+        self._schedule.restarted(now)
+        self.stats.restored(
+            checkpoint.checkpoint_id,
+            checkpoint.location,
+            self._wall_clock(now),
+            is_savepoint=checkpoint.is_savepoint,
+        )
+        decisions += self.running_files(checkpoint.files)
+        return [*decisions, CleanUp(self.store.checkpoints)]
+
+    def shutdown(self, status: JobStatus, now: float) -> list[Decision]:
+        """The job has ended, and no task runs any more."""
+        reason = CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN
+        decisions: list[Decision] = []
+        for checkpoint in list(self._pending.values()):
+            decisions += self._abort(checkpoint, reason, None, now)
+        decisions += self._refuse_requests(reason)
+        decisions += self._noted(self.store.end(status, self._settings.retention))
+        decisions += self._unheld(self._files.release(_RUNNING))
+        return [*decisions, CleanUp(self.store.checkpoints)]
+
+    # Failures
+
+    def _fail(
+        self, checkpoint_id: int, reason: CheckpointFailureReason, details: str | None, now: float
+    ) -> list[Decision]:
+        checkpoint = self._pending.get(checkpoint_id)
+        if checkpoint is None:
+            return []
+        decisions = self._abort(checkpoint, reason, details, now)
+        error = CheckpointFailedError(checkpoint.title, reason, details)
+        if _stop_of(checkpoint) is StopMode.DRAIN:
+            # Event time has ended in the tasks: only a restart brings it back.
+            return [*decisions, FailJob(error)]
+        if checkpoint.type is SnapshotType.SAVEPOINT:
+            return decisions
+        too_many = self._failures.failed(checkpoint_id, error)
+        return decisions if too_many is None else [*decisions, FailJob(too_many)]
+
+    def _abort(
+        self,
+        checkpoint: PendingCheckpoint,
+        reason: CheckpointFailureReason,
+        details: str | None,
+        now: float,
+    ) -> list[Decision]:
+        del self._pending[checkpoint.checkpoint_id]
+        error = CheckpointFailedError(checkpoint.title, reason, details)
+        duration = now - checkpoint.triggered_at
+        self.stats.failed(checkpoint.checkpoint_id, str(error), duration, self._wall_clock(now))
+        decisions: list[Decision] = [NotifyCheckpointAborted(checkpoint.checkpoint_id)]
+        decisions += self._unheld(self._files.release(_holder(checkpoint)))
+        if checkpoint.request is not None:
+            decisions.append(AnswerRequest(checkpoint.request.request_id, error=error))
+        return decisions
+
+    def _refuse_requests(self, reason: CheckpointFailureReason) -> list[Decision]:
+        refused = [
+            AnswerRequest(one.request_id, error=CheckpointFailedError(one.title, reason))
+            for one in self._requests
+        ]
+        self._requests.clear()
+        return [*refused]
+
+    # Small things
+
+    def _unheld(self, files: frozenset[str]) -> list[Decision]:
+        return [DeleteCheckpoint(None, tuple(sorted(files)))] if files else []
+
+    def _noted(self, deletions: Sequence[DeleteCheckpoint]) -> list[Decision]:
+        for deletion in deletions:
+            self.stats.discarded(deletion.directory)
+        return [*deletions]
+
+    def _stored_files(self) -> frozenset[str]:
+        return frozenset(file for completed in self.store.checkpoints for file in completed.files)
+
+    def _last_epoch(self) -> int:
+        latest = self.store.latest
+        return 0 if latest is None else latest.metadata.epoch
+
+    def _wall_clock(self, now: float) -> int:
+        return round((now + self._wall_clock_offset) * 1000)
+
+
+def _stop_of(checkpoint: PendingCheckpoint) -> StopMode | None:
+    return None if checkpoint.request is None else checkpoint.request.stop
+
+
+def _holder(checkpoint: PendingCheckpoint) -> tuple[str, int]:
+    return ("pending", checkpoint.checkpoint_id)
+
+
+def _progress(checkpoint: PendingCheckpoint) -> str:
+    if checkpoint.is_being_written:
+        return "it was still being written"
+    awaited = len(checkpoint.awaited)
+    return f"{awaited} of {awaited + len(checkpoint.acks)} subtasks had not acknowledged it"

@@ -1,0 +1,99 @@
+"""A checkpoint under way: its barrier has been sent, not all of it is stored yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from firesteel.checkpoint.metadata import (
+    CheckpointMetadata,
+    OperatorMetadata,
+    SnapshotType,
+    StateDescription,
+    SubtaskState,
+)
+from firesteel.checkpoint.payload import Payload
+from firesteel.checkpoint.rules.requests import SnapshotRequest
+from firesteel.checkpoint.rules.tasks import OperatorInfo, TaskAck, TaskId
+
+__all__ = ["PendingCheckpoint"]
+
+
+@dataclass(slots=True)
+class PendingCheckpoint:
+    """``triggered_at`` is on the driver's clock, ``trigger_time`` milliseconds since 1970."""
+
+    checkpoint_id: int
+    type: SnapshotType
+    epoch: int
+    triggered_at: float
+    trigger_time: int
+    awaited: set[TaskId]
+    request: SnapshotRequest | None = None
+    acks: dict[TaskId, TaskAck] = field(default_factory=dict)
+    coordinators: dict[str, Payload] = field(default_factory=dict)
+    # Set when all acks are in, and it is being written.
+    metadata: CheckpointMetadata | None = None
+    written_since: float = 0.0
+
+    @property
+    def is_acknowledged(self) -> bool:
+        return not self.awaited
+
+    @property
+    def is_being_written(self) -> bool:
+        return self.metadata is not None
+
+    @property
+    def title(self) -> str:
+        return f"{self.type.value} {self.checkpoint_id}"
+
+    def acknowledge(self, ack: TaskAck) -> bool:
+        """False if it has been acknowledged before, or nobody knows such a task."""
+        if ack.task in self.acks:
+            return False
+        self.acks[ack.task] = ack
+        self.awaited.discard(ack.task)
+        return True
+
+    def finalize(
+        self, operators: Sequence[OperatorInfo], job_id: str, job_name: str, completion_time: int
+    ) -> CheckpointMetadata:
+        """Put the acks of the subtasks together, operator by operator."""
+        self.metadata = CheckpointMetadata(
+            checkpoint_id=self.checkpoint_id,
+            type=self.type,
+            job_id=job_id,
+            job_name=job_name,
+            epoch=self.epoch,
+            trigger_time=self.trigger_time,
+            completion_time=completion_time,
+            operators=tuple(self._operator(operator) for operator in operators),
+        )
+        return self.metadata
+
+    def _operator(self, info: OperatorInfo) -> OperatorMetadata:
+        acks = [self.acks.get((info.vertex, subtask)) for subtask in range(info.parallelism)]
+        # A task that had finished before the barrier may have nothing to report.
+        nothing = SubtaskState(finished=True)
+        return OperatorMetadata(
+            operator_id=info.operator_id,
+            uid=info.uid,
+            name=info.name,
+            parallelism=info.parallelism,
+            max_parallelism=info.max_parallelism,
+            subtasks=tuple(
+                nothing if ack is None else ack.operators.get(info.operator_id, SubtaskState())
+                for ack in acks
+            ),
+            states=_merged(ack.states.get(info.operator_id, ()) for ack in acks if ack is not None),
+            coordinator=self.coordinators.get(info.operator_id),
+        )
+
+
+def _merged(
+    described: Iterable[tuple[StateDescription, ...]],
+) -> tuple[StateDescription, ...]:
+    """A subtask that has not met a key yet may not know all states."""
+    states = {state.name: state for states in described for state in states}
+    return tuple(states[name] for name in sorted(states))

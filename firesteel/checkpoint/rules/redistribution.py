@@ -1,0 +1,95 @@
+"""State moves to another number of subtasks: key groups, operator state, splits, committables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from firesteel.checkpoint.metadata import KeyedStateFile, OperatorMetadata
+from firesteel.checkpoint.payload import Payload
+from firesteel.state.changelog import Segment
+from firesteel.state.key_groups import KeyGroupRange
+from firesteel.state.operator_state import OperatorState, redistribute
+
+__all__ = [
+    "KeyedPart",
+    "distribute",
+    "redistribute_keyed_state",
+    "redistribute_operator_state",
+    "redistribute_payloads",
+]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedPart:
+    """Keyed state of one old subtask that a new one has to read: segments, or files of a savepoint.
+
+    ``is_exact``: all of it is wanted. Else only the keys of the new subtask's key groups are.
+    """
+
+    segments: tuple[Segment, ...]
+    files: tuple[KeyedStateFile, ...]
+    is_exact: bool
+
+
+def redistribute_keyed_state(
+    operator: OperatorMetadata, parallelism: int
+) -> list[tuple[KeyedPart, ...]]:
+    """For each new subtask, the old subtasks whose key groups it shares."""
+    result: list[tuple[KeyedPart, ...]] = []
+    for new_index in range(parallelism):
+        wanted = KeyGroupRange.of_subtask(new_index, parallelism, operator.max_parallelism)
+        parts = []
+        for old_index, state in enumerate(operator.subtasks):
+            held = KeyGroupRange.of_subtask(
+                old_index, operator.parallelism, operator.max_parallelism
+            )
+            files = tuple(file for file in state.files if _overlap(file.key_groups, wanted))
+            if (state.segments or files) and _overlap(held, wanted):
+                parts.append(KeyedPart(state.segments, files, is_exact=_within(held, wanted)))
+        result.append(tuple(parts))
+    return result
+
+
+def _overlap(one: KeyGroupRange, other: KeyGroupRange) -> bool:
+    return one.start <= other.end and other.start <= one.end
+
+
+def _within(inner: KeyGroupRange, outer: KeyGroupRange) -> bool:
+    return outer.start <= inner.start and inner.end <= outer.end
+
+
+def redistribute_operator_state(
+    operator: OperatorMetadata, parallelism: int
+) -> list[dict[str, OperatorState]]:
+    """For each new subtask, its lists and broadcast states by the rule of each."""
+    return redistribute([subtask.operator_state for subtask in operator.subtasks], parallelism)
+
+
+def redistribute_payloads(
+    old: Sequence[tuple[Payload, ...]], parallelism: int
+) -> list[tuple[Payload, ...]]:
+    """Splits, committables and their like: each goes to one subtask, and stays where it can."""
+    if len(old) == parallelism:
+        return [*old]
+    together = [payload for of_subtask in old for payload in of_subtask]
+    return [tuple(share) for share in distribute(together, parallelism)]
+
+
+def distribute(elements: Sequence[T], parallelism: int) -> list[list[T]]:
+    """Runs of neighbors, as even as can be.
+
+    >>> distribute([1, 2, 3, 4, 5], 3)
+    [[1, 2], [3, 4], [5]]
+    """
+    each, odd = divmod(len(elements), parallelism)
+    result: list[list[T]] = []
+    start = 0
+    for turn in range(parallelism):
+        end = start + each + (turn < odd)
+        result.append(list(elements[start:end]))
+        start = end
+    return result

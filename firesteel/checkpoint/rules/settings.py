@@ -1,0 +1,95 @@
+"""What the coordinator must know of the configuration, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from firesteel.common.configuration import Configuration
+from firesteel.config import checkpoint_options as keys
+from firesteel.config.option import Option
+from firesteel.config.options import WEB_CHECKPOINT_HISTORY
+from firesteel.datastream.checkpointing_mode import CheckpointingMode
+from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from firesteel.errors import ConfigurationError
+from firesteel.filesystems.file_systems import FileSystemOptions
+
+__all__ = ["CheckpointSettings", "checkpoint_settings", "file_system_options"]
+
+_MINIMAL_SECONDS = 0.01
+_MINIMAL = "must be at least 10 ms"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointSettings:
+    """Times are seconds. Without ``interval`` there are no checkpoints but those that are asked for."""
+
+    interval: float | None = None
+    min_pause: float = 0.0
+    timeout: float = 600.0
+    max_concurrent: int = 1
+    tolerable_failures: int = 0
+    retained: int = 1
+    retention: ExternalizedCheckpointRetention = (
+        ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
+    )
+    mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE
+    after_tasks_finish: bool = True
+    history_size: int = 10
+
+
+def checkpoint_settings(configuration: Configuration) -> CheckpointSettings:
+    """Read and check the keys; a value that makes no sense is a ConfigurationError."""
+
+    def seconds(option: Option[Any], rule: str, holds: Callable[[float], bool]) -> float:
+        duration: timedelta = configuration.get(option)
+        value = duration.total_seconds()
+        _check(holds(value), option, rule, configuration)
+        return value
+
+    def count(option: Option[int], least: int) -> int:
+        value = configuration.get(option)
+        _check(value >= least, option, f"must be at least {least}", configuration)
+        return value
+
+    interval = None
+    if configuration.get(keys.CHECKPOINTING_INTERVAL) is not None:
+        interval = seconds(keys.CHECKPOINTING_INTERVAL, _MINIMAL, _is_long_enough)
+    return CheckpointSettings(
+        interval=interval,
+        min_pause=seconds(
+            keys.CHECKPOINTING_MIN_PAUSE, "must not be negative", lambda value: value >= 0
+        ),
+        timeout=seconds(keys.CHECKPOINTING_TIMEOUT, _MINIMAL, _is_long_enough),
+        max_concurrent=count(keys.MAX_CONCURRENT_CHECKPOINTS, 1),
+        tolerable_failures=count(keys.TOLERABLE_FAILED_CHECKPOINTS, 0),
+        retained=count(keys.RETAINED_CHECKPOINTS, 1),
+        retention=ExternalizedCheckpointRetention[configuration.get(keys.EXTERNALIZED_RETENTION)],
+        mode=CheckpointingMode[configuration.get(keys.CHECKPOINTING_MODE)],
+        after_tasks_finish=configuration.get(keys.CHECKPOINTS_AFTER_FINISH),
+        history_size=count(WEB_CHECKPOINT_HISTORY, 0),
+    )
+
+
+def file_system_options(configuration: Configuration) -> FileSystemOptions:
+    """How to reach object stores. It is small and pickles, so slots can have it."""
+    return FileSystemOptions(
+        s3_access_key=configuration.get(keys.S3_ACCESS_KEY),
+        s3_secret_key=configuration.get(keys.S3_SECRET_KEY),
+        s3_session_token=configuration.get(keys.S3_SESSION_TOKEN),
+        s3_endpoint=configuration.get(keys.S3_ENDPOINT),
+        s3_region=configuration.get(keys.S3_REGION),
+        s3_path_style=configuration.get(keys.S3_PATH_STYLE),
+    )
+
+
+def _is_long_enough(value: float) -> bool:
+    return value >= _MINIMAL_SECONDS
+
+
+def _check(holds: bool, option: Option[Any], rule: str, configuration: Configuration) -> None:
+    if not holds:
+        given = configuration.to_dict().get(option.key, option.default_text())
+        raise ConfigurationError(f"{option.key} {rule}, got {given}.", key=option.key)

@@ -1,0 +1,1 @@
+"""Savepoints: writing, reading, describing and changing them."""

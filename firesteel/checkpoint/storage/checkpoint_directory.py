@@ -1,0 +1,252 @@
+"""Checkpoint storage of one job at work: writes, deletes and cleans up what the coordinator says.
+
+A checkpoint is ``<root>/<job id>/chk-7/_metadata``; state that checkpoints have in common lies in
+``<root>/<job id>/shared``. The methods may take long, so they belong in a thread of their own.
+"""
+
+from __future__ import annotations
+
+import logging
+import posixpath
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from firesteel.checkpoint.errors import StateSizeError, StorageError
+from firesteel.checkpoint.metadata import CheckpointMetadata
+from firesteel.checkpoint.rules.completed_checkpoint import CompletedCheckpoint
+from firesteel.checkpoint.rules.decisions import CleanUp, DeleteCheckpoint, WriteSnapshot
+from firesteel.checkpoint.rules.settings import file_system_options
+from firesteel.checkpoint.savepoints.savepoint import OpenBackend, write_savepoint
+from firesteel.checkpoint.storage.metadata_file import (
+    METADATA_FILE,
+    SHARED_DIRECTORY,
+    write_metadata,
+)
+from firesteel.checkpoint.storage.storage import Storage, is_temporary, open_storage
+from firesteel.common.configuration import Configuration
+from firesteel.common.typeinfo import TypeInformation
+from firesteel.datastream.checkpoint_config import CheckpointConfig
+from firesteel.datastream.checkpoint_storage import JobManagerCheckpointStorage
+from firesteel.filesystems.file_systems import FileSystemOptions
+
+_log = logging.getLogger("firesteel")
+
+
+class JobCheckpointStorage(Protocol):
+    """Where the checkpoints of one job go."""
+
+    @property
+    def shared(self) -> Storage | None:
+        """Where slots write segments; None: these stay inside their handles."""
+
+    def write(self, metadata: CheckpointMetadata, new_files: tuple[str, ...]) -> str | None:
+        """Store a checkpoint; returns its location. After an error nothing is left of it."""
+
+    def delete(self, deletion: DeleteCheckpoint) -> None:
+        """What cannot be deleted is logged: no job fails for it."""
+
+    def clean_up(self, order: CleanUp) -> list[str]:
+        """Returns the names of what was deleted."""
+
+    def holds(self, checkpoint: CompletedCheckpoint) -> bool:
+        """Whether its files are here, so that new checkpoints may go on referring to them."""
+
+
+def checkpoint_name(checkpoint_id: int) -> str:
+    return f"chk-{checkpoint_id}"
+
+
+class CheckpointDirectory:
+    """In a file system or object store."""
+
+    def __init__(
+        self, root: Storage, job_id: str, options: FileSystemOptions | None = None
+    ) -> None:
+        self.job = root.at(job_id)
+        self._options = options
+
+    @property
+    def shared(self) -> Storage | None:
+        return self.job.at(SHARED_DIRECTORY)
+
+    def write(self, metadata: CheckpointMetadata, new_files: tuple[str, ...]) -> str | None:
+        directory = self.job.at(checkpoint_name(metadata.checkpoint_id))
+        for file in new_files:
+            self._sync(file)
+        try:
+            return write_metadata(metadata, directory)
+        except BaseException:
+            self.delete(DeleteCheckpoint(directory.location))
+            raise
+
+    def _sync(self, location: str) -> None:
+        name = self.job.name_of(location)
+        if name is not None:
+            self.job.sync(name)
+
+    def delete(self, deletion: DeleteCheckpoint) -> None:
+        if deletion.directory is not None:
+            self._delete_directory(deletion.directory)
+        for directory, names in _by_directory(deletion.files).items():
+            storage = open_storage_like(self.job, directory, self._options)
+            for name in names:
+                _quietly(storage.delete, name)
+
+    def _delete_directory(self, location: str) -> None:
+        storage = open_storage_like(self.job, location, self._options)
+        # First of all it stops being a checkpoint; and what is not ours stays where it is.
+        _quietly(storage.delete, METADATA_FILE)
+        try:
+            rest = [file.path for file in storage.list_files() if not is_temporary(file.path)]
+        except StorageError as error:
+            _log.warning("%s", error)
+            return
+        if not rest:
+            _quietly(storage.delete_directory, "")
+
+    def clean_up(self, order: CleanUp) -> list[str]:
+        kept: set[str] = set()
+        for checkpoint in order.retained:
+            locations = set(checkpoint.files)
+            if checkpoint.location is not None:
+                locations.add(posixpath.join(checkpoint.location, METADATA_FILE))
+            kept.update(filter(None, map(self.job.name_of, locations)))
+        try:
+            found = [file.path for file in self.job.list_files()]
+        except StorageError as error:
+            _log.warning("%s", error)
+            return []
+        superfluous = [name for name in found if name not in kept]
+        if len(superfluous) == len(found):
+            _quietly(self.job.delete_directory, "")
+        else:
+            for name in superfluous:
+                _quietly(self.job.delete, name)
+        return superfluous
+
+    def holds(self, checkpoint: CompletedCheckpoint) -> bool:
+        return all(self.job.name_of(file) is not None for file in checkpoint.files)
+
+
+class MemoryCheckpoints:
+    """In the driver's memory; with a directory, the metadata with all the state goes there as well."""
+
+    def __init__(self, max_state_size: int, directory: CheckpointDirectory | None = None) -> None:
+        self._max_state_size = max_state_size
+        self._directory = directory
+
+    @property
+    def shared(self) -> Storage | None:
+        return None
+
+    def write(self, metadata: CheckpointMetadata, new_files: tuple[str, ...]) -> str | None:
+        for operator in metadata.operators:
+            for index, subtask in enumerate(operator.subtasks):
+                if subtask.size > self._max_state_size:
+                    raise StateSizeError(operator.name, index, subtask.size, self._max_state_size)
+        return None if self._directory is None else self._directory.write(metadata, ())
+
+    def delete(self, deletion: DeleteCheckpoint) -> None:
+        if self._directory is not None:
+            self._directory.delete(deletion)
+            return
+        # Segments that the running job has on its own disk, if it has any.
+        for directory, names in _by_directory(deletion.files).items():
+            storage = open_storage(directory)
+            for name in names:
+                _quietly(storage.delete, name)
+
+    def clean_up(self, order: CleanUp) -> list[str]:
+        return [] if self._directory is None else self._directory.clean_up(order)
+
+    def holds(self, checkpoint: CompletedCheckpoint) -> bool:
+        return not checkpoint.files
+
+
+def job_checkpoint_storage(configuration: Configuration, job_id: str) -> JobCheckpointStorage:
+    """What the configuration asks for."""
+    storage = CheckpointConfig(configuration).get_checkpoint_storage()
+    options = file_system_options(configuration)
+    path = storage.get_checkpoint_path()
+    directory = None
+    if path is not None:
+        directory = CheckpointDirectory(open_storage(path, options), job_id, options)
+    if isinstance(storage, JobManagerCheckpointStorage):
+        return MemoryCheckpoints(storage.get_max_state_size(), directory)
+    assert directory is not None
+    return directory
+
+
+def open_storage_like(
+    known: Storage, location: str, options: FileSystemOptions | None = None
+) -> Storage:
+    """The storage at ``location``: on the same file system if it lies below ``known``."""
+    if location == known.location:
+        return known
+    name = known.name_of(location)
+    return open_storage(location, options) if name is None else known.at(name)
+
+
+def _by_directory(locations: Iterable[str]) -> dict[str, list[str]]:
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for location in locations:
+        directory, name = posixpath.split(location)
+        names[directory].append(name)
+    return names
+
+
+def _quietly(delete: Callable[[str], None], name: str) -> None:
+    try:
+        delete(name)
+    except StorageError as error:
+        _log.warning("%s", error)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSnapshot:
+    """The arguments of the coordinator's ``snapshot_written``, but for the time."""
+
+    checkpoint_id: int
+    location: str | None
+    metadata: CheckpointMetadata
+
+
+class SnapshotWriter:
+    """Writes checkpoints and savepoints, and deletes what is not needed. It has no thread itself."""
+
+    def __init__(
+        self,
+        storage: JobCheckpointStorage,
+        open_backend: OpenBackend,
+        options: FileSystemOptions | None = None,
+        key_type_of: Callable[[str], TypeInformation | None] = lambda _: None,
+        *,
+        compress: bool = False,
+    ) -> None:
+        self._storage = storage
+        self._open_backend = open_backend
+        self._options = options
+        self._key_type_of = key_type_of
+        self._compress = compress
+
+    def write(self, order: WriteSnapshot) -> WrittenSnapshot:
+        """What it raises goes to the coordinator's ``write_failed``; then nothing was left."""
+        metadata = order.metadata
+        request = order.request
+        if request is not None and request.target is not None:
+            target = open_storage(request.target, self._options)
+            written = write_savepoint(
+                metadata, target, self._open_backend, self._key_type_of, compress=self._compress
+            )
+            return WrittenSnapshot(metadata.checkpoint_id, target.location, written)
+        location = self._storage.write(metadata, order.new_files)
+        return WrittenSnapshot(metadata.checkpoint_id, location, metadata)
+
+    def delete(self, order: DeleteCheckpoint | CleanUp) -> None:
+        """What cannot be deleted is logged: no job fails for it."""
+        if isinstance(order, CleanUp):
+            self._storage.clean_up(order)
+        else:
+            self._storage.delete(order)

@@ -1,0 +1,130 @@
+"""Finds the checkpoint to go back to: the newest one that is whole."""
+
+from __future__ import annotations
+
+import logging
+import posixpath
+import re
+from dataclasses import dataclass
+
+from firesteel.checkpoint.errors import (
+    CheckpointNotFoundError,
+    CorruptCheckpointError,
+    CorruptFileError,
+)
+from firesteel.checkpoint.metadata import CheckpointMetadata
+from firesteel.checkpoint.rules.completed_checkpoint import CompletedCheckpoint
+from firesteel.checkpoint.storage.metadata_file import (
+    METADATA_FILE,
+    read_metadata,
+    split_metadata_path,
+)
+from firesteel.checkpoint.storage.storage import Storage, open_storage
+from firesteel.checkpoint.storage.verification import verify
+from firesteel.filesystems.file_systems import FileSystemOptions
+
+__all__ = ["FoundCheckpoint", "find_checkpoint", "find_latest_checkpoint"]
+
+_log = logging.getLogger("firesteel")
+# Below a root there are jobs, below a job checkpoints.
+_CHECKPOINT = re.compile(rf"(?:[^/]+/)?chk-(\d+)/{METADATA_FILE}")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCheckpoint:
+    """``skipped`` are the damaged ones that are newer, with what is wrong with each."""
+
+    checkpoint: CompletedCheckpoint
+    directory: Storage
+    skipped: tuple[CorruptFileError, ...] = ()
+
+    @property
+    def message(self) -> str:
+        """For the log, and for whoever started the job."""
+        sentences = [f"Restoring from {self.checkpoint.title}."]
+        if self.skipped:
+            newer = "a newer one is" if len(self.skipped) == 1 else "newer ones are"
+            reasons = "; ".join(map(str, self.skipped))
+            sentences.append(f"It is not the newest: {newer} damaged ({reasons}).")
+        return " ".join(sentences)
+
+
+def find_checkpoint(
+    location: str,
+    options: FileSystemOptions | None = None,
+    *,
+    job_name: str | None = None,
+    deep: bool = True,
+) -> FoundCheckpoint:
+    """What a user named: a checkpoint or savepoint, or a directory with checkpoints in it.
+
+    One that was named must be whole; among several, the newest whole one is taken.
+    """
+    directory = open_storage(split_metadata_path(location, METADATA_FILE), options)
+    if not directory.exists(METADATA_FILE):
+        return find_latest_checkpoint(directory, job_name=job_name, deep=deep)
+    metadata = read_metadata(directory)
+    verify(metadata, directory, deep=deep)
+    return FoundCheckpoint(_completed(metadata, directory), directory)
+
+
+def find_latest_checkpoint(
+    root: Storage, *, job_name: str | None = None, deep: bool = True
+) -> FoundCheckpoint:
+    """The newest whole checkpoint below a job's directory, or below the root of several jobs.
+
+    ``job_name`` leaves out checkpoints of other jobs. Savepoints are not looked for: they are the
+    user's, and are named by him.
+    """
+    names = [status.path for status in root.list_files() if _CHECKPOINT.fullmatch(status.path)]
+    found: list[tuple[CheckpointMetadata, Storage]] = []
+    damaged: list[tuple[Storage, CorruptFileError]] = []
+    for name in names:
+        directory = root.at(posixpath.dirname(name))
+        try:
+            metadata = read_metadata(directory)
+        except CorruptCheckpointError as error:
+            damaged.append((directory, error))
+            continue
+        if job_name is None or metadata.job_name == job_name:
+            found.append((metadata, directory))
+    # Of different jobs the younger one counts, of one job the larger number.
+    found.sort(key=lambda pair: (pair[0].completion_time, pair[0].checkpoint_id), reverse=True)
+    for metadata, directory in found:
+        try:
+            verify(metadata, directory, deep=deep)
+        except CorruptCheckpointError as error:
+            damaged.append((directory, error))
+            continue
+        skipped = tuple(error for where, error in damaged if _is_newer(where, directory))
+        result = FoundCheckpoint(_completed(metadata, directory), directory, skipped)
+        if skipped:
+            _log.warning("%s", result.message)
+        return result
+    raise _nothing(root, job_name, [error for _, error in damaged])
+
+
+def _is_newer(damaged: Storage, taken: Storage) -> bool:
+    """Among the checkpoints of one job the number tells; of other jobs nothing is known."""
+    return damaged.parent == taken.parent and _number(damaged) > _number(taken)
+
+
+def _number(directory: Storage) -> int:
+    return int(directory.name.rpartition("-")[2])
+
+
+def _completed(metadata: CheckpointMetadata, directory: Storage) -> CompletedCheckpoint:
+    return CompletedCheckpoint(metadata, directory.location, is_owned=False)
+
+
+def _nothing(
+    root: Storage, job_name: str | None, damaged: list[CorruptFileError]
+) -> CheckpointNotFoundError | CorruptCheckpointError:
+    if damaged:
+        reasons = "; ".join(map(str, damaged))
+        return CorruptCheckpointError(root.location, f"no checkpoint in it is whole: {reasons}")
+    whose = "" if job_name is None else f" of a job '{job_name}'"
+    return CheckpointNotFoundError(
+        root.location,
+        f"there is neither a file {METADATA_FILE} nor a directory chk-<number>{whose} in it",
+    )

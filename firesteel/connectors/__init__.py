@@ -1,0 +1,1 @@
+"""Sources and sinks, one module or package per system."""

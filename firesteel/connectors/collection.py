@@ -1,0 +1,254 @@
+"""CollectionSource: the elements of a Python iterable."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import tempfile
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from firesteel.connectors.base import (
+    Boundedness,
+    ReaderContext,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+)
+from firesteel.connectors.index_ranges import IndexRangeEnumerator, IndexRangeReader
+from firesteel.usercode import value_pickler
+
+__all__ = ["CollectionSource"]
+
+_CHUNK_ELEMENTS = 8192
+_SPILL_BYTES = 32 * 1024 * 1024
+
+
+class CollectionSource(Source):
+    """The elements of ``elements``, bounded, in order within a subtask (in full at parallelism 1).
+
+    - A ``list`` or ``tuple`` is taken as it is now: the source has a list of its own, but its elements
+      are the same objects, so they must not be changed before the job runs. A range stays a range.
+    - Any other iterable is consumed once, here, into pickled chunks.
+    - What travels to the tasks are pickled chunks; a reader unpickles only the one it reads. More
+      than ``spill_bytes`` of them go to a file in ``scratch_directory`` (the system's temporary
+      directory by default), which the tasks must be able to read. The file goes with the source.
+
+    >>> source = CollectionSource(["a", "b", "c"])
+    >>> reader = source.create_reader(ReaderContext(subtask_index=0, parallelism=1))
+    >>> reader.add_splits(source.create_enumerator(parallelism=1).discover_splits())
+    >>> reader.read(limit=2), reader.read(limit=2), reader.read(limit=2)
+    (['a', 'b'], ['c'], [])
+    """
+
+    side_by_side = False
+
+    def __init__(
+        self,
+        elements: Iterable[Any],
+        type_info: Any = None,
+        *,
+        scratch_directory: str | None = None,
+        spill_bytes: int = _SPILL_BYTES,
+    ) -> None:
+        self._type_info = type_info
+        self._elements: _Elements
+        if isinstance(elements, range):
+            self._elements = _RangeElements(elements)
+        elif isinstance(elements, list | tuple):
+            # A tuple of a tuple is itself.
+            self._elements = _SequenceElements(tuple(elements), scratch_directory, spill_bytes)
+        else:
+            self._elements = _pickled(elements, scratch_directory, spill_bytes)
+
+    def get_boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
+        return IndexRangeEnumerator(0, len(self._elements), parallelism, state)
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        return _CollectionReader(self._elements)
+
+    def get_produced_type(self) -> Any:
+        return self._type_info
+
+    def __len__(self) -> int:
+        return len(self._elements)
+
+    def __repr__(self) -> str:
+        return f"CollectionSource({len(self)} elements)"
+
+
+class _Elements(ABC):
+    """Elements that can be cut by index."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def slice(self, start: int, stop: int) -> list[Any]: ...
+
+
+class _RangeElements(_Elements):
+    def __init__(self, elements: range) -> None:
+        self._range = elements
+
+    def __len__(self) -> int:
+        return len(self._range)
+
+    def slice(self, start: int, stop: int) -> list[Any]:
+        return list(self._range[start:stop])
+
+
+class _SequenceElements(_Elements):
+    """The user's own elements; they become pickled chunks when they leave the process."""
+
+    def __init__(
+        self, elements: tuple[Any, ...], scratch_directory: str | None, spill_bytes: int
+    ) -> None:
+        self._sequence = elements
+        self._scratch_directory = scratch_directory
+        self._spill_bytes = spill_bytes
+        self._spilled: _FileChunks | None = None
+
+    def __len__(self) -> int:
+        return len(self._sequence)
+
+    def slice(self, start: int, stop: int) -> list[Any]:
+        return list(self._sequence[start:stop])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        pickled: _Elements | None = self._spilled
+        if pickled is None:
+            pickled = _pickled(self._sequence, self._scratch_directory, self._spill_bytes)
+            if isinstance(pickled, _FileChunks):
+                self._spilled = pickled  # owns the file; without this it would go right away
+        return _identity, (pickled,)
+
+
+class _Chunks(_Elements):
+    """Pickled chunks of a fixed number of elements; the last one unpickled is kept."""
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+        self._cached: tuple[int, list[Any]] | None = None
+
+    @abstractmethod
+    def chunk_bytes(self, number: int) -> bytes: ...
+
+    def __len__(self) -> int:
+        return self._length
+
+    def slice(self, start: int, stop: int) -> list[Any]:
+        first, offset = divmod(start, _CHUNK_ELEMENTS)
+        elements = self._chunk(first)[offset : offset + stop - start]
+        number = first
+        while len(elements) < stop - start:
+            number += 1
+            elements += self._chunk(number)[: stop - start - len(elements)]
+        return elements
+
+    def _chunk(self, number: int) -> list[Any]:
+        if self._cached is None or self._cached[0] != number:
+            self._cached = (number, pickle.loads(self.chunk_bytes(number)))
+        return self._cached[1]
+
+
+class _MemoryChunks(_Chunks):
+    def __init__(self, chunks: list[bytes], length: int) -> None:
+        super().__init__(length)
+        self._chunks = chunks
+
+    def chunk_bytes(self, number: int) -> bytes:
+        return self._chunks[number]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _MemoryChunks, (self._chunks, self._length)
+
+
+class _FileChunks(_Chunks):
+    """Chunks in a file. The instance that wrote the file removes it; unpickled copies only read."""
+
+    def __init__(self, path: str, offsets: list[int], length: int, *, owner: bool = False) -> None:
+        super().__init__(length)
+        self._path = path
+        self._offsets = offsets
+        if owner:
+            weakref.finalize(self, _remove, path, os.getpid())
+
+    def chunk_bytes(self, number: int) -> bytes:
+        with open(self._path, "rb") as file:
+            file.seek(self._offsets[number])
+            return file.read(self._offsets[number + 1] - self._offsets[number])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _FileChunks, (self._path, self._offsets, self._length)
+
+
+def _pickled(
+    elements: Iterable[Any], scratch_directory: str | None, spill_bytes: int
+) -> _MemoryChunks | _FileChunks:
+    """Pickle ``elements`` chunk by chunk, into memory and, past ``spill_bytes``, into a file."""
+    pending = _chunked(elements)
+    chunks: list[bytes] = []
+    size = length = 0
+    for count, data in pending:
+        chunks.append(data)
+        length += count
+        size += len(data)
+        if size > spill_bytes:
+            return _spilled(chunks, length, pending, scratch_directory)
+    return _MemoryChunks(chunks, length)
+
+
+def _spilled(
+    chunks: list[bytes],
+    length: int,
+    pending: Iterator[tuple[int, bytes]],
+    scratch_directory: str | None,
+) -> _FileChunks:
+    descriptor, path = tempfile.mkstemp(
+        prefix="firesteel-collection-", suffix=".pickle", dir=scratch_directory
+    )
+    try:
+        with open(descriptor, "wb") as file:
+            offsets = [0]
+            for data in chunks:
+                offsets.append(offsets[-1] + file.write(data))
+            chunks.clear()
+            for count, data in pending:
+                offsets.append(offsets[-1] + file.write(data))
+                length += count
+    except BaseException:
+        os.unlink(path)
+        raise
+    return _FileChunks(path, offsets, length, owner=True)
+
+
+def _chunked(elements: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
+    iterator = iter(elements)
+    while chunk := list(islice(iterator, _CHUNK_ELEMENTS)):
+        yield len(chunk), value_pickler.dumps(chunk)
+
+
+def _identity(elements: _Elements) -> _Elements:
+    return elements
+
+
+def _remove(path: str, pid: int) -> None:
+    """Remove a spill file, unless this process is a fork of the one that wrote it."""
+    if os.getpid() == pid and os.path.exists(path):
+        os.unlink(path)
+
+
+class _CollectionReader(IndexRangeReader):
+    def __init__(self, elements: _Elements) -> None:
+        super().__init__()
+        self._elements = elements
+
+    def fetch(self, start: int, stop: int) -> list[Any]:
+        return self._elements.slice(start, stop)

@@ -1,0 +1,1 @@
+"""The file connector: FileSource and FileSink."""

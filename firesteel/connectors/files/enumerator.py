@@ -1,0 +1,115 @@
+"""Finds files and cuts them into splits, in the driver."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from firesteel.connectors.base import SourceSplit, SplitEnumerator
+from firesteel.connectors.files.reader import compression_of
+from firesteel.connectors.files.storage import FileStatus, list_files
+from firesteel.connectors.index_ranges import split_range
+from firesteel.errors import NotYetSupportedError
+
+__all__ = ["FileSplitEnumerator"]
+
+# A smaller part is not worth a split of its own.
+_MIN_SPLIT_BYTES = 1024 * 1024
+
+
+class FileSplitEnumerator(SplitEnumerator):
+    """Lists the paths once, or again and again; a file is known by its path.
+
+    Paths are listed when the enumerator is made, so that a missing one fails at once.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        *,
+        parallelism: int,
+        split_files: bool,
+        count_lines: bool,
+        discovery_interval: float | None,
+        state: Any = None,
+        min_split_bytes: int = _MIN_SPLIT_BYTES,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._paths = paths
+        self._parallelism = parallelism
+        self._split_files = split_files
+        self._count_lines = count_lines
+        self._discovery_interval = discovery_interval
+        self._min_split_bytes = min_split_bytes
+        self._clock = clock
+        self._complete = bool(state and state["complete"])
+        self._known: set[str] = set(state["files"]) if state else set()
+        self._listed: list[FileStatus] | None = None if self._complete else self._list()
+        self._next_listing = clock()
+
+    def discover_splits(self) -> Sequence[SourceSplit]:
+        if self._complete or self._clock() < self._next_listing:
+            return []
+        files = self._list() if self._listed is None else self._listed
+        self._listed = None
+        new_files = [file for file in files if file.path not in self._known]
+        self._known.update(file.path for file in new_files)
+        if self._discovery_interval is None:
+            self._complete = True
+        else:
+            self._next_listing = self._clock() + self._discovery_interval
+        return self._cut(new_files)
+
+    def is_complete(self) -> bool:
+        return self._complete
+
+    def next_discovery_delay(self) -> float:
+        return max(0.0, self._next_listing - self._clock())
+
+    def has_pending(self, splits: Sequence[SourceSplit]) -> bool | None:
+        """A split that is not finished always has something to read."""
+        return bool(splits)
+
+    def snapshot_state(self) -> Any:
+        # A static file set needs no list: it is never listed again.
+        files = [] if self._complete else sorted(self._known)
+        return {"complete": self._complete, "files": files}
+
+    def _list(self) -> list[FileStatus]:
+        watching = self._discovery_interval is not None
+        found: dict[str, FileStatus] = {}
+        for path in self._paths:
+            # A glob may wait for its first match.
+            must_exist = not (watching and any(sign in path for sign in "*?["))
+            for file in list_files(path, must_exist=must_exist):
+                found.setdefault(file.path, file)
+        return list(found.values())
+
+    def _cut(self, files: Sequence[FileStatus]) -> list[SourceSplit]:
+        total = sum(file.size for file in files)
+        part_bytes = max(self._min_split_bytes, -(-total // self._parallelism))
+        splits: list[SourceSplit] = []
+        for file in files:
+            compression = compression_of(file.path)
+            if file.path.lower().endswith(".deflate"):
+                raise NotYetSupportedError(f"Reading the .deflate file {file.path}")
+            counted = self._count_lines or compression is not None
+            parts = 1
+            if self._split_files and not counted:
+                parts = min(self._parallelism, -(-file.size // part_bytes))
+            splits += [
+                SourceSplit(
+                    f"{file.path}:{start}",
+                    {
+                        "path": file.path,
+                        "size": file.size,
+                        "start": start,
+                        "stop": stop,
+                        "compression": compression,
+                        "counted": counted,
+                    },
+                )
+                for start, stop in split_range(0, file.size, parts)
+            ]
+        return splits

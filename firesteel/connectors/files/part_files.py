@@ -1,0 +1,241 @@
+"""A part file while it is written: hidden, owned by one writer, finished by a rename."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from abc import ABC, abstractmethod
+from typing import Any, Protocol
+
+from firesteel.errors import FiresteelError, WriteFailedError
+
+
+class OutputFileConfig:
+    """Prefix and suffix of part files: ``<prefix>-<uid>-<counter><suffix>``."""
+
+    def __init__(self, part_prefix: str, part_suffix: str) -> None:
+        for text in (part_prefix, part_suffix):
+            if "/" in text:
+                raise ValueError(f"A part file's name cannot contain '/': {text!r}")
+        self._part_prefix = part_prefix
+        self._part_suffix = part_suffix
+
+    @staticmethod
+    def builder() -> OutputFileConfig.OutputFileConfigBuilder:
+        return OutputFileConfig.OutputFileConfigBuilder()
+
+    def get_part_prefix(self) -> str:
+        return self._part_prefix
+
+    def get_part_suffix(self) -> str:
+        return self._part_suffix
+
+    class OutputFileConfigBuilder:
+        def __init__(self) -> None:
+            self.part_prefix = "part"
+            self.part_suffix = ""
+
+        def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            self.part_prefix = prefix
+            return self
+
+        def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            self.part_suffix = suffix
+            return self
+
+        def build(self) -> OutputFileConfig:
+            return OutputFileConfig(self.part_prefix, self.part_suffix)
+
+
+class PartFileInfo(Protocol):
+    """What a policy may ask about the open part file. Times are in ms."""
+
+    def get_bucket_id(self) -> str: ...
+
+    def get_creation_time(self) -> int: ...
+
+    def get_size(self) -> int: ...
+
+    def get_last_update_time(self) -> int: ...
+
+
+class RollingPolicy(ABC):
+    """Decides whether the open part file of a bucket ends. Derive from it for a rule of your own."""
+
+    def should_roll_on_checkpoint(self, part_file: PartFileInfo) -> bool:
+        """Asked at every checkpoint."""
+        return False
+
+    @abstractmethod
+    def should_roll_on_event(self, part_file: PartFileInfo, element: Any) -> bool:
+        """Asked before a record is written: True puts it into a new file."""
+
+    def should_roll_on_processing_time(self, part_file: PartFileInfo, current_time: int) -> bool:
+        """Asked in the sink's bucket check interval."""
+        return False
+
+    @staticmethod
+    def default_rolling_policy(
+        part_size: int = 1024 * 1024 * 128,
+        rollover_interval: int = 60 * 1000,
+        inactivity_interval: int = 60 * 1000,
+    ) -> DefaultRollingPolicy:
+        """Roll by size (bytes), by age and by time since the last record (ms)."""
+        return DefaultRollingPolicy(part_size, rollover_interval, inactivity_interval)
+
+    @staticmethod
+    def on_checkpoint_rolling_policy() -> OnCheckpointRollingPolicy:
+        """Roll at every checkpoint, and only then."""
+        return OnCheckpointRollingPolicy()
+
+
+class DefaultRollingPolicy(RollingPolicy):
+    def __init__(self, part_size: int, rollover_interval: int, inactivity_interval: int) -> None:
+        for name, value in (
+            ("part_size", part_size),
+            ("rollover_interval", rollover_interval),
+            ("inactivity_interval", inactivity_interval),
+        ):
+            if value <= 0:
+                raise ValueError(f"{name} must be positive, got {value}")
+        self.part_size = part_size
+        self._rollover_interval = rollover_interval
+        self._inactivity_interval = inactivity_interval
+
+    def should_roll_on_checkpoint(self, part_file: PartFileInfo) -> bool:
+        return part_file.get_size() > self.part_size
+
+    def should_roll_on_event(self, part_file: PartFileInfo, element: Any) -> bool:
+        return part_file.get_size() > self.part_size
+
+    def should_roll_on_processing_time(self, part_file: PartFileInfo, current_time: int) -> bool:
+        return (
+            current_time - part_file.get_creation_time() >= self._rollover_interval
+            or current_time - part_file.get_last_update_time() >= self._inactivity_interval
+        )
+
+
+class OnCheckpointRollingPolicy(RollingPolicy):
+    def should_roll_on_checkpoint(self, part_file: PartFileInfo) -> bool:
+        return True
+
+    def should_roll_on_event(self, part_file: PartFileInfo, element: Any) -> bool:
+        return False
+
+
+_COPY_BYTES = 1024 * 1024
+
+
+class PartFileMissingError(FiresteelError, FileNotFoundError):
+    """A file that a checkpoint relies on is gone or too short."""
+
+    def __init__(self, path: str, length: int, reason: str) -> None:
+        super().__init__(
+            f"FileSink: a checkpoint relies on {length} bytes of {path}, but {reason}. "
+            "Files that begin with a dot belong to running jobs and must not be touched."
+        )
+        self.path = path
+        self.length = length
+
+
+class PartFile:
+    """The open file of a bucket.
+
+    ``in_progress_path`` carries a random id: two attempts at the same task never share a file.
+    """
+
+    def __init__(self, bucket_id: str, final_path: str, creation_time: int) -> None:
+        directory, name = os.path.split(final_path)
+        self.final_path = final_path
+        self.in_progress_path = os.path.join(directory, f".{name}.inprogress.{uuid.uuid4()}")
+        #: Whether a snapshot names this file, so that it must outlive its writer.
+        self.in_snapshot = False
+        self._bucket_id = bucket_id
+        self._creation_time = creation_time
+        self._last_update_time = creation_time
+        self._size = 0
+        try:
+            os.makedirs(directory, exist_ok=True)
+            self._file = open(self.in_progress_path, "xb")  # noqa: SIM115 - lives as long as the part
+        except OSError as error:
+            raise WriteFailedError.of(self.in_progress_path, error) from error
+
+    @staticmethod
+    def restore(snapshot: dict[str, Any]) -> PartFile:
+        """Go on behind the bytes that a snapshot names, in a copy.
+
+        A copy, because the writer that was thought dead may still be writing.
+        """
+        part = PartFile(snapshot["bucket"], snapshot["final"], snapshot["created"])
+        path, length = snapshot["in_progress"], snapshot["size"]
+        try:
+            with open(path, "rb") as source:
+                while part._size < length:
+                    data = source.read(min(_COPY_BYTES, length - part._size))
+                    if not data:
+                        reason = f"it has only {part._size}"
+                        raise PartFileMissingError(path, length, reason)
+                    part.write(data, snapshot["updated"])
+            part.flush()
+        except OSError as error:
+            part.discard()
+            if isinstance(error, FileNotFoundError) and not isinstance(error, FiresteelError):
+                raise PartFileMissingError(path, length, "it is gone") from error
+            raise
+        return part
+
+    def write(self, data: bytes, now: int) -> None:
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise WriteFailedError.of(self.in_progress_path, error) from error
+        self._size += len(data)
+        self._last_update_time = now
+
+    def flush(self) -> None:
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise WriteFailedError.of(self.in_progress_path, error) from error
+
+    def sync(self) -> None:
+        """Everything written is on the disk."""
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise WriteFailedError.of(self.in_progress_path, error) from error
+
+    def close(self) -> None:
+        """Whatever counts has been flushed before, so what cannot be written now does not matter."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+    def discard(self) -> None:
+        self.close()
+        if os.path.exists(self.in_progress_path):
+            os.unlink(self.in_progress_path)
+
+    def snapshot(self) -> dict[str, Any]:
+        self.in_snapshot = True
+        return {
+            "bucket": self._bucket_id,
+            "in_progress": self.in_progress_path,
+            "final": self.final_path,
+            "size": self._size,
+            "created": self._creation_time,
+            "updated": self._last_update_time,
+        }
+
+    def get_bucket_id(self) -> str:
+        return self._bucket_id
+
+    def get_creation_time(self) -> int:
+        return self._creation_time
+
+    def get_size(self) -> int:
+        return self._size
+
+    def get_last_update_time(self) -> int:
+        return self._last_update_time

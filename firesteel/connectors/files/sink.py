@@ -1,0 +1,102 @@
+"""FileSink and its builder."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from firesteel.common.serialization import Encoder
+from firesteel.connectors.base import Committer, Sink, SinkWriter, WriterContext
+from firesteel.connectors.files.buckets import BucketAssigner
+from firesteel.connectors.files.committer import FileCommitter
+from firesteel.connectors.files.part_files import OutputFileConfig, RollingPolicy
+from firesteel.connectors.files.storage import local_path
+from firesteel.connectors.files.writer import FileWriter, FileWriterConfig
+from firesteel.errors import NotYetSupportedError
+
+__all__ = ["FileSink"]
+
+
+class FileSink(Sink):
+    """Writes records to part files in bucket directories below a base path.
+
+    A finished file (``part-<uid>-<counter>``) is complete and never changes. Until then its name
+    begins with a dot. Files are finished when a checkpoint completes and when the job ends.
+
+    >>> FileSink.for_row_format("/data/out", Encoder.simple_string_encoder()).build()
+    FileSink(/data/out)
+    """
+
+    def __init__(self, config: FileWriterConfig) -> None:
+        self._config = config
+
+    @staticmethod
+    def for_row_format(base_path: str, encoder: Encoder) -> FileSink.RowFormatBuilder:
+        """Start building a sink that encodes record by record."""
+        return FileSink.RowFormatBuilder(base_path, encoder)
+
+    @staticmethod
+    def for_bulk_format(base_path: str, writer_factory: Any) -> Any:
+        raise NotYetSupportedError(
+            "FileSink.for_bulk_format", "use for_row_format, or to_dataframe to write Parquet"
+        )
+
+    def create_writer(self, context: WriterContext, state: Any = None) -> SinkWriter:
+        return FileWriter(self._config, state)
+
+    def create_committer(self) -> Committer:
+        return FileCommitter()
+
+    def with_input_type(self, type_info: Any) -> Sink:
+        if type_info is None:
+            return self
+        return FileSink(replace(self._config, encoder=self._config.encoder.with_type(type_info)))
+
+    def __repr__(self) -> str:
+        return f"FileSink({self._config.base_path})"
+
+    class RowFormatBuilder:
+        def __init__(self, base_path: str, encoder: Encoder) -> None:
+            if not isinstance(encoder, Encoder):
+                raise TypeError(f"FileSink.for_row_format needs an Encoder, got {encoder!r}")
+            self._config = FileWriterConfig(
+                base_path=local_path(base_path, "FileSink"),
+                encoder=encoder,
+                bucket_assigner=BucketAssigner.date_time_bucket_assigner(),
+                rolling_policy=RollingPolicy.default_rolling_policy(),
+                output_file_config=OutputFileConfig.builder().build(),
+                bucket_check_interval=60.0,
+            )
+
+        def with_bucket_check_interval(self, interval: int) -> FileSink.RowFormatBuilder:
+            """How often (ms) open files are checked against the clock."""
+            if interval <= 0:
+                raise ValueError(f"The bucket check interval must be positive, got {interval}")
+            self._config = replace(self._config, bucket_check_interval=interval / 1000)
+            return self
+
+        def with_bucket_assigner(
+            self, bucket_assigner: BucketAssigner
+        ) -> FileSink.RowFormatBuilder:
+            self._config = replace(self._config, bucket_assigner=bucket_assigner)
+            return self
+
+        def with_rolling_policy(self, rolling_policy: RollingPolicy) -> FileSink.RowFormatBuilder:
+            self._config = replace(self._config, rolling_policy=rolling_policy)
+            return self
+
+        def with_output_file_config(
+            self, output_file_config: OutputFileConfig
+        ) -> FileSink.RowFormatBuilder:
+            self._config = replace(self._config, output_file_config=output_file_config)
+            return self
+
+        def enable_compact(self, strategy: Any, compactor: Any) -> FileSink.RowFormatBuilder:
+            raise NotYetSupportedError("FileSink.RowFormatBuilder.enable_compact")
+
+        def disable_compact(self) -> FileSink.RowFormatBuilder:
+            """Compaction is off; see enable_compact."""
+            return self
+
+        def build(self) -> FileSink:
+            return FileSink(self._config)

@@ -1,0 +1,334 @@
+"""Reads partitions, in a slot, with one client of librdkafka for all of them."""
+
+from __future__ import annotations
+
+import logging
+import time
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from firesteel.common.serialization import (
+    ByteArraySchema,
+    DeserializationSchema,
+    SimpleStringSchema,
+)
+from firesteel.connectors.base import SourceReader, SourceSplit
+from firesteel.connectors.kafka.cluster import client_log
+from firesteel.connectors.kafka.errors import (
+    KafkaReadError,
+    KafkaUnreachableError,
+    OffsetOutOfRangeError,
+    listed,
+)
+from firesteel.connectors.kafka.topic_partition import KafkaTopicPartition
+
+__all__ = ["KafkaPartitionReader"]
+
+_LOG = logging.getLogger(__name__)
+
+# A partition that has not reached its end yet will give something soon: this is worth a short wait.
+_WAIT_SECONDS = 0.1
+_READ_DELAY_SECONDS = 0.05
+
+# What no waiting cures.
+_FINAL_ERRORS = {
+    KafkaError._AUTHENTICATION,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+}
+
+# Called for whole batches.
+_value, _offset, _error = Message.value, Message.offset, Message.error
+_topic, _partition, _timestamp = Message.topic, Message.partition, Message.timestamp
+
+_Place = tuple[str | None, int | None]
+
+
+@dataclass(slots=True)
+class _Partition:
+    """``position`` is the offset of the next record to hand out."""
+
+    split: SourceSplit
+    place: KafkaTopicPartition
+    position: int
+    stop: int | None
+
+
+@dataclass(slots=True)
+class _Fetched:
+    """What a batch has of one partition. ``end``: the partition ended there for the time being."""
+
+    messages: list[Message] = field(default_factory=list)
+    end: int | None = None
+
+
+class KafkaPartitionReader(SourceReader):
+    """Positions count what was handed out, not what the client has fetched ahead.
+
+    So a reader that is made anew from a snapshot starts where the snapshot says, whatever became of
+    the client before it.
+    """
+
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        schema: DeserializationSchema,
+        *,
+        timeout: float = 60.0,
+    ) -> None:
+        """``properties`` are librdkafka's. ``timeout``: how long a partition that ends may be silent."""
+        self._properties = properties
+        self._deserialize = schema.deserialize
+        # These two make a record of every value.
+        self._may_skip = type(schema) not in (SimpleStringSchema, ByteArraySchema)
+        self._timeout = timeout
+        self._consumer: Consumer | None = None
+        self._partitions: dict[_Place, _Partition] = {}
+        # Those that have never reached their end.
+        self._behind: set[_Place] = set()
+        self._fetched: deque[tuple[_Place, _Fetched]] = deque()
+        self._paused: set[_Place] = set()
+        self._interrupted = False
+        self._silent_since: float | None = None
+        self._trouble = "no answer"
+        self._failure: str | None = None
+        self._current: str | None = None
+        self._timestamps: list[int] | None = None
+
+    def add_splits(self, splits: Sequence[SourceSplit]) -> None:
+        added = []
+        for split in splits:
+            properties = split.properties
+            topic, number, stop = properties["topic"], properties["partition"], properties["stop"]
+            position = properties["start"] if split.position is None else split.position
+            if stop is not None and position >= stop:
+                continue
+            place = KafkaTopicPartition(topic, number)
+            self._partitions[topic, number] = _Partition(split, place, position, stop)
+            self._behind.add((topic, number))
+            added.append(TopicPartition(topic, number, position))
+        if added:
+            self._client().incremental_assign(added)
+
+    def read(self, limit: int) -> list[Any]:
+        if limit <= 0 or not self._partitions:
+            return []
+        self._interrupted = False
+        deadline = time.monotonic() + _WAIT_SECONDS
+        while (taken := self._take()) or self._fetch(limit):
+            if taken is None:
+                continue
+            place, fetched = taken
+            if len(fetched.messages) > limit:
+                self._fetched.appendleft((place, _Fetched(fetched.messages[limit:], fetched.end)))
+                fetched = _Fetched(fetched.messages[:limit])
+            values = self._hand_out(place, fetched)
+            if values:
+                return values
+            if time.monotonic() > deadline:
+                # Many records that the schema skips must not hold up an epoch.
+                self._interrupted = True
+                break
+        return []
+
+    def timestamps(self) -> list[int] | None:
+        return self._timestamps
+
+    def current_split(self) -> str | None:
+        return self._current
+
+    def snapshot_splits(self) -> list[SourceSplit]:
+        return [one.split.at(one.position) for one in self._partitions.values()]
+
+    def pause_or_resume_splits(
+        self, splits_to_pause: Collection[str], splits_to_resume: Collection[str]
+    ) -> None:
+        paused = self._places(splits_to_pause)
+        resumed = self._places(splits_to_resume)
+        self._paused = (self._paused | set(paused)) - set(resumed)
+        # The client goes on behind what it has given, and what of that is paused waits here.
+        self._client().pause(list(paused.values()))
+        self._client().resume(list(resumed.values()))
+        self._silent_since = None
+
+    def next_read_delay(self) -> float:
+        return 0.0 if self._interrupted else _READ_DELAY_SECONDS
+
+    def close(self) -> None:
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+    def _take(self) -> tuple[_Place, _Fetched] | None:
+        """What came first of a partition that is not paused."""
+        for index, (place, _) in enumerate(self._fetched):
+            if place not in self._paused:
+                taken = self._fetched[index]
+                del self._fetched[index]
+                return taken
+        return None
+
+    def _places(self, split_ids: Collection[str]) -> dict[_Place, TopicPartition]:
+        """Of those that have not ended."""
+        return {
+            place: TopicPartition(one.place.topic, one.place.partition)
+            for place, one in self._partitions.items()
+            if one.split.split_id in split_ids
+        }
+
+    # From Kafka
+
+    def _client(self) -> Consumer:
+        if self._consumer is None:
+            config = {**self._properties, "error_cb": self._note}
+            self._consumer = Consumer(config, logger=client_log())
+        return self._consumer
+
+    def _fetch(self, limit: int) -> bool:
+        """Take what the client has, by partition. False: nothing right now."""
+        consumer = self._client()
+        messages = consumer.consume(limit, 0.0)
+        if not messages and self._behind - self._paused:
+            # Asked for more than one it would wait until it has them all.
+            messages = consumer.consume(1, _WAIT_SECONDS)
+            if messages and limit > 1:
+                messages += consumer.consume(limit - 1, 0.0)
+        if self._failure is not None:
+            raise KafkaUnreachableError(
+                self._properties["bootstrap.servers"], "asked for records", self._failure
+            )
+        if not messages:
+            self._check_silence()
+            return False
+        self._silent_since = None
+        self._sort(messages)
+        return True
+
+    def _sort(self, messages: list[Message]) -> None:
+        topics, numbers = list(map(_topic, messages)), list(map(_partition, messages))
+        place = topics[0], numbers[0]
+        alone = topics.count(place[0]) == numbers.count(place[1]) == len(messages)
+        if alone and not any(map(_error, messages)):
+            self._fetched.append((place, _Fetched(messages)))
+            return
+        by_place: dict[_Place, _Fetched] = {}
+        for message in messages:
+            place = message.topic(), message.partition()
+            error = message.error()
+            if error is None:
+                by_place.setdefault(place, _Fetched()).messages.append(message)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                by_place.setdefault(place, _Fetched()).end = message.offset()
+            else:
+                self._refuse(place, error)
+        self._fetched.extend(by_place.items())
+
+    def _refuse(self, place: _Place, error: KafkaError) -> None:
+        """Raise what a partition's error means; librdkafka has tried again where that helps."""
+        partition = self._partitions.get(place)
+        if partition is None:
+            _LOG.warning("Kafka: %s", error)
+            return
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:
+            raise OffsetOutOfRangeError(
+                partition.place,
+                f"the log has no offset {partition.position} (any more): {error.str()}. Start from another "
+                "offset, or name a KafkaOffsetResetStrategy other than NONE.",
+            )
+        raise KafkaReadError(partition.place, error.str())
+
+    def _note(self, error: KafkaError) -> None:
+        """What happens to the client as a whole; most of it passes."""
+        self._trouble = error.str()
+        if error.fatal() or error.code() in _FINAL_ERRORS:
+            self._failure = self._trouble
+
+    def _check_silence(self) -> None:
+        """Who waits for more may wait for ever. But what is known to be there has to come."""
+        now = time.monotonic()
+        if self._silent_since is None:
+            self._silent_since = now
+        if now - self._silent_since < self._timeout:
+            return
+        missing = [
+            one.place
+            for place, one in self._partitions.items()
+            if one.stop is not None and place in self._behind - self._paused
+        ]
+        if missing:
+            raise KafkaUnreachableError(
+                self._properties["bootstrap.servers"],
+                f"asked for the rest of {listed(missing)}",
+                self._trouble,
+            )
+
+    # To the job
+
+    def _hand_out(self, place: _Place, fetched: _Fetched) -> list[Any]:
+        partition = self._partitions.get(place)
+        if partition is None:  # it has come to its end
+            return []
+        values: list[Any] = []
+        if fetched.messages:
+            values = self._records_of(partition, fetched.messages)
+        if fetched.end is not None:
+            # Marks of transactions have offsets, too, but are no records.
+            partition.position = max(partition.position, fetched.end)
+            self._behind.discard(place)
+        if partition.stop is not None and partition.position >= partition.stop:
+            self._end(place, partition)
+        return values
+
+    def _records_of(self, partition: _Partition, messages: list[Message]) -> list[Any]:
+        next_position = messages[-1].offset() + 1  # type: ignore[operator]  # a record has one
+        stop = partition.stop
+        if stop is not None and next_position > stop:
+            del messages[bisect_left(messages, stop, key=_offset) :]  # type: ignore[arg-type]  # a record has one
+            next_position = stop
+        raw = list(map(_value, messages))
+        if None in raw:  # deletions, in compacted topics
+            messages = [message for message in messages if message.value() is not None]
+            raw = list(map(_value, messages))
+        try:
+            values: list[Any] = list(map(self._deserialize, raw))  # type: ignore[arg-type]
+        except Exception as error:
+            self._name_record(error, partition.place, messages)
+            raise
+        stamps = [stamp for _, stamp in map(_timestamp, messages)]
+        if self._may_skip:
+            kept = [i for i, value in enumerate(values) if value is not None]
+            if len(kept) < len(values):
+                values = [values[i] for i in kept]
+                stamps = [stamps[i] for i in kept]
+        partition.position = next_position
+        self._current = partition.split.split_id
+        self._timestamps = stamps
+        return values
+
+    def _name_record(
+        self, error: Exception, place: KafkaTopicPartition, messages: list[Message]
+    ) -> None:
+        """Find the record again that the schema does not understand."""
+        for message in messages:
+            try:
+                self._deserialize(message.value())  # type: ignore[arg-type]
+            except Exception:  # noqa: BLE001 - the user's schema may raise anything
+                error.add_note(
+                    f"The record is at offset {message.offset()} of partition {place.partition} of "
+                    f"topic {place.topic!r}."
+                )
+                return
+
+    def _end(self, place: _Place, partition: _Partition) -> None:
+        del self._partitions[place]
+        self._behind.discard(place)
+        self._paused.discard(place)
+        self._client().incremental_unassign(
+            [TopicPartition(partition.place.topic, partition.place.partition)]
+        )

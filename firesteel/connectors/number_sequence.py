@@ -1,0 +1,61 @@
+"""NumberSequenceSource: the whole numbers from a to b."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from firesteel.common.typeinfo import Types
+from firesteel.connectors.base import (
+    Boundedness,
+    ReaderContext,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+)
+from firesteel.connectors.index_ranges import IndexRangeEnumerator, IndexRangeReader
+
+__all__ = ["NumberSequenceSource"]
+
+
+class NumberSequenceSource(Source):
+    """The numbers from ``start`` to ``end``, both included, as a bounded source.
+
+    Each subtask reads one contiguous part of the sequence, in order.
+
+    >>> source = NumberSequenceSource(1, 10)
+    >>> enumerator = source.create_enumerator(parallelism=2)
+    >>> reader = source.create_reader(ReaderContext(subtask_index=0, parallelism=2))
+    >>> reader.add_splits(enumerator.discover_splits()[:1])
+    >>> list(reader.read(limit=100))
+    [1, 2, 3, 4, 5]
+    """
+
+    side_by_side = False
+
+    def __init__(self, start: int, end: int) -> None:
+        if start > end:
+            raise ValueError(
+                f"NumberSequenceSource({start}, {end}): the start must not be above the end"
+            )
+        self._start = start
+        self._end = end
+
+    def get_boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
+        return IndexRangeEnumerator(self._start, self._end + 1, parallelism, state)
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        return _NumberReader()
+
+    def get_produced_type(self) -> Any:
+        return Types.LONG()
+
+    def __repr__(self) -> str:
+        return f"NumberSequenceSource({self._start}, {self._end})"
+
+
+class _NumberReader(IndexRangeReader):
+    def fetch(self, start: int, stop: int) -> range:
+        return range(start, stop)

@@ -1,0 +1,107 @@
+"""Which results of an aggregation leave it, in Spark's words; windows and keyed streams share them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from firesteel.common.typeinfo import RowTypeInfo, TypeInformation, Types
+from firesteel.common.watermark_strategy import WatermarkStrategy
+from firesteel.datastream.functions import Function, KeySelector, Partitioner
+from firesteel.errors import InvalidProgramError, shorten
+
+
+class ProgramTypeError(InvalidProgramError, TypeError):
+    """An argument of an operator has the wrong type; PyFlink raises TypeError there."""
+
+
+def require_instance(operation: str, argument: object, *expected: type, hint: str = "") -> None:
+    """``argument`` must be an instance of one of ``expected``."""
+    if isinstance(argument, expected):
+        return
+    raise _wrong(operation, argument, _names(expected), hint)
+
+
+def require_function_or_callable(operation: str, function: object, expected: type) -> None:
+    """``function`` must be of the class ``expected``, or a lambda or other callable."""
+    if isinstance(function, expected):
+        return
+    is_other_function = isinstance(function, Function) or (
+        isinstance(function, type) and issubclass(function, Function)
+    )
+    if not callable(function) or is_other_function:
+        raise _wrong(operation, function, f"{_names((expected,))} or a callable")
+
+
+def key_selector_of(
+    operation: str, key_selector: object
+) -> tuple[Callable[[Any], Any], tuple[Function, ...]]:
+    """The callable, and the function object that the task must open."""
+    require_function_or_callable(operation, key_selector, KeySelector)
+    if isinstance(key_selector, KeySelector):
+        return key_selector.get_key, (key_selector,)
+    assert callable(key_selector)
+    return key_selector, ()
+
+
+def partitioner_of(
+    operation: str, partitioner: object
+) -> tuple[Callable[[Any, int], int], tuple[Function, ...]]:
+    require_function_or_callable(operation, partitioner, Partitioner)
+    if isinstance(partitioner, Partitioner):
+        return partitioner.partition, (partitioner,)
+    assert callable(partitioner)
+    return partitioner, ()
+
+
+def as_type(operation: str, given: object, what: str = "output type") -> TypeInformation:
+    """None is any Python object; a list of types is a row of them, as in PyFlink.
+
+    ``what`` names the argument in the error.
+    """
+    if given is None:
+        return Types.PICKLED_BYTE_ARRAY()
+    if isinstance(given, TypeInformation):
+        return given
+    if isinstance(given, list) and all(isinstance(field, TypeInformation) for field in given):
+        return RowTypeInfo(given)
+    raise ProgramTypeError(
+        f"{operation}: the {what} must be a TypeInformation such as Types.STRING(), but it is "
+        f"{shorten(given)}."
+    )
+
+
+def check_not_aligned(operation: str, strategy: WatermarkStrategy) -> None:
+    """Only a source can read less when it is ahead of others."""
+    if strategy.alignment is not None:
+        raise InvalidProgramError(
+            f"{operation}: watermark alignment needs a source that can be slowed down. Give the "
+            f"strategy to env.from_source()."
+        )
+
+
+def _wrong(operation: str, argument: object, expected: str, hint: str = "") -> ProgramTypeError:
+    if isinstance(argument, type):
+        given = f"the class {argument.__qualname__} itself"
+        hint = hint or f"Pass an object: {argument.__qualname__}(...)."
+    else:
+        given = f"{shorten(argument)} of type {type(argument).__qualname__}"
+    message = f"{operation} expects {expected}, but got {given}."
+    return ProgramTypeError(f"{message} {hint}" if hint else message)
+
+
+def _names(expected: tuple[type, ...]) -> str:
+    return " or ".join(
+        f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}" for kind in expected
+    )
+
+
+APPEND, UPDATE, COMPLETE = _ALL = ("append", "update", "complete")
+
+
+def check_output_mode(mode: str) -> str:
+    if mode not in _ALL:
+        raise InvalidProgramError(
+            f"output_mode expects one of {', '.join(_ALL)}, but got {shorten(mode)}."
+        )
+    return mode

@@ -1,0 +1,137 @@
+"""CachedDataStream: a stream whose records are kept for the next jobs."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import uuid
+import weakref
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from firesteel.common.completable_future import CompletableFuture
+from firesteel.common.typeinfo import TypeInformation
+from firesteel.connectors.record_files import RecordFileSink, RecordFileSource
+from firesteel.datastream.data_stream.data_stream import DataStream
+from firesteel.graph.operator_specs import SinkSpec, SourceSpec
+from firesteel.graph.transformations import Origin, Transformation
+
+if TYPE_CHECKING:
+    from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+
+class StreamCache:
+    """``computed`` are the origins of the stream.
+
+    The files belong to the source that reads them: they go when nothing holds it any more, neither
+    the cache nor a stream that was made of it nor a job.
+    """
+
+    def __init__(
+        self,
+        computed: tuple[Origin, ...],
+        value_type: TypeInformation,
+        parallelism: int | None,
+        root: str | None,
+    ) -> None:
+        self._computed = computed
+        self._type = value_type
+        self._parallelism = parallelism
+        self._root = Path(root or tempfile.gettempdir())
+        self._source: Transformation | None = None
+        # The job that writes the cache, and what will read it.
+        self._writing: tuple[CompletableFuture[Any], RecordFileSource] | None = None
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """Where consumers get the records from: the files, once they are there."""
+        self._look()
+        return self._computed if self._source is None else (Origin(self._source),)
+
+    def is_computed_by(self, transformations: list[Transformation]) -> bool:
+        """Whether a job with these transformations computes the stream, and should write it."""
+        self._look()
+        if self._source is not None:
+            return False
+        wanted = {origin.transformation.id for origin in self._computed}
+        return wanted <= {one.id for one in _all_before(transformations)}
+
+    def writing(self) -> Transformation:
+        """The sink for the job that computes the stream; it knows this cache."""
+        directory = str(self._root / f"firesteel-cache-{uuid.uuid4().hex}")
+        source = RecordFileSource(directory)
+        weakref.finalize(source, shutil.rmtree, directory, ignore_errors=True)
+        return Transformation(
+            name="Cache",
+            spec=SinkSpec(RecordFileSink(directory)),
+            inputs=(self._computed,),
+            parallelism=self._parallelism,
+            driver_object=CacheWriting(self, source),
+        )
+
+    def written_by(self, result: CompletableFuture[Any], source: RecordFileSource) -> None:
+        """A job that writes what ``source`` will read has been started."""
+        self._writing = result, source
+
+    def _look(self) -> None:
+        """Whether the job that writes has ended, and well."""
+        if self._writing is None or not self._writing[0].done():
+            return
+        result, source = self._writing
+        self._writing = None
+        if result.exception() is None:
+            self._source = Transformation(
+                name="Cached",
+                spec=SourceSpec(source, None),
+                output_type=self._type,
+                parallelism=self._parallelism,
+            )
+
+    def invalidate(self) -> None:
+        """Forget what was written; the next job that needs it computes it again."""
+        self._source = self._writing = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CacheWriting:
+    """What the sink of a job knows: whose records it writes, and what will read them."""
+
+    cache: StreamCache
+    source: RecordFileSource
+
+
+def _all_before(transformations: list[Transformation]) -> list[Transformation]:
+    found: dict[int, Transformation] = {}
+    waiting = list(transformations)
+    while waiting:
+        one = waiting.pop()
+        if one.id not in found:
+            found[one.id] = one
+            waiting += [origin.transformation for origins in one.inputs for origin in origins]
+    return list(found.values())
+
+
+class CachedDataStream(DataStream):
+    """The first batch job that needs the stream writes it down; jobs of the same environment that come later read it there."""
+
+    def __init__(
+        self,
+        environment: StreamExecutionEnvironment,
+        cache: StreamCache,
+        value_type: TypeInformation,
+    ) -> None:
+        self._cache = cache
+        super().__init__(environment, cache.origins, value_type)
+
+    @property
+    def _origins(self) -> tuple[Origin, ...]:
+        return self._cache.origins
+
+    @_origins.setter
+    def _origins(self, origins: tuple[Origin, ...]) -> None:
+        """Those of the cache, whatever they are at the time."""
+
+    def invalidate(self) -> None:
+        """Forget the records; if the stream is used again, it is computed and cached again."""
+        self._cache.invalidate()

@@ -1,1 +1,0 @@
-"""Formats of files and messages: none in this version; importing one says so."""

@@ -1,1 +1,0 @@
-"""Window assigners, one kind of window a file."""

@@ -1,1 +1,0 @@
-"""Evictors, one a file. PyFlink has none; these are Java's."""

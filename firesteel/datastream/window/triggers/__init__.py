@@ -1,1 +1,0 @@
-"""Triggers, one a file."""

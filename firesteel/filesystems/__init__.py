@@ -1,0 +1,1 @@
+"""File systems: local disks and object stores behind one interface."""

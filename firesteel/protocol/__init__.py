@@ -1,0 +1,1 @@
+"""The protocol between driver and slots: rows, messages and the packed program."""

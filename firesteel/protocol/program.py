@@ -1,0 +1,133 @@
+"""A job as it travels to the slots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from firesteel.checkpoint.storage.segment_store import StorageSegmentStore
+from firesteel.checkpoint.storage.storage import open_storage
+from firesteel.filesystems.file_systems import FileSystemOptions
+from firesteel.graph.levels import Levels
+from firesteel.graph.partitioning import ShipStrategy
+from firesteel.graph.stream_graph import StreamEdge
+from firesteel.state.backend_factory import HASHMAP, StateBackendSettings
+from firesteel.state.changelog import SegmentStore
+from firesteel.usercode import pickling, value_pickler
+from firesteel.usercode.loading import PackedPart
+from firesteel.usercode.resources import JobResources, PlacedResources
+from firesteel.usercode.search_path import SearchPath
+
+# The partitionings that have functions of the user's.
+_OPERATIONS = {ShipStrategy.HASH: "key_by", ShipStrategy.CUSTOM: "partition_custom"}
+
+
+@dataclass(frozen=True, slots=True)
+class JobProgram:
+    """The graph with the user's functions.
+
+    ``segment_directory`` is a path or an object store; None where driver and slots share none.
+    """
+
+    job_id: str
+    job_name: str
+    attempt: int
+    levels: Levels
+    job_parameters: dict[str, str] = field(default_factory=dict)
+    segment_directory: str | None = None
+    inline_threshold: int = 64 * 1024
+    batch: bool = False
+    auto_watermark_interval: int = 200
+    state_backend: StateBackendSettings = HASHMAP
+    # What travels with the job, and where a task finds the cached files among it.
+    resources: JobResources = field(default_factory=JobResources)
+    cached_files: Mapping[str, str] = field(default_factory=dict)
+    # Whether there are periodic checkpoints, and how to reach where they are.
+    checkpointed: bool = False
+    exactly_once: bool = True
+    file_systems: FileSystemOptions | None = None
+
+    def open_segment_store(self) -> SegmentStore:
+        shared = None
+        if self.segment_directory is not None:
+            shared = open_storage(self.segment_directory, self.file_systems)
+        return StorageSegmentStore(shared, self.inline_threshold, self.file_systems)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedProgram:
+    """The bytes, and the module search path that the driver had.
+
+    What the driver can import by name, a slot on the same machine can import too. ``placed`` says
+    where the job's resources are on the machine of a task.
+    """
+
+    job_id: str
+    job_name: str
+    attempt: int
+    search_path: SearchPath
+    # Specs and partitionings on their own, each: an operator never shares a function object with
+    # another, whatever the user did.
+    specs: dict[int, PackedPart]
+    partitionings: dict[int, PackedPart]
+    rest: bytes
+    resources: JobResources = field(default_factory=JobResources)
+    placed: PlacedResources = field(default_factory=PlacedResources)
+
+    @staticmethod
+    def pack(program: JobProgram) -> PackedProgram:
+        graph = program.levels.job_graph
+        edges = (*graph.edges, *graph.chained_edges)
+        search_path = SearchPath.of_driver()
+        bare = _with_parts(
+            program, dict.fromkeys(graph.nodes), dict.fromkeys(edge.id for edge in edges)
+        )
+        return PackedProgram(
+            program.job_id,
+            program.job_name,
+            program.attempt,
+            search_path,
+            {
+                node.id: PackedPart.pack(node.spec, node.name, search_path)
+                for node in graph.nodes.values()
+            },
+            {
+                edge.id: PackedPart.pack(
+                    edge.partitioning,
+                    f"{_OPERATIONS.get(edge.partitioning.strategy, 'edge')} after "
+                    f"{graph.nodes[edge.source].name}",
+                    search_path,
+                )
+                for edge in edges
+            },
+            value_pickler.dumps(bare),
+            program.resources,
+        )
+
+    def unpack(self) -> JobProgram:
+        self.search_path.adopt()
+        bare: JobProgram = pickling.loads(self.rest)
+        if self.placed.cached_files:
+            bare = replace(bare, cached_files=self.placed.cached_files)
+        return _with_parts(
+            bare,
+            {node: part.load(self.job_name) for node, part in self.specs.items()},
+            {edge: part.load(self.job_name) for edge, part in self.partitionings.items()},
+        )
+
+
+def _with_parts(
+    program: JobProgram, specs: Mapping[int, Any], partitionings: Mapping[int, Any]
+) -> JobProgram:
+    levels = program.levels
+    graph = levels.job_graph
+
+    def fitted(edges: tuple[StreamEdge, ...]) -> tuple[StreamEdge, ...]:
+        return tuple(replace(edge, partitioning=partitionings[edge.id]) for edge in edges)
+
+    nodes = {node.id: replace(node, spec=specs[node.id]) for node in graph.nodes.values()}
+    whole = replace(
+        graph, nodes=nodes, edges=fitted(graph.edges), chained_edges=fitted(graph.chained_edges)
+    )
+    return replace(program, levels=replace(levels, job_graph=whole))

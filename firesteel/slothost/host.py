@@ -1,0 +1,174 @@
+"""A slot host: the resident process in which slot i of all levels and jobs lives.
+
+Started by the first Spark task that needs it (slot_client). It ends by itself when the process
+that it belongs to is gone, or when it holds no slots for a while.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import hmac
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from firesteel.protocol.messages import SlotAddress
+from firesteel.protocol.program import PackedProgram
+from firesteel.protocol.rows import BufferRow, rows_of
+from firesteel.slothost.protocol import BrokenHostError, Opening, Peer
+from firesteel.slothost.registry import SlotRegistry
+from firesteel.usercode.failures import InterruptedSlotError
+
+TOKEN_VARIABLE = "FIRESTEEL_SLOT_HOST_TOKEN"
+_POLL_SECONDS = 0.5
+_INTERRUPT_SECONDS = 1.0
+_CLOSE_SECONDS = 3.0
+
+_log = logging.getLogger("firesteel")
+
+
+class SlotHost:
+    def __init__(self, path: Path, token: str, owner_pid: int, idle_timeout: float) -> None:
+        self._path = path
+        self._token = token.encode()
+        self._owner_pid = owner_pid
+        self._idle_timeout = idle_timeout
+        self._registry = SlotRegistry()
+        self._connections: set[Peer] = set()
+        self._last_used = time.monotonic()
+
+    def serve(self) -> None:
+        # Bind under another name first: whoever sees the socket can connect to it.
+        temporary = self._path.with_suffix(".new")
+        # A host that was killed may have left either.
+        self._path.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+            listener.bind(str(temporary))
+            temporary.chmod(0o600)
+            listener.listen(64)
+            listener.settimeout(_POLL_SECONDS)
+            try:
+                temporary.rename(self._path)
+                while self._is_needed():
+                    with contextlib.suppress(TimeoutError):
+                        connection, _ = listener.accept()
+                        connection.setblocking(True)
+                        threading.Thread(
+                            target=self._handle, args=(connection,), daemon=True
+                        ).start()
+            finally:
+                remove_socket(self._path)
+
+    def _is_needed(self) -> bool:
+        if not _is_alive(self._owner_pid):
+            return False
+        if self._connections or not self._registry.is_empty():
+            self._last_used = time.monotonic()
+        return time.monotonic() - self._last_used < self._idle_timeout
+
+    def _handle(self, connection: socket.socket) -> None:
+        peer = Peer(connection)
+        self._connections.add(peer)
+        try:
+            if not hmac.compare_digest(peer.receive_bytes(), self._token):
+                return
+            self._run(peer, peer.receive())
+        except (BrokenHostError, BrokenPipeError, ConnectionResetError, InterruptedSlotError):
+            # The Spark task is gone: its next attempt starts over.
+            return
+        finally:
+            peer.close()
+            self._connections.discard(peer)
+            self._last_used = time.monotonic()
+
+    def _run(self, peer: Peer, opening: Opening) -> None:
+        # Jobs share hosts: what the latest one says counts.
+        self._idle_timeout = opening.idle_timeout
+        address = opening.address
+        if address.by_force:
+            self._free(address)
+        needs_program = not self._registry.has_program(address.job_id, address.attempt)
+        peer.send(needs_program)
+        packed: PackedProgram | None = peer.receive() if needs_program else None
+        if packed is not None and packed.placed.working_directory is not None:
+            # Jobs with archives have hosts of their own.
+            os.chdir(packed.placed.working_directory)
+
+        def load() -> PackedProgram:
+            if packed is None:
+                raise BrokenHostError("the job was closed while a task of it was starting")
+            return packed
+
+        entry = self._registry.entry(address, load)
+        with entry.use() as slot:
+            peer.send_batches(slot.run_epoch(address, _input_rows(peer, opening), opening.control))
+            if slot.closed:
+                self._registry.forget(address)
+
+    def _free(self, address: SlotAddress) -> None:
+        """Make the slot closable. If its function blocks, only the end of the process ends it."""
+        entry = self._registry.find(address)
+        if entry is None or entry.interrupt(_INTERRUPT_SECONDS):
+            return
+        _log.warning(
+            "level %d, slot %d: a function of the canceled job does not return; its process is killed",
+            address.level,
+            address.slot,
+        )
+        closing = threading.Thread(target=self._registry.close_idle, daemon=True)
+        closing.start()
+        closing.join(_CLOSE_SECONDS)
+        remove_socket(self._path)
+        os._exit(1)
+
+
+def _input_rows(peer: Peer, opening: Opening) -> Iterator[BufferRow]:
+    if opening.has_input:
+        for batch in peer.receive_batches():
+            yield from rows_of(batch)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def remove_socket(path: Path) -> None:
+    """Remove the socket and its lock, and the directory if this was the last host in it."""
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
+        path.with_suffix(".lock").unlink(missing_ok=True)
+        path.parent.rmdir()
+
+
+def main(arguments: list[str]) -> None:
+    path, owner_pid, idle_timeout = arguments
+    # The group gets SIGHUP when Spark's executor ends; Ctrl-C is the driver's to handle.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, lambda *_: sys.exit(0))
+    pa.set_cpu_count(1)
+    # Records come and go in large numbers and are seldom part of cycles: look for those less often.
+    gc.set_threshold(100_000, 20, 50)
+    SlotHost(
+        Path(path), os.environ.pop(TOKEN_VARIABLE), int(owner_pid), float(idle_timeout)
+    ).serve()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,129 @@
+"""Directories that only this user may enter, short enough for the names of Unix sockets."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import socket
+import stat
+import struct
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from firesteel.errors import FiresteelError
+from firesteel.protocol.messages import SlotAddress, SlotControl
+from firesteel.protocol.rows import ARROW_SCHEMA
+
+_LENGTH = struct.Struct("!Q")
+_END = b"FIRESTEEL-END"
+_BUFFER_SIZE = 1 << 18
+
+
+class BrokenHostError(ConnectionError):
+    """The other side went away in the middle of an epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    address: SlotAddress
+    control: SlotControl | None
+    has_input: bool
+    # How long the host stays, in seconds, once it has nothing to do.
+    idle_timeout: float
+
+
+class Peer:
+    """One end of the conversation."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._reader = connection.makefile("rb", buffering=_BUFFER_SIZE)
+        self._writer = connection.makefile("wb", buffering=_BUFFER_SIZE)
+
+    def send_bytes(self, payload: bytes) -> None:
+        try:
+            self._writer.write(_LENGTH.pack(len(payload)))
+            self._writer.write(payload)
+            self._writer.flush()
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise BrokenHostError("the other side has closed the connection") from error
+
+    def receive_bytes(self) -> bytes:
+        (length,) = _LENGTH.unpack(self._read_exactly(_LENGTH.size))
+        return self._read_exactly(length)
+
+    def send(self, message: object) -> None:
+        self.send_bytes(pickle.dumps(message, protocol=5))
+
+    def receive(self) -> Any:
+        return pickle.loads(self.receive_bytes())
+
+    def send_batches(self, batches: Iterable[pa.RecordBatch]) -> None:
+        with pa.ipc.new_stream(pa.PythonFile(self._writer, "w"), ARROW_SCHEMA) as stream:
+            for batch in batches:
+                stream.write_batch(batch)
+                self._writer.flush()
+        self._writer.write(_END)
+        self._writer.flush()
+
+    def receive_batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            with pa.ipc.open_stream(pa.PythonFile(self._reader, "r")) as stream:
+                yield from stream
+        except (pa.ArrowInvalid, OSError) as error:
+            raise BrokenHostError("the connection broke off within an Arrow stream") from error
+        if self._read_exactly(len(_END)) != _END:
+            raise BrokenHostError("the end mark is missing after an Arrow stream")
+
+    def _read_exactly(self, length: int) -> bytes:
+        try:
+            payload = self._reader.read(length)
+        except ConnectionResetError as error:
+            raise BrokenHostError("the connection broke off") from error
+        if len(payload) != length:
+            raise BrokenHostError("the connection broke off")
+        return bytes(payload)
+
+    def break_off(self) -> None:
+        """End the conversation at once; the other side finds its stream cut."""
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        for resource in (self._writer, self._reader, self._connection):
+            try:
+                resource.close()
+            except OSError:
+                # The peer is gone; nothing is left to flush to.
+                continue
+
+
+# A socket's whole path may have about 100 characters; this leaves room for its directory and name.
+_LONGEST_PARENT = 40
+
+
+class PrivateDirectoryError(FiresteelError, RuntimeError):
+    """A directory that should be ours belongs to somebody else."""
+
+
+def socket_directory(name: str) -> Path:
+    """Where the directory of that name is, or will be."""
+    parent = tempfile.gettempdir()
+    return Path(parent if len(parent) <= _LONGEST_PARENT else "/tmp") / name
+
+
+def make_private(directory: Path) -> Path:
+    with contextlib.suppress(FileExistsError):
+        directory.mkdir(mode=0o700)
+    status = directory.stat()
+    if status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
+        raise PrivateDirectoryError(
+            f"{directory} belongs to somebody else or is open to others; remove it and try again"
+        )
+    return directory

@@ -1,0 +1,193 @@
+"""What stands in for a slot that could not be built, because its program could not be loaded."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from firesteel.errors import FiresteelError, JobExecutionError
+from firesteel.protocol.messages import (
+    ConfirmedRuns,
+    SlotAck,
+    SlotAddress,
+    SlotControl,
+    SlotFailure,
+    decode,
+    encode,
+    new_run_id,
+)
+from firesteel.protocol.program import PackedProgram
+from firesteel.protocol.rows import ACK, CONTROL, FAILURE, FOR_DRIVER, HEADER, BufferRow, RowBatcher
+from firesteel.task.slot import Slot, host_name
+from firesteel.usercode.failures import USER_ERRORS, InterruptedSlotError
+
+
+@dataclass(slots=True)
+class SlotEntry:
+    """A slot and the lock that keeps a second attempt of its task out while the first still runs."""
+
+    slot: Slot | UnloadedSlot
+    # Where the functions run that have archives; None: wherever the process is.
+    working_directory: str | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    # The thread that holds the lock.
+    worker: int | None = None
+
+    @contextmanager
+    def use(self) -> Iterator[Slot | UnloadedSlot]:
+        with self.lock:
+            self.worker = threading.get_ident()
+            try:
+                yield self.slot
+            finally:
+                self.worker = None
+
+    def interrupt(self, seconds: float) -> bool:
+        """End what the slot does, so that it can be closed; whether it has ended in time.
+
+        Python delivers an interrupt when the function comes back to Python code. One that sleeps
+        or waits for another machine does not.
+        """
+        worker = self.worker
+        if worker is not None:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(worker), ctypes.py_object(InterruptedSlotError)
+            )
+        if not self.lock.acquire(timeout=seconds):
+            return False
+        self.lock.release()
+        return True
+
+
+class SlotRegistry:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._programs: dict[tuple[str, int], PackedProgram] = {}
+        self._slots: dict[tuple[str, int, int, int], SlotEntry] = {}
+
+    def has_program(self, job_id: str, attempt: int) -> bool:
+        with self._lock:
+            return (job_id, attempt) in self._programs
+
+    def entry(self, address: SlotAddress, load: Callable[[], PackedProgram]) -> SlotEntry:
+        """The slot at an address, built if it is not here yet."""
+        key = (address.job_id, address.attempt, address.level, address.slot)
+        with self._lock:
+            entry = self._slots.get(key)
+            if entry is None:
+                # Every slot unpacks its own: subtasks never share function objects.
+                packed = self._program(address, load)
+                slot = _build(packed, address)
+                entry = self._slots[key] = SlotEntry(slot, packed.placed.working_directory)
+            return entry
+
+    def find(self, address: SlotAddress) -> SlotEntry | None:
+        with self._lock:
+            return self._slots.get((address.job_id, address.attempt, address.level, address.slot))
+
+    def close_idle(self) -> None:
+        """Close the slots that do nothing at the moment, of all jobs: their process is to end."""
+        with self._lock:
+            entries = list(self._slots.values())
+        for entry in entries:
+            if entry.lock.acquire(blocking=False):
+                # It stays locked: nobody shall use it any more.
+                entry.slot.close_quietly()
+
+    def _program(self, address: SlotAddress, load: Callable[[], PackedProgram]) -> PackedProgram:
+        key = (address.job_id, address.attempt)
+        program = self._programs.get(key)
+        if program is None:
+            program = self._programs[key] = load()
+        return program
+
+    def forget(self, address: SlotAddress) -> None:
+        """The slot has been closed. With the job's last slot its program goes too."""
+        with self._lock:
+            self._slots.pop((address.job_id, address.attempt, address.level, address.slot), None)
+            if not any(key[:2] == (address.job_id, address.attempt) for key in self._slots):
+                self._programs.pop((address.job_id, address.attempt), None)
+
+    def is_empty(self) -> bool:
+        with self._lock:
+            return not self._slots
+
+
+def _build(packed: PackedProgram, address: SlotAddress) -> Slot | UnloadedSlot:
+    try:
+        return Slot(packed.unpack(), address.level, address.slot, renew=packed.unpack)
+    except USER_ERRORS as error:
+        # The driver is to learn why, in the way it learns of other failures.
+        return UnloadedSlot(error, packed.job_name)
+
+
+class UnloadedSlot:
+    """Tells the driver why in every epoch, and has nothing to close.
+
+    Records are not passed on: a later level that misses them fails too, but the driver takes the
+    failure of the first level for the cause.
+    """
+
+    def __init__(self, error: BaseException, job_name: str) -> None:
+        self._error = error
+        self._job_name = job_name
+        self.closed = False
+
+    def run_epoch(
+        self,
+        address: SlotAddress,
+        rows: Iterable[BufferRow],
+        control: SlotControl | None = None,
+        *,
+        last: bool = False,
+        raise_errors: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """As a slot's: all input is taken in, and what is for others passed on."""
+        if raise_errors:
+            raise self._explained(address)
+        batcher = RowBatcher()
+        for row in rows:
+            addressed = row.kind in (CONTROL, HEADER)
+            if row.kind in FOR_DRIVER or (addressed and row.edge != address.level):
+                batcher.add(row)
+            elif row.kind == CONTROL:
+                control = decode(row.payload)
+            if batcher.is_full():
+                yield batcher.take()
+        batcher.add(self._answer(address, control, last=last))
+        yield batcher.take()
+
+    def _answer(
+        self, address: SlotAddress, control: SlotControl | None, *, last: bool
+    ) -> BufferRow:
+        self.closed = last or (control is not None and control.close)
+        if control is None or last or control.has_work:
+            failure = SlotFailure(address, self._explained(address))
+            return BufferRow(address.slot, 0, 0, 0, FAILURE, encode(failure))
+        ack = SlotAck(
+            address=replace(address, confirmed_runs=ConfirmedRuns()),
+            host=host_name(),
+            subtasks=(),
+            run_id=new_run_id(),
+        )
+        return BufferRow(address.slot, 0, 0, 0, ACK, encode(ack))
+
+    def _explained(self, address: SlotAddress) -> FiresteelError:
+        if isinstance(self._error, FiresteelError):
+            return self._error
+        text = "".join(traceback.format_exception(self._error)).rstrip()
+        return JobExecutionError(
+            f"{text}\nJob '{self._job_name}' failed: the error above came when its program was "
+            f"loaded in level {address.level}, slot {address.slot}",
+            job_name=self._job_name,
+        )
+
+    def close_quietly(self) -> list[Exception]:
+        self.closed = True
+        return []

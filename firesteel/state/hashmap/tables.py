@@ -1,0 +1,323 @@
+"""A map for each key, in dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from firesteel.state.changes import ChangeKind, Changes
+from firesteel.state.overlay.tables import (
+    OverlayListTable,
+    OverlayMapTable,
+    OverlayValueTable,
+    list_changes,
+    map_changes,
+)
+from firesteel.state.tables import MISSING, TableDescription, has_missing
+
+
+class KeyRound:
+    """Each round goes through the keys that there were at its beginning."""
+
+    __slots__ = ("_keys",)
+
+    def __init__(self) -> None:
+        self._keys: Iterator[Any] = iter(())
+
+    def next_keys(self, keys: Iterable[Any], limit: int) -> list[Any]:
+        """Up to ``limit`` keys; the end of a round may give fewer."""
+        found = list(islice(self._keys, limit))
+        if not found:
+            self._keys = iter(list(keys))
+            found = list(islice(self._keys, limit))
+        return found
+
+
+class HashMapValueTable(OverlayValueTable):
+    def __init__(self, name: str, description: TableDescription) -> None:
+        super().__init__(name, description)
+        self.base: dict[Any, Any] = {}
+        self._round = KeyRound()
+
+    def base_items(self) -> Iterator[tuple[Any, Any]]:
+        return iter(self.base.items())
+
+    def next_keys(self, limit: int) -> list[Any]:
+        return self._round.next_keys(self.base, limit)
+
+    # For the backend
+
+    def confirm(self) -> None:
+        """The epoch's changes become the base."""
+        base, overlay = self.base, self.overlay
+        if has_missing(overlay):
+            for key, value in overlay.items():
+                if value is MISSING:
+                    base.pop(key, None)
+                else:
+                    base[key] = value
+        else:
+            base.update(overlay)
+        overlay.clear()
+
+    def apply(self, changes: Changes) -> None:
+        """Change the base: the way back from a segment."""
+        if changes.kind is ChangeKind.REMOVE:
+            for key in changes.keys:
+                self.base.pop(key, None)
+        else:
+            assert changes.elements is not None
+            self.base.update(zip(changes.keys, changes.elements, strict=True))
+
+    def clear(self) -> None:
+        self.base.clear()
+        self.forget_changes()
+
+    def freeze(self) -> FrozenValues:
+        return FrozenValues(self.name, self.base)
+
+    def thaw(self) -> None:
+        """Values are replaced, never changed, so nothing was held back."""
+
+
+class FrozenValues:
+    """The base at one moment: only references are copied, which is fast."""
+
+    __slots__ = ("_keys", "_name", "_values")
+
+    def __init__(self, name: str, base: dict[Any, Any]) -> None:
+        self._name = name
+        self._keys = list(base)
+        self._values = list(base.values())
+
+    def chunks(self, entries: int) -> Iterator[Changes]:
+        keys, values = iter(self._keys), iter(self._values)
+        while chunk := list(islice(keys, entries)):
+            yield Changes(self._name, ChangeKind.PUT, chunk, list(islice(values, entries)))
+
+
+class HashMapListTable(OverlayListTable):
+    def __init__(self, name: str, description: TableDescription) -> None:
+        super().__init__(name, description)
+        self._base: dict[Any, list[Any]] = {}
+        self._round = KeyRound()
+
+    def base_list(self, key: Any) -> list[Any] | None:
+        return self._base.get(key)
+
+    def remove(self, key: Any) -> None:
+        self._appended.pop(key, None)
+        if key in self._base:
+            self._replaced[key] = []
+        else:
+            # What came and went within the epoch leaves no trace.
+            self._replaced.pop(key, None)
+
+    def base_keys(self) -> Iterator[Any]:
+        return iter(self._base)
+
+    def next_keys(self, limit: int) -> list[Any]:
+        return self._round.next_keys(self._base, limit)
+
+    # For the backend
+
+    def confirm(self) -> None:
+        """The epoch's changes become the base."""
+        base = self._base
+        for key, values in self._replaced.items():
+            if values:
+                base[key] = values
+            else:
+                base.pop(key, None)
+        for key, appended in self._appended.items():
+            known = base.get(key)
+            if known is None:
+                base[key] = appended
+            else:
+                # In place: a frozen list is known by its length, so growing does not disturb it.
+                known.extend(appended)
+        self.forget_changes()
+
+    def apply(self, changes: Changes) -> None:
+        base = self._base
+        if changes.kind is ChangeKind.REMOVE:
+            for key in changes.keys:
+                base.pop(key, None)
+            return
+        lists = changes.groups(changes.elements)
+        if changes.kind is ChangeKind.PUT:
+            base.update(zip(changes.keys, lists, strict=True))
+            return
+        for key, appended in zip(changes.keys, lists, strict=True):
+            base.setdefault(key, []).extend(appended)
+
+    def clear(self) -> None:
+        self._base.clear()
+        self.forget_changes()
+
+    def freeze(self) -> FrozenLists:
+        return FrozenLists(self.name, self._base)
+
+    def thaw(self) -> None:
+        """Lists only grow or are replaced, so nothing was held back."""
+
+
+class FrozenLists:
+    """The base at one moment: references to the lists, and how long they are now."""
+
+    __slots__ = ("_keys", "_lengths", "_lists", "_name")
+
+    def __init__(self, name: str, base: dict[Any, list[Any]]) -> None:
+        self._name = name
+        self._keys = list(base)
+        self._lists = list(base.values())
+        self._lengths = list(map(len, self._lists))
+
+    def chunks(self, entries: int) -> Iterator[Changes]:
+        """Chunks of about so many elements; a list that is longer is written in parts."""
+        keys: list[Any] = []
+        lists: list[list[Any]] = []
+        room = entries
+        for key, values, length in zip(self._keys, self._lists, self._lengths, strict=True):
+            start = 0
+            while start < length:
+                part = values[start : min(length, start + room)]
+                if start:
+                    # The first part has put the list, the others append to it.
+                    yield list_changes(self._name, ChangeKind.APPEND, [key], [part])
+                    room = entries
+                else:
+                    keys.append(key)
+                    lists.append(part)
+                    room -= len(part)
+                start += len(part)
+                if room <= 0:
+                    if keys:
+                        yield list_changes(self._name, ChangeKind.PUT, keys, lists)
+                    keys, lists, room = [], [], entries
+        if keys:
+            yield list_changes(self._name, ChangeKind.PUT, keys, lists)
+
+
+class HashMapMapTable(OverlayMapTable):
+    def __init__(self, name: str, description: TableDescription) -> None:
+        super().__init__(name, description)
+        self._base: dict[Any, dict[Any, Any]] = {}
+        self._round = KeyRound()
+        # While a snapshot holds the maps: the keys whose map it does not hold.
+        self._unshared: set[Any] | None = None
+
+    def base_value(self, key: Any, entry: Any) -> Any:
+        known = self._base.get(key)
+        return MISSING if known is None else known.get(entry, MISSING)
+
+    def base_entries(self, key: Any) -> Iterator[tuple[Any, Any]]:
+        known = self._base.get(key)
+        return iter(()) if known is None else iter(known.items())
+
+    def base_map(self, key: Any) -> Mapping[Any, Any] | None:
+        return self._base.get(key)
+
+    def base_keys(self) -> Iterator[Any]:
+        return iter(self._base)
+
+    def next_keys(self, limit: int) -> list[Any]:
+        return self._round.next_keys(self._base, limit)
+
+    # For the backend
+
+    def confirm(self) -> None:
+        """The epoch's changes become the base."""
+        for key in self._cleared:
+            self._base.pop(key, None)
+        for key, changed in self._overlay.items():
+            known = self._own(key)
+            if key not in self._removed:
+                known.update(changed)
+                continue
+            for entry, value in changed.items():
+                if value is MISSING:
+                    known.pop(entry, None)
+                else:
+                    known[entry] = value
+            if not known:
+                del self._base[key]
+        self.forget_changes()
+
+    def _own(self, key: Any) -> dict[Any, Any]:
+        """The base's map of a key, to be changed: a copy of its own if a snapshot holds it."""
+        known = self._base.get(key)
+        if known is None:
+            known = self._base[key] = {}
+        elif self._unshared is None or key in self._unshared:
+            return known
+        else:
+            known = self._base[key] = known.copy()
+        if self._unshared is not None:
+            self._unshared.add(key)
+        return known
+
+    def apply(self, changes: Changes) -> None:
+        base = self._base
+        if changes.kind is ChangeKind.REMOVE:
+            for key in changes.keys:
+                base.pop(key, None)
+            return
+        groups = changes.groups(changes.entries)
+        if changes.kind is ChangeKind.PUT:
+            elements = changes.groups(changes.elements)
+            for key, entries, values in zip(changes.keys, groups, elements, strict=True):
+                self._own(key).update(zip(entries, values, strict=True))
+            return
+        for key, entries in zip(changes.keys, groups, strict=True):
+            known = self._own(key)
+            for entry in entries:
+                known.pop(entry, None)
+            if not known:
+                del base[key]
+
+    def clear(self) -> None:
+        self._base.clear()
+        self.forget_changes()
+        self._unshared = None
+
+    def freeze(self) -> FrozenMaps:
+        self._unshared = set()
+        return FrozenMaps(self.name, self._base)
+
+    def thaw(self) -> None:
+        """The snapshot is written: maps may be changed in place again."""
+        self._unshared = None
+
+
+class FrozenMaps:
+    """The base at one moment: references to maps, which the table copies before it changes them."""
+
+    __slots__ = ("_keys", "_maps", "_name")
+
+    def __init__(self, name: str, base: dict[Any, dict[Any, Any]]) -> None:
+        self._name = name
+        self._keys = list(base)
+        self._maps = list(base.values())
+
+    def chunks(self, entries: int) -> Iterator[Changes]:
+        """Chunks of about so many entries; a map that is larger is written in parts."""
+        keys: list[Any] = []
+        maps: list[dict[Any, Any]] = []
+        room = entries
+        for key, known in zip(self._keys, self._maps, strict=True):
+            if keys and len(known) > room:
+                yield map_changes(self._name, keys, maps)
+                keys, maps, room = [], [], entries
+            if len(known) <= entries:
+                keys.append(key)
+                maps.append(known)
+                room -= len(known)
+                continue
+            names = list(known)
+            for start in range(0, len(names), entries):
+                part = {name: known[name] for name in names[start : start + entries]}
+                yield map_changes(self._name, [key], [part])
+        if keys:
+            yield map_changes(self._name, keys, maps)

@@ -1,0 +1,188 @@
+"""A map for each key: a row for every entry."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from firesteel.state.changes import ChangeKind, Changes
+from firesteel.state.elements import decode_elements, encode_elements
+from firesteel.state.overlay.tables import OverlayListTable, OverlayMapTable, OverlayValueTable
+from firesteel.state.rocksdb.database import Database
+from firesteel.state.rocksdb.rows import BEHIND, RowFormat
+from firesteel.state.tables import MISSING, TableDescription
+
+
+class KeyRound:
+    """Goes from key to key, however many rows a key has."""
+
+    def __init__(self, database: Database, rows: RowFormat) -> None:
+        self._database = database
+        self._rows = rows
+        self._position: bytes | None = None
+
+    def all_keys(self) -> Iterator[Any]:
+        position = self._rows.table_prefix
+        while (found := self._at(position)) is not None:
+            key, position = found
+            yield key
+
+    def next_keys(self, limit: int) -> list[Any]:
+        """Up to ``limit`` keys; the end of a round may give fewer."""
+        position = self._position or self._rows.table_prefix
+        keys: list[Any] = []
+        while len(keys) < limit:
+            found = self._at(position)
+            if found is None:
+                self._position = None
+                break
+            key, position = found
+            self._position = position
+            keys.append(key)
+        return keys
+
+    def _at(self, position: bytes) -> tuple[Any, bytes] | None:
+        """The first key at a position, and the position behind all of its rows."""
+        found = self._database.first(position)
+        if found is None or not found[0].startswith(self._rows.table_prefix):
+            return None
+        row, value = found
+        _, end = self._rows.split(row)
+        return self._rows.key(row, value), row[:end] + BEHIND
+
+
+class _Rows:
+    """The base, as hot loops read it."""
+
+    def __init__(self, database: Database, rows: RowFormat) -> None:
+        self._database = database
+        self._rows = rows
+
+    def get(self, key: Any, default: Any, /) -> Any:
+        value = self._database.get(self._rows.prefix(key))
+        return default if value is None else self._rows.element(value)
+
+
+class RocksDBValueTable(OverlayValueTable):
+    def __init__(
+        self, name: str, description: TableDescription, database: Database, rows: RowFormat
+    ) -> None:
+        super().__init__(name, description)
+        self.rows = rows
+        self.base = _Rows(database, rows)
+        self._database = database
+        self._round = KeyRound(database, rows)
+
+    def base_items(self) -> Iterator[tuple[Any, Any]]:
+        for row, value in self._database.scan(self.rows.table_prefix):
+            yield self.rows.key(row, value), self.rows.element(value)
+
+    def next_keys(self, limit: int) -> list[Any]:
+        return self._round.next_keys(limit)
+
+    def operations(self, changes: Changes) -> Iterator[tuple[bytes, bytes | None]]:
+        """What the changes are to the database."""
+        rows = self.rows
+        if changes.kind is ChangeKind.REMOVE:
+            for key in changes.keys:
+                yield rows.prefix(key), None
+            return
+        assert changes.elements is not None
+        for key, element in zip(changes.keys, changes.elements, strict=True):
+            yield rows.prefix(key), rows.value((key,), element)
+
+
+_NUMBER = struct.Struct(">Q")
+
+
+class RocksDBListTable(OverlayListTable):
+    """``next_number`` gives ever greater numbers: the parts of a list lie in their order."""
+
+    def __init__(
+        self,
+        name: str,
+        description: TableDescription,
+        database: Database,
+        rows: RowFormat,
+        next_number: Callable[[], int],
+    ) -> None:
+        super().__init__(name, description)
+        self.rows = rows
+        self._database = database
+        self._next_number = next_number
+        self._round = KeyRound(database, rows)
+
+    def base_list(self, key: Any) -> list[Any] | None:
+        elements: list[Any] = []
+        for _, value in self._database.scan(self.rows.prefix(key)):
+            elements += decode_elements(self.rows.content(value))
+        return elements or None
+
+    def base_keys(self) -> Iterator[Any]:
+        return self._round.all_keys()
+
+    def next_keys(self, limit: int) -> list[Any]:
+        return self._round.next_keys(limit)
+
+    def operations(self, changes: Changes) -> Iterator[tuple[bytes, bytes | None]]:
+        rows = self.rows
+        if changes.kind is not ChangeKind.APPEND:
+            for key in changes.keys:
+                for row, _ in self._database.scan(rows.prefix(key)):
+                    yield row, None
+        if changes.kind is ChangeKind.REMOVE:
+            return
+        lists = changes.groups(changes.elements)
+        for key, elements in zip(changes.keys, lists, strict=True):
+            row = rows.prefix(key) + _NUMBER.pack(self._next_number())
+            yield row, rows.framed((key,), encode_elements(elements))
+
+
+class RocksDBMapTable(OverlayMapTable):
+    def __init__(
+        self, name: str, description: TableDescription, database: Database, rows: RowFormat
+    ) -> None:
+        super().__init__(name, description)
+        self.rows = rows
+        self._database = database
+        self._round = KeyRound(database, rows)
+
+    def base_value(self, key: Any, entry: Any) -> Any:
+        rows = self.rows
+        value = self._database.get(rows.with_entry(rows.prefix(key), entry))
+        return MISSING if value is None else rows.element(value)
+
+    def base_entries(self, key: Any) -> Iterator[tuple[Any, Any]]:
+        rows = self.rows
+        for row, value in self._database.scan(rows.prefix(key)):
+            yield rows.entry(row, value), rows.element(value)
+
+    def base_map(self, key: Any) -> Mapping[Any, Any] | None:
+        return dict(self.base_entries(key))
+
+    def base_keys(self) -> Iterator[Any]:
+        return self._round.all_keys()
+
+    def next_keys(self, limit: int) -> list[Any]:
+        return self._round.next_keys(limit)
+
+    def operations(self, changes: Changes) -> Iterator[tuple[bytes, bytes | None]]:
+        rows = self.rows
+        if changes.kind is ChangeKind.REMOVE:
+            for key in changes.keys:
+                for row, _ in self._database.scan(rows.prefix(key)):
+                    yield row, None
+            return
+        groups = changes.groups(changes.entries)
+        if changes.kind is ChangeKind.REMOVE_ENTRIES:
+            for key, entries in zip(changes.keys, groups, strict=True):
+                prefix = rows.prefix(key)
+                for entry in entries:
+                    yield rows.with_entry(prefix, entry), None
+            return
+        lists = changes.groups(changes.elements)
+        for key, entries, elements in zip(changes.keys, groups, lists, strict=True):
+            prefix = rows.prefix(key)
+            for entry, element in zip(entries, elements, strict=True):
+                yield rows.with_entry(prefix, entry), rows.value((key, entry), element)

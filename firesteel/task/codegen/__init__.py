@@ -1,0 +1,1 @@
+"""Generated code: loops that several operators of a chain share."""

@@ -1,1 +1,0 @@
-"""Event time at work: timestamps, watermark generators, and how channels' watermarks combine."""

@@ -1,0 +1,1 @@
+"""Exchanges between subtasks: input gates, record writers and buffers."""

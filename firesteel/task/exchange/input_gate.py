@@ -1,0 +1,294 @@
+"""The input gate of a subtask: what it knows of each of its channels.
+
+It checks that nothing was lost or swapped on the way, combines the channels' watermarks into
+their minimum, aligns their barriers, and tells when all channels have ended.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from firesteel.common.constants import MAX_WATERMARK, MIN_WATERMARK
+from firesteel.errors import ChannelSequenceError, JobExecutionError
+from firesteel.protocol.rows import BARRIER, DATA, END_OF_EPOCH, IDLENESS, WATERMARK, BufferRow
+from firesteel.task.exchange.buffers import decode_buffer
+from firesteel.task.time.clock import ChunkPacer
+from firesteel.task.time.watermark_valve import ChannelTime, WatermarkValve
+from firesteel.usercode import pickling
+from firesteel.usercode.failures import USER_ERRORS, raised_by
+
+Receive = Callable[[list[Any], list[Any] | None, list[int] | None], None]
+
+# In an error: the channel ended without the row that was due.
+_NOTHING = -1
+
+# What an END_OF_EPOCH row says about its channel.
+OPEN, FINISHED, ABORTED = b"\x00", b"\x01", b"\x02"
+
+# What an IDLENESS row says.
+ACTIVE, IDLE = b"\x00", b"\x01"
+
+
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """The way into a gate for an edge that stays inside the slot.
+
+    ``count`` is for records that reach the operator behind the gate by a shorter way.
+    """
+
+    emit: Callable[[list[Any], list[int] | None], None]
+    watermark: Callable[[int], None]
+    idle: Callable[[bool], None]
+    count: Callable[[int], None]
+
+
+class Channel:
+    """The path from one upstream subtask. ``seq`` counts the rows of the epoch."""
+
+    __slots__ = ("ended", "finished", "receive", "seq", "time")
+
+    def __init__(self, receive: Receive, time: ChannelTime) -> None:
+        self.receive = receive
+        self.time = time
+        self.seq = 0
+        self.finished = False
+        self.ended = False
+
+
+class InputGate:
+    """Channels by (edge, upstream subtask)."""
+
+    def __init__(
+        self,
+        name: str,
+        on_watermark: Callable[[int], None],
+        on_idle: Callable[[bool], None],
+        on_barrier: Callable[[int], None] = lambda _: None,
+        *,
+        exactly_once: bool = True,
+        operator: str = "",
+    ) -> None:
+        """``operator`` is the first of the chain, to which the records go."""
+        self._name = name
+        self._operator = operator
+        self.barriers = BarrierTracker(on_barrier, exactly_once=exactly_once)
+        self._valve = WatermarkValve(on_watermark, on_idle)
+        self._channels: dict[tuple[int, int], Channel] = {}
+        self.aborted = False
+        # Something comes in beside the channels: what a loop sends back.
+        self.held_open = False
+        self.records_in = 0
+        self.bytes_in = 0
+        self._pacer: ChunkPacer | None = None
+        self._after_chunk: Callable[[], None] = lambda: None
+
+    def pace(self, after_chunk: Callable[[], None]) -> None:
+        """Hand on large buffers in chunks of some milliseconds, and call back after each."""
+        self._pacer = ChunkPacer()
+        self._after_chunk = after_chunk
+
+    def add_channel(self, edge: int, upstream: int, receive: Receive) -> None:
+        self._channels[edge, upstream] = Channel(receive, self._valve.add_channel())
+
+    @property
+    def watermark(self) -> int:
+        return self._valve.watermark
+
+    @property
+    def finished(self) -> bool:
+        """Whether every channel has ended for good. A gate without channels never does."""
+        if self.held_open or not self._channels:
+            return False
+        return all(c.finished for c in self._channels.values())
+
+    def begin_epoch(self) -> None:
+        self.aborted = False
+        self.records_in = 0
+        self.bytes_in = 0
+        self.barriers.begin_epoch()
+        for channel in self._channels.values():
+            channel.seq = 0
+            channel.ended = False
+
+    def accept(self, row: BufferRow) -> None:
+        """A row of this subtask's, from an exchange."""
+        channel = self._channels[row.edge, row.channel]
+        if row.kind == END_OF_EPOCH and row.payload == ABORTED:
+            self.aborted = True
+            return
+        if row.seq != channel.seq or channel.ended:
+            raise ChannelSequenceError(
+                f"{row.channel} of edge {row.edge} into {self._name}", channel.seq, row.seq
+            )
+        channel.seq += 1
+        if self.barriers.must_wait((row.edge, row.channel)):
+            self.barriers.hold(row)
+        elif row.kind == BARRIER:
+            self._barrier((row.edge, row.channel), pickling.loads(row.payload))
+        else:
+            self._process(channel, row)
+
+    def _barrier(self, channel: tuple[int, int], checkpoint_id: int) -> None:
+        for row in self.barriers.arrived(channel, checkpoint_id, len(self._channels)):
+            self._process(self._channels[row.edge, row.channel], row)
+
+    def _process(self, channel: Channel, row: BufferRow) -> None:
+        if row.kind == DATA:
+            try:
+                values, keys, timestamps = decode_buffer(row.payload)
+            except USER_ERRORS as error:
+                raise raised_by(error, self._operator, "what unpickles its records") from error
+            self.records_in += len(values)
+            self.bytes_in += len(row.payload)
+            if self._pacer is None:
+                channel.receive(values, keys, timestamps)
+            else:
+                self._receive_paced(self._pacer, channel, values, keys, timestamps)
+        elif row.kind == WATERMARK:
+            self._valve.advance(channel.time, pickling.loads(row.payload))
+        elif row.kind == IDLENESS:
+            self._valve.set_idle(channel.time, idle=row.payload == IDLE)
+        else:
+            channel.ended = True
+            self._set_finished(channel, finished=row.payload == FINISHED)
+
+    def _receive_paced(
+        self,
+        pacer: ChunkPacer,
+        channel: Channel,
+        values: list[Any],
+        keys: list[Any] | None,
+        timestamps: list[int] | None,
+    ) -> None:
+        start, count = 0, len(values)
+        while start < count:
+            stop = start + pacer.records
+            began = time.perf_counter()
+            if start == 0 and stop >= count:
+                channel.receive(values, keys, timestamps)
+            else:
+                channel.receive(
+                    values[start:stop],
+                    keys and keys[start:stop],
+                    timestamps and timestamps[start:stop],
+                )
+            pacer.took(time.perf_counter() - began, min(stop, count) - start)
+            self._after_chunk()
+            start = stop
+
+    def accept_local(self, edge: int, upstream: int) -> Entrance:
+        channel = self._channels[edge, upstream]
+        valve = self._valve
+
+        def count(records: int) -> None:
+            self.records_in += records
+
+        def emit(values: list[Any], timestamps: list[int] | None) -> None:
+            count(len(values))
+            channel.receive(values, None, timestamps)
+
+        return Entrance(
+            emit,
+            lambda watermark: valve.advance(channel.time, watermark),
+            lambda idle: valve.set_idle(channel.time, idle=idle),
+            count,
+        )
+
+    def barrier_local(self, edge: int, upstream: int, checkpoint_id: int) -> None:
+        self._barrier((edge, upstream), checkpoint_id)
+
+    def end_local(self, edge: int, upstream: int, *, finished: bool) -> None:
+        channel = self._channels[edge, upstream]
+        channel.ended = True
+        self._set_finished(channel, finished=finished)
+
+    def _set_finished(self, channel: Channel, *, finished: bool) -> None:
+        channel.finished = finished
+        if finished:
+            self._valve.advance(channel.time, MAX_WATERMARK)
+
+    def check_complete(self) -> None:
+        """At the end of an epoch every channel must have said so itself."""
+        for (edge, upstream), channel in self._channels.items():
+            if not channel.ended:
+                raise ChannelSequenceError(
+                    f"{upstream} of edge {edge} into {self._name}", channel.seq, _NOTHING
+                )
+
+    def snapshot(self) -> Any:
+        channels = {
+            key: (c.time.watermark, c.time.idle, c.finished) for key, c in self._channels.items()
+        }
+        return self._valve.watermark, self._valve.idle, channels
+
+    def restore(self, state: Any) -> None:
+        channels: dict[tuple[int, int], tuple[int, bool, bool]]
+        watermark, idle, channels = (MIN_WATERMARK, False, {}) if state is None else state
+        for key, channel in self._channels.items():
+            channel.time.watermark, channel.time.idle, channel.finished = channels.get(
+                key, (MIN_WATERMARK, False, False)
+            )
+        self._valve.restore(watermark, idle=idle)
+
+    def resume_time(self, watermark: int) -> None:
+        """The job was restored: all channels had come so far."""
+        for channel in self._channels.values():
+            channel.time.watermark = watermark
+        self._valve.restore(watermark, idle=False)
+
+
+class BarrierTracker:
+    """``on_aligned`` is called with the checkpoint's number once the last barrier has come."""
+
+    def __init__(self, on_aligned: Callable[[int], None], *, exactly_once: bool = True) -> None:
+        self._on_aligned = on_aligned
+        self._exactly_once = exactly_once
+        self._arrived: set[Hashable] = set()
+        self._checkpoint_id: int | None = None
+        # When the first barrier of this epoch came.
+        self.first_at: float | None = None
+        self._held: list[Any] = []
+        # Seconds from the first barrier to the last.
+        self.alignment_seconds = 0.0
+        # The checkpoint whose barriers have all come in this epoch.
+        self.aligned: int | None = None
+
+    def begin_epoch(self) -> None:
+        """Start afresh: an attempt that broke off may have left something behind."""
+        self._arrived.clear()
+        self._held.clear()
+        self._checkpoint_id = None
+        self.first_at = None
+        self.aligned = None
+        self.alignment_seconds = 0.0
+
+    def must_wait(self, channel: Hashable) -> bool:
+        """Whether what comes from this channel now is behind its barrier and has to wait."""
+        return self._exactly_once and channel in self._arrived
+
+    def hold(self, row: Any) -> None:
+        self._held.append(row)
+
+    def arrived(self, channel: Hashable, checkpoint_id: int, channels: int) -> list[Any]:
+        """A barrier has come from one of so many channels; what was held back if it was the last."""
+        if self._checkpoint_id is None:
+            self._checkpoint_id = checkpoint_id
+            self.first_at = time.perf_counter()
+        if checkpoint_id != self._checkpoint_id or channel in self._arrived:
+            raise JobExecutionError(
+                f"barrier {checkpoint_id} came where barrier {self._checkpoint_id} was expected"
+            )
+        self._arrived.add(channel)
+        if len(self._arrived) < channels:
+            return []
+        assert self.first_at is not None
+        self.alignment_seconds = time.perf_counter() - self.first_at
+        self.aligned = checkpoint_id
+        self._arrived.clear()
+        self._checkpoint_id = None
+        self._on_aligned(checkpoint_id)
+        released, self._held = self._held, []
+        return released

@@ -1,0 +1,342 @@
+"""Record writers: which target gets which record, and when a buffer is full.
+
+One writer per outgoing edge and subtask. All work on whole batches, with one pass over the records
+where their targets differ.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from firesteel.errors import FiresteelError, shorten
+from firesteel.graph.channels import target_subtasks
+from firesteel.graph.stream_graph import StreamEdge, StreamNode
+from firesteel.protocol.rows import BARRIER, DATA, END_OF_EPOCH, IDLENESS, WATERMARK, BufferRow
+from firesteel.task.exchange.buffers import BufferEncoder
+from firesteel.task.exchange.input_gate import ABORTED, ACTIVE, FINISHED, IDLE, OPEN
+from firesteel.task.exchange.keys import key_function
+from firesteel.usercode import pickling
+from firesteel.usercode.failures import USER_ERRORS, user_function_error
+from firesteel.usercode.unpicklable import unpicklable_record
+
+# A buffer is sent when it holds about this many bytes, judged by the size of the ones before.
+# Its records, and what pickle remembers of them, should fit into a core's cache: a small record costs half as much again from
+# about 5,000 on, and one of twenty fields from about 1,000 on. A buffer is looked at after each batch, so that it may
+# become larger than this by a batch's share.
+_BUFFER_BYTES = 64 * 1024
+_FIRST_BUFFER_RECORDS = 1024
+_MAX_BUFFER_RECORDS = 3072
+
+
+class BadPartitionError(FiresteelError, ValueError):
+    """A user's partitioner answered with a partition that does not exist."""
+
+
+class RecordWriter:
+    """Buffers records per target and sends them as rows. Subclasses decide the target."""
+
+    def __init__(
+        self,
+        edge: StreamEdge,
+        source: StreamNode,
+        target: StreamNode,
+        subtask: int,
+        first_slot: int,
+        send: Callable[[BufferRow], None],
+    ) -> None:
+        self.edge = edge
+        self._source = source
+        self._subtask = subtask
+        self._send = send
+        targets = target_subtasks(
+            edge.partitioning.strategy, subtask, source.parallelism, target.parallelism
+        )
+        self._slots = [first_slot + index for index in targets]
+        count = len(targets)
+        self._count = count
+        self._values: list[list[Any]] = [[] for _ in range(count)]
+        self._keys: list[list[Any]] = [[] for _ in range(count)]
+        self._timestamps: list[list[int]] = [[] for _ in range(count)]
+        self._seq = [0] * count
+        self._encoder = BufferEncoder()
+        # Buffer timeout 0 sends every record at once.
+        self._unbuffered = source.buffer_timeout == 0
+        self._limit = 1 if self._unbuffered else _FIRST_BUFFER_RECORDS
+        self.records_out = 0
+        self.bytes_out = 0
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Start afresh: an attempt that broke off may have left something behind."""
+        for index in range(self._count):
+            self._clear(index)
+        self._seq = [0] * self._count
+        self.records_out = 0
+        self.bytes_out = 0
+
+    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
+        raise NotImplementedError
+
+    def _append(
+        self,
+        index: int,
+        values: list[Any],
+        keys: list[Any] | None,
+        timestamps: list[int] | None,
+    ) -> None:
+        pending = self._values[index]
+        if pending and (
+            (timestamps is None) == bool(self._timestamps[index])
+            or (keys is None) == bool(self._keys[index])
+        ):
+            # A buffer holds records with timestamps or without, never both; so with keys.
+            self._flush(index)
+        pending += values
+        if keys is not None:
+            self._keys[index] += keys
+        if timestamps is not None:
+            self._timestamps[index] += timestamps
+        if len(pending) >= self._limit:
+            self._flush(index)
+
+    def _flush(self, index: int) -> None:
+        values = self._values[index]
+        if not values:
+            return
+        keys = self._keys[index] or None
+        timestamps = self._timestamps[index] or None
+        count = len(values)
+        if self._unbuffered and count > 1:
+            for i in range(count):
+                self._send_buffer(
+                    index,
+                    values[i : i + 1],
+                    keys and keys[i : i + 1],
+                    timestamps and timestamps[i : i + 1],
+                )
+        else:
+            size = self._send_buffer(index, values, keys, timestamps)
+            if not self._unbuffered:
+                fitting = _BUFFER_BYTES * count // max(size, 1)
+                self._limit = max(1, min(fitting, _MAX_BUFFER_RECORDS))
+        self._clear(index)
+
+    def _clear(self, index: int) -> None:
+        # The lists stay: a subclass may hold their methods.
+        self._values[index].clear()
+        self._keys[index].clear()
+        self._timestamps[index].clear()
+
+    def _send_buffer(
+        self,
+        index: int,
+        values: list[Any],
+        keys: list[Any] | None,
+        timestamps: list[int] | None,
+    ) -> int:
+        payload, size = self._encode(values, keys, timestamps)
+        self.records_out += len(values)
+        self.bytes_out += len(payload)
+        self._send_row(index, DATA, payload)
+        return size
+
+    def _encode(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> tuple[bytes, int]:
+        try:
+            return self._encoder.encode(values, keys, timestamps)
+        except Exception as error:
+            raise unpicklable_record(error, [*values, *(keys or ())], self._source.name) from error
+
+    def _send_row(self, index: int, kind: int, payload: bytes) -> None:
+        seq = self._seq[index]
+        self._seq[index] = seq + 1
+        self._send(BufferRow(self._slots[index], self.edge.id, self._subtask, seq, kind, payload))
+
+    def flush(self) -> None:
+        for index in range(self._count):
+            self._flush(index)
+
+    def watermark(self, watermark: int) -> None:
+        """The watermark goes behind every record emitted before it."""
+        self.flush()
+        payload = pickling.dumps(watermark)
+        for index in range(self._count):
+            self._send_row(index, WATERMARK, payload)
+
+    def idle(self, idle: bool) -> None:
+        self.flush()
+        for index in range(self._count):
+            self._send_row(index, IDLENESS, IDLE if idle else ACTIVE)
+
+    def barrier(self, checkpoint_id: int) -> None:
+        """Everything emitted so far belongs to the checkpoint."""
+        self.flush()
+        payload = pickling.dumps(checkpoint_id)
+        for index in range(self._count):
+            self._send_row(index, BARRIER, payload)
+
+    def end_epoch(self, *, finished: bool) -> None:
+        """Send what is left and the mark that lets the reader check that nothing was lost."""
+        self.flush()
+        payload = FINISHED if finished else OPEN
+        for index in range(self._count):
+            self._send_row(index, END_OF_EPOCH, payload)
+        self._seq = [0] * self._count
+
+    def abort_epoch(self) -> None:
+        """Drop what is left and tell every reader that the epoch is void."""
+        for index in range(self._count):
+            self._clear(index)
+            self._send_row(index, END_OF_EPOCH, ABORTED)
+        self._seq = [0] * self._count
+
+
+class OneTargetWriter(RecordWriter):
+    """GLOBAL, FORWARD, and whatever has a single target."""
+
+    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
+        self._append(0, values, None, timestamps)
+
+
+class RoundRobinWriter(RecordWriter):
+    """REBALANCE and RESCALE: record by record in turn, cut with strided slices."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._next = 0
+
+    def begin_epoch(self, epoch: int) -> None:
+        super().begin_epoch(epoch)
+        # Flink starts at a random target so that small batches spread; this spreads as well and
+        # is the same when a task runs again.
+        self._next = (self._subtask + epoch) % self._count
+
+    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
+        count = self._count
+        start = self._next
+        for offset in range(min(count, len(values))):
+            self._append(
+                (start + offset) % count,
+                values[offset::count],
+                None,
+                timestamps[offset::count] if timestamps is not None else None,
+            )
+        self._next = (start + len(values)) % count
+
+
+class BroadcastWriter(RecordWriter):
+    """Every record to every target, serialized once."""
+
+    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
+        self._append(0, values, None, timestamps)
+
+    def _send_buffer(
+        self,
+        index: int,
+        values: list[Any],
+        keys: list[Any] | None,
+        timestamps: list[int] | None,
+    ) -> int:
+        payload, size = self._encode(values, keys, timestamps)
+        self.records_out += len(values) * self._count
+        self.bytes_out += len(payload) * self._count
+        for target in range(self._count):
+            self._send_row(target, DATA, payload)
+        return size
+
+
+class SelectingWriter(RecordWriter):
+    """Base of the writers that compute a target for each record."""
+
+    def _scatter(
+        self,
+        values: list[Any],
+        keys: list[Any] | None,
+        timestamps: list[int] | None,
+        targets: list[int],
+    ) -> None:
+        of_values = self._divided(values, targets)
+        of_keys = None if keys is None else self._divided(keys, targets)
+        of_timestamps = None if timestamps is None else self._divided(timestamps, targets)
+        for index, selected in enumerate(of_values):
+            if selected:
+                self._append(
+                    index,
+                    selected,
+                    None if of_keys is None else of_keys[index],
+                    None if of_timestamps is None else of_timestamps[index],
+                )
+
+    def _divided(self, column: list[Any], targets: list[int]) -> list[list[Any]]:
+        """One pass whatever the number of targets."""
+        lists: list[list[Any]] = [[] for _ in range(self._count)]
+        appends = [one.append for one in lists]
+        for item, target in zip(column, targets, strict=True):
+            appends[target](item)
+        return lists
+
+
+class ShuffleWriter(SelectingWriter):
+    """SHUFFLE: a random target for each record."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._random = random.Random()
+        self._indexes = range(self._count)
+
+    def begin_epoch(self, epoch: int) -> None:
+        super().begin_epoch(epoch)
+        # The same when a task runs again.
+        self._random.seed(f"{self.edge.id}/{self._subtask}/{epoch}")
+
+    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
+        targets = self._random.choices(self._indexes, k=len(values))
+        self._scatter(values, None, timestamps, targets)
+
+
+class CustomWriter(SelectingWriter):
+    """CUSTOM: the user's partitioner decides."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._select = key_function(self.edge)
+        partitioner = self.edge.partitioning.partitioner
+        assert partitioner is not None
+        self._partition = partitioner
+        self._partitions = frozenset(range(self._count))
+
+    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
+        select, partition, count = self._select, self._partition, self._count
+        iterator = iter(values)
+        try:
+            targets = [partition(select(value), count) for value in iterator]
+        except USER_ERRORS as error:
+            raise user_function_error(
+                error, f"partition_custom after {self._source.name}", partition, values, iterator
+            ) from error
+        try:
+            # 1.0 equals a partition, but is none.
+            all_exist = self._partitions.issuperset(targets) and all(
+                hasattr(kind, "__index__") for kind in set(map(type, targets))
+            )
+        except TypeError:
+            # Something without a hash is no partition.
+            all_exist = False
+        if not all_exist:
+            raise self._bad_partition(values, targets)
+        self._scatter(values, None, timestamps, targets)
+
+    def _bad_partition(self, values: list[Any], targets: list[Any]) -> FiresteelError:
+        partitions = range(self._count)
+        value, target = next(
+            pair
+            for pair in zip(values, targets, strict=True)
+            if not hasattr(pair[1], "__index__") or pair[1] not in partitions
+        )
+        return BadPartitionError(
+            f"the partitioner of partition_custom after {self._source.name} answered "
+            f"{shorten(target)} for the record {shorten(value)}; it must be an int, there are "
+            f"{self._count} partitions, 0 to {self._count - 1}"
+        )

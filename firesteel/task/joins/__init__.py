@@ -1,1 +1,0 @@
-"""What joins keep of their inputs."""

@@ -1,0 +1,214 @@
+"""The tail of a loop: keeps the epoch's records for the head."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain, count, groupby
+from typing import Any
+
+from firesteel.filesystems.file_systems import FileSystemOptions
+from firesteel.graph.operator_specs import IterationHeadSpec, IterationTailSpec
+from firesteel.protocol.messages import Feedback, OperatorHandle, ReadBudget
+from firesteel.state.changelog import Segment, SegmentStore
+from firesteel.state.changes import ChangeKind, Changes
+from firesteel.state.hashmap.keyed_state import HashMapKeyedState
+from firesteel.state.key_groups import KeyGroupRange, key_group_of
+from firesteel.state.segment_format import encode_changes
+from firesteel.state.tables import TableDescription, TableKind
+from firesteel.task.operators.base import Operator, OperatorContext
+from firesteel.task.state.restoring import restore_from_handle
+from firesteel.task.time.clock import ChunkPacer
+
+VALUES, TIMESTAMPS = "feedback", "feedback timestamps"
+
+_TABLES = {name: TableDescription(TableKind.LIST) for name in (VALUES, TIMESTAMPS)}
+# Into so many lists records are dealt: enough for as many subtasks to get an equal share.
+_MOST_LISTS = 128
+
+Timestamps = list[int | None]
+
+
+@lru_cache(maxsize=64)
+def keys_of(key_groups: KeyGroupRange, max_parallelism: int) -> tuple[str, ...]:
+    """Keys of different groups of a subtask, in the order of the groups."""
+    wanted = min(key_groups.end - key_groups.start + 1, _MOST_LISTS)
+    found: dict[int, str] = {}
+    for number in count():
+        group = key_group_of(str(number), max_parallelism)
+        if group in key_groups:
+            found.setdefault(group, str(number))
+            if len(found) == wanted:
+                break
+    return tuple(found[group] for group in sorted(found))
+
+
+def write_feedback(
+    values: list[Any],
+    timestamps: Timestamps | None,
+    keys: Sequence[str],
+    epoch: int,
+    store: SegmentStore,
+) -> tuple[Segment, ...]:
+    if not values:
+        return ()
+    # Few records take keys that lie far apart: they shall not all move to the same subtask.
+    lists = min(len(keys), len(values))
+    chosen = [keys[(2 * number + 1) * len(keys) // (2 * lists)] for number in range(lists)]
+    blocks = [_dealt(VALUES, chosen, values)]
+    if timestamps is not None:
+        blocks.append(_dealt(TIMESTAMPS, chosen, timestamps))
+    return (store.write(encode_changes(blocks, _TABLES, None), epoch=epoch, full=True),)
+
+
+def _dealt(table: str, keys: list[str], elements: list[Any]) -> Changes:
+    lists = [elements[number :: len(keys)] for number in range(len(keys))]
+    return Changes(
+        table, ChangeKind.PUT, keys, list(chain.from_iterable(lists)), list(map(len, lists))
+    )
+
+
+def read_feedback(
+    handle: OperatorHandle, store: SegmentStore, options: FileSystemOptions | None = None
+) -> tuple[list[Any], Timestamps | None]:
+    """What ``write_feedback`` wrote; after a change of the parallelism, this subtask's share."""
+    tables: dict[str, list[list[Any]]] = {VALUES: [], TIMESTAMPS: []}
+    backend = HashMapKeyedState()
+    try:
+        restore_from_handle(backend, handle, store, options)
+        for entry in backend.entries():
+            tables[entry.table].append(entry.value)
+    finally:
+        backend.close()
+    values = _collected(tables[VALUES])
+    return values, _collected(tables[TIMESTAMPS]) if tables[TIMESTAMPS] else None
+
+
+def _collected(lists: list[list[Any]]) -> list[Any]:
+    total, step = sum(map(len, lists)), len(lists)
+    if any(len(one) != len(range(number, total, step)) for number, one in enumerate(lists)):
+        # From several subtasks: there is no order to keep.
+        return list(chain.from_iterable(lists))
+    collected: list[Any] = [None] * total
+    for number, one in enumerate(lists):
+        collected[number::step] = one
+    return collected
+
+
+def uniform_batches(
+    values: list[Any], timestamps: Timestamps | None
+) -> Iterator[tuple[list[Any], list[int] | None]]:
+    """Batches in which all records have a timestamp, or none has."""
+    if timestamps is None:
+        yield values, None
+        return
+    start = 0
+    for is_missing, run in groupby(timestamps, key=lambda timestamp: timestamp is None):
+        stamps = list(run)
+        stop = start + len(stamps)
+        known = None if is_missing else [stamp for stamp in stamps if stamp is not None]
+        yield values[start:stop], known
+        start = stop
+
+
+Records = tuple[list[Any], Timestamps | None]
+
+
+class IterationHeadOperator(Operator):
+    """Watermarks are those of the input: none come back."""
+
+    def __init__(self, spec: IterationHeadSpec, context: OperatorContext) -> None:
+        super().__init__(context)
+        self._feedback_only = spec.feedback_only
+        self._pacer = ChunkPacer()
+        # Tails in this very slot: their records need not wait for the next epoch.
+        self.tails: list[IterationTailOperator] = []
+        self.records_read = 0
+
+    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        if not self._feedback_only:
+            self.output.emit(values, timestamps)
+
+    def read_epoch(self, carried: Iterable[Records], budget: ReadBudget) -> Iterator[None]:
+        """Emit what came back, chunk by chunk, pausing after each for the slot to send rows on.
+
+        What tails in this slot have by then goes round again, as long as the budget lasts; what is
+        left then is carried to the next epoch.
+        """
+        started = time.perf_counter()
+        for records in carried:
+            yield from self._emit(records)
+        going = True
+        while going:
+            going = False
+            for tail in self.tails:
+                if time.perf_counter() - started >= budget.seconds:
+                    return
+                if self.records_read >= budget.records:
+                    return
+                records = tail.take()
+                if records[0]:
+                    going = True
+                    yield from self._emit(records)
+
+    def _emit(self, records: Records) -> Iterator[None]:
+        pacer, emit = self._pacer, self.output.emit
+        for values, timestamps in uniform_batches(*records):
+            start = 0
+            while start < len(values):
+                stop = start + pacer.records
+                began = time.perf_counter()
+                emit(values[start:stop], timestamps and timestamps[start:stop])
+                emitted = min(stop, len(values)) - start
+                pacer.took(time.perf_counter() - began, emitted)
+                self.records_read += emitted
+                start = stop
+                yield
+
+
+_log = logging.getLogger("firesteel")
+
+
+class IterationTailOperator(Operator):
+    """Watermarks end here, as in Flink: a loop that waited for its own would never go on."""
+
+    def __init__(self, spec: IterationTailSpec, context: OperatorContext) -> None:
+        super().__init__(context)
+        self._values: list[Any] = []
+        self._timestamps: Timestamps | None = None
+
+    def restore(self, whole: Any) -> None:
+        """What is to come back is the head's business; an attempt that broke off leaves nothing."""
+        self.take()
+
+    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+        if timestamps is not None or self._timestamps is not None:
+            if self._timestamps is None:
+                self._timestamps = [None] * len(self._values)
+            self._timestamps += [None] * len(values) if timestamps is None else timestamps
+        self._values += values
+
+    def take(self) -> tuple[list[Any], Timestamps | None]:
+        """The records, which are somebody else's from now on."""
+        taken = self._values, self._timestamps
+        self._values, self._timestamps = [], None
+        return taken
+
+    def report(self, epoch: int, store: SegmentStore, *, finished: bool) -> Feedback:
+        values, timestamps = self.take()
+        if finished and values:
+            _log.warning(
+                "'%s': the loop has ended, so %d records that its operators emitted when they "
+                "finished go nowhere",
+                self.name,
+                len(values),
+            )
+            return Feedback(0)
+        node = self.context.node
+        key_groups = KeyGroupRange.of_subtask(
+            self.context.subtask.index, node.parallelism, node.max_parallelism
+        )
+        keys = keys_of(key_groups, node.max_parallelism)
+        return Feedback(len(values), write_feedback(values, timestamps, keys, epoch, store))

@@ -1,0 +1,58 @@
+"""Keyed state comes back as an operator's handle says."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable
+
+from firesteel.checkpoint.metadata import StateDescription
+from firesteel.checkpoint.rules.restore import SubtaskAssignment
+from firesteel.checkpoint.savepoints.keyed_state_files import read_keyed_file
+from firesteel.checkpoint.state_descriptions import table_descriptions
+from firesteel.checkpoint.storage.storage import open_storage
+from firesteel.filesystems.file_systems import FileSystemOptions
+from firesteel.protocol.messages import OperatorHandle
+from firesteel.state.backend import KeyedStateBackend, KeyGroupFilter
+from firesteel.state.changelog import SegmentStore
+
+
+def restore_from_handle(
+    backend: KeyedStateBackend,
+    handle: OperatorHandle,
+    store: SegmentStore,
+    options: FileSystemOptions | None = None,
+) -> None:
+    """From the subtask's own segments, or from what a checkpoint assigns to it."""
+    restored = handle.restored
+    if restored is None:
+        backend.restore(handle.segments, store)
+        return
+    restore_keyed_state(
+        backend, restored.assignment, restored.max_parallelism, restored.states, store, options
+    )
+
+
+def restore_keyed_state(
+    backend: KeyedStateBackend,
+    assignment: SubtaskAssignment,
+    max_parallelism: int,
+    states: Iterable[StateDescription],
+    store: SegmentStore,
+    options: FileSystemOptions | None = None,
+) -> None:
+    """``states`` are those of the operator's assignment; ``options`` say how to reach savepoints."""
+    parts = assignment.keyed
+    if not assignment.must_materialize:
+        backend.restore(parts[0].segments if parts else (), store)
+        return
+    backend.restore((), store)
+    only = KeyGroupFilter(assignment.key_groups, max_parallelism)
+    descriptions = table_descriptions(states)
+    for part in parts:
+        wanted = None if part.is_exact else only
+        if part.segments:
+            backend.add(part.segments, store, wanted)
+        for file in part.files:
+            directory = open_storage(posixpath.dirname(file.path), options)
+            entries = read_keyed_file(file, directory, wanted, allow_pickle=True)
+            backend.load(descriptions, entries)

@@ -1,0 +1,215 @@
+"""AggregatingState over a table of accumulators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from firesteel.datastream.functions import AggregateFunction
+from firesteel.datastream.state import (
+    AggregatingState,
+    ListState,
+    MapState,
+    ReducingState,
+    ValueState,
+)
+from firesteel.state.tables import MISSING, ListTable, MapTable, ValueTable
+from firesteel.task.copies import copy_of
+from firesteel.task.state.key_context import CurrentKey
+from firesteel.task.state.ttl import TtlListTable, TtlMapTable, TtlValueTable
+
+
+def own_value_getter(table: ValueTable | TtlValueTable) -> Callable[[Any], Any]:
+    """A ``get(key)`` whose value may be changed in place, if it is put back afterwards.
+
+    What the epoch has written is nobody else's; what comes from the base is copied once.
+    """
+    if isinstance(table, TtlValueTable):
+        return table.get_own
+
+    overlay, base = table.overlay, table.base
+
+    def get_own(key: Any) -> Any:
+        value = overlay.get(key, MISSING)
+        if value is not MISSING or key in overlay:
+            return value
+        value = base.get(key, MISSING)
+        return value if value is MISSING else copy_of(value)
+
+    return get_own
+
+
+class TaskValueState(ValueState[Any]):
+    __slots__ = ("_current", "_table")
+
+    def __init__(self, table: ValueTable | TtlValueTable, current: CurrentKey) -> None:
+        self._table = table
+        self._current = current
+
+    def value(self) -> Any:
+        value = self._table.get(self._current.key)
+        return None if value is MISSING else copy_of(value)
+
+    def update(self, value: Any) -> None:
+        if value is None:
+            self._table.remove(self._current.key)
+        else:
+            self._table.put(self._current.key, copy_of(value))
+
+    def clear(self) -> None:
+        self._table.remove(self._current.key)
+
+
+class TaskListState(ListState[Any]):
+    """Elements are copied on their way in and out, if they can be changed in place."""
+
+    __slots__ = ("_current", "_table")
+
+    def __init__(self, table: ListTable | TtlListTable, current: CurrentKey) -> None:
+        self._table = table
+        self._current = current
+
+    def get(self) -> list[Any]:
+        """A list of its own; empty where there is nothing, as in PyFlink."""
+        return list(map(copy_of, self._table.get(self._current.key) or ()))
+
+    def add(self, value: Any) -> None:
+        self._table.append(self._current.key, copy_of(value))
+
+    def add_all(self, values: list[Any]) -> None:
+        self._table.extend(self._current.key, map(copy_of, values))
+
+    def update(self, values: list[Any]) -> None:
+        self._table.replace(self._current.key, map(copy_of, values))
+
+    def clear(self) -> None:
+        self._table.remove(self._current.key)
+
+
+class TaskMapState(MapState[Any, Any]):
+    """An iterator shows the map as it was when it was asked for; the map may change meanwhile."""
+
+    __slots__ = ("_current", "_table")
+
+    def __init__(self, table: MapTable | TtlMapTable, current: CurrentKey) -> None:
+        self._table = table
+        self._current = current
+
+    def get(self, key: Any) -> Any:
+        value = self._table.get(self._current.key, key)
+        return None if value is MISSING else copy_of(value)
+
+    def put(self, key: Any, value: Any) -> None:
+        self._table.put(self._current.key, key, copy_of(value))
+
+    def put_all(self, dict_value: dict[Any, Any]) -> None:
+        table, current = self._table, self._current.key
+        for key, value in dict_value.items():
+            table.put(current, key, copy_of(value))
+
+    def remove(self, key: Any) -> None:
+        self._table.remove_entry(self._current.key, key)
+
+    def contains(self, key: Any) -> bool:
+        return self._table.get(self._current.key, key) is not MISSING
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        entries = self._table.entries(self._current.key)
+        return ((key, copy_of(value)) for key, value in entries)
+
+    def keys(self) -> Iterator[Any]:
+        return (key for key, _ in self._table.entries(self._current.key))
+
+    def values(self) -> Iterator[Any]:
+        return (value for _, value in self.items())
+
+    def is_empty(self) -> bool:
+        return not self._table.contains(self._current.key)
+
+    def clear(self) -> None:
+        self._table.remove(self._current.key)
+
+
+class TaskReducingState(ReducingState[Any]):
+    __slots__ = ("_current", "_get_own", "_reduce", "_table")
+
+    def __init__(
+        self,
+        table: ValueTable | TtlValueTable,
+        current: CurrentKey,
+        reduce: Callable[[Any, Any], Any],
+    ) -> None:
+        self._table = table
+        self._current = current
+        self._reduce = reduce
+        self._get_own = own_value_getter(table)
+
+    def get(self) -> Any:
+        value = self._table.get(self._current.key)
+        return None if value is MISSING else copy_of(value)
+
+    def add(self, value: Any) -> None:
+        """Reduce with what is there; None clears, as in PyFlink."""
+        key = self._current.key
+        if value is None:
+            self._table.remove(key)
+            return
+        reduced = self._get_own(key)
+        # The function may give back the new value itself, which belongs to the user.
+        value = copy_of(value)
+        self._table.put(key, value if reduced is MISSING else self._reduce(reduced, value))
+
+    def clear(self) -> None:
+        self._table.remove(self._current.key)
+
+
+class TaskAggregatingState(AggregatingState[Any, Any]):
+    __slots__ = ("_current", "_function", "_get_own", "_table")
+
+    def __init__(
+        self,
+        table: ValueTable | TtlValueTable,
+        current: CurrentKey,
+        function: AggregateFunction,
+    ) -> None:
+        self._table = table
+        self._current = current
+        self._function = function
+        self._get_own = own_value_getter(table)
+
+    def get(self) -> Any:
+        accumulator = self._table.get(self._current.key)
+        if accumulator is MISSING:
+            return None
+        # The result may be the accumulator itself, or a part of it.
+        return self._function.get_result(copy_of(accumulator))
+
+    def add(self, value: Any) -> None:
+        """Add to what is there; None clears, as in PyFlink."""
+        key = self._current.key
+        if value is None:
+            self._table.remove(key)
+            return
+        accumulator = self._get_own(key)
+        if accumulator is MISSING:
+            accumulator = self._function.create_accumulator()
+        self._table.put(key, self._function.add(copy_of(value), accumulator))
+
+    def clear(self) -> None:
+        self._table.remove(self._current.key)
+
+    # Windows that merge
+
+    def take_accumulator(self) -> Any:
+        """Remove the accumulator and return it, or MISSING."""
+        accumulator = self._get_own(self._current.key)
+        self.clear()
+        return accumulator
+
+    def merge_accumulator(self, accumulator: Any) -> None:
+        if accumulator is MISSING:
+            return
+        key = self._current.key
+        mine = self._get_own(key)
+        merged = accumulator if mine is MISSING else self._function.merge(mine, accumulator)
+        self._table.put(key, merged)

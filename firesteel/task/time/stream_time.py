@@ -1,0 +1,406 @@
+"""The event time of a stream that one subtask produces: stamps records and emits watermarks.
+
+A source has a generator for each of its splits, any other operator has one. What goes on is the
+least watermark of those that are not idle. Who feeds it says how long the input was asked, and when
+it had nothing: see ``silence``.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from firesteel.common.constants import MIN_WATERMARK
+from firesteel.common.watermark_strategy import (
+    FunctionTimestampAssigner,
+    IngestionTime,
+    WatermarkStrategy,
+)
+from firesteel.errors import FiresteelError, shorten
+from firesteel.task.time.future_guard import Front, FutureGuard
+from firesteel.task.time.generators import Generator, PartialWatermark, create_generator
+from firesteel.usercode.failures import user_function_error
+
+Assign = Callable[[list[Any], list[int] | None], list[int] | None]
+
+
+class AscendingClock:
+    """A clock that stands still while the machine's goes back: event time must not."""
+
+    __slots__ = ("_now_millis", "newest")
+
+    def __init__(self, now_millis: Callable[[], int]) -> None:
+        self._now_millis = now_millis
+        self.newest = MIN_WATERMARK
+
+    def __call__(self) -> int:
+        self.newest = max(self.newest, self._now_millis())
+        return self.newest
+
+
+class BadTimestampError(FiresteelError, TypeError):
+    """A timestamp assigner answered with something that is no time."""
+
+
+def create_assigner(
+    strategy: WatermarkStrategy, operator: str, now_millis: AscendingClock
+) -> Assign:
+    """A function from values and the timestamps that they have to those that they get."""
+    if isinstance(strategy.generator, IngestionTime):
+        return lambda values, _: [now_millis()] * len(values)
+    assigner = strategy.timestamp_assigner
+    if assigner is None:
+        return lambda _, timestamps: timestamps
+    # A plain function is called directly, without the object around it.
+    extract = (
+        assigner.function
+        if isinstance(assigner, FunctionTimestampAssigner)
+        else assigner.extract_timestamp
+    )
+
+    never = MIN_WATERMARK
+
+    def assign(values: list[Any], timestamps: list[int] | None) -> list[int]:
+        iterator = iter(values)
+        try:
+            # No map(): it takes a StopIteration of the user's function for the end.
+            if timestamps is None:
+                assigned = [extract(value, never) for value in iterator]
+            else:
+                assigned = [
+                    extract(value, timestamp)
+                    for value, timestamp in zip(iterator, timestamps, strict=False)
+                ]
+        except Exception as error:
+            raise user_function_error(error, operator, extract, values, iterator) from error
+        try:
+            # Nothing looks at single timestamps as fast as this, and it takes only 64-bit integers.
+            array("q", assigned)
+        except (TypeError, OverflowError) as error:
+            raise _bad(assigned, values, operator, extract) from error
+        return assigned
+
+    return assign
+
+
+def _bad(
+    assigned: list[Any], values: list[Any], operator: str, extract: Callable[..., Any]
+) -> FiresteelError:
+    for timestamp, value in zip(assigned, values, strict=True):
+        try:
+            array("q", [timestamp])
+        except (TypeError, OverflowError):
+            name = getattr(extract, "__qualname__", type(extract).__qualname__)
+            return BadTimestampError(
+                f"{operator}: the timestamp assigner {name} answered {shorten(timestamp)} for the "
+                f"record {shorten(value)}; a timestamp is an int, in milliseconds since 1970"
+            )
+    raise AssertionError("one of them was refused")
+
+
+@dataclass(slots=True)
+class Silence:
+    """Two times count, the longer one of them, and no other time does.
+
+    The first is how long a source's reader was being asked since the last record came. ``heard_at``
+    is how long it had been asked in all until then. While functions work, rows wait to be sent on,
+    or a split is paused, nobody asks.
+
+    The second is proven: the input had nothing at ``since``, and still nothing at ``until``.
+    """
+
+    heard_at: int
+    since: int | None = None
+    until: int = 0
+
+    def end(self, asked_millis: int) -> None:
+        self.heard_at = asked_millis
+        self.since = None
+
+    def prove(self, now: int) -> None:
+        """The input has just been asked and had nothing."""
+        if self.since is None:
+            self.since = now
+        self.until = now
+
+    def millis(self, asked_millis: int) -> int:
+        proven = 0 if self.since is None else self.until - self.since
+        return max(asked_millis - self.heard_at, proven)
+
+
+class TimedOutput(Protocol):
+    """Where records, watermarks and idleness go."""
+
+    @property
+    def emit(self) -> Callable[[list[Any], list[int] | None], None]: ...
+
+    @property
+    def watermark(self) -> Callable[[int], None]: ...
+
+    @property
+    def idle(self) -> Callable[[bool], None]: ...
+
+
+@dataclass(slots=True)
+class _Part:
+    """The time of one split. ``paused``: it is too far ahead of others, and nobody reads it."""
+
+    generator: Generator
+    output: PartialWatermark
+    silence: Silence
+    front: Front = field(default_factory=Front)
+    paused: bool = False
+
+
+class StreamTime:
+    """``interval`` is the auto-watermark interval in milliseconds; 0: periodic generators rest."""
+
+    def __init__(
+        self,
+        strategy: WatermarkStrategy,
+        interval: int,
+        operator: str,
+        now_millis: Callable[[], int],
+        output: TimedOutput,
+    ) -> None:
+        self._strategy = strategy
+        self._interval = interval
+        self._operator = operator
+        self._now_millis = now_millis
+        self._output = output
+        self._ingestion = AscendingClock(now_millis)
+        self._assign = create_assigner(strategy, operator, self._ingestion)
+        self._guard = FutureGuard(strategy, operator)
+        timeout = strategy.idle_timeout
+        self._idle_timeout = None if timeout is None or not interval else timeout.to_millis()
+        self._parts: dict[str | None, _Part] = {}
+        self._next_emit = now_millis() + interval
+        # How long the input has been asked, in milliseconds.
+        self._asked = 0
+        # Of a stream that has no split at all.
+        self._silence = Silence(0)
+        # Whether a record came in this epoch.
+        self._fed = False
+        self.watermark = MIN_WATERMARK
+        self.idle = False
+
+    def process(self, split: str | None, values: list[Any], timestamps: list[int] | None) -> None:
+        """Stamp the records of one split and send them on, with the watermarks between them."""
+        stamps = self._assign(values, timestamps)
+        part = self._parts.get(split) or self._begin(split)
+        part.silence.end(self._asked)
+        self._fed = True
+        if part.output.idle or self.idle:
+            # Those downstream must wait for this stream again before its records come.
+            part.output.mark_active()
+            self._combine()
+        if stamps is None:
+            self._output.emit(values, None)
+        else:
+            now, newest = self._now_millis(), max(stamps)
+            if newest - now > self._guard.tolerance:
+                self._process_doubtful(part, values, stamps, now)
+            else:
+                self._process_believed(part, values, stamps, newest)
+
+    def _process_believed(
+        self, part: _Part, values: list[Any], stamps: list[int], newest: int
+    ) -> None:
+        front, leap = part.front, self._guard.leap
+        if newest - stamps[-1] > leap or abs(newest - front.newest) > leap:
+            self._guard.examine(front, values, stamps, newest, part.output.watermark)
+        else:
+            front.newest = max(front.newest, newest)
+            front.suspect = None
+        emit, sent = self._output.emit, 0
+        for seen in part.generator.on_batch(values, stamps, newest, part.output):
+            emit(values[sent:seen], stamps[sent:seen])
+            sent = seen
+            self._combine()
+        if sent == 0:
+            emit(values, stamps)
+        elif sent < len(values):
+            emit(values[sent:], stamps[sent:])
+
+    def _process_doubtful(
+        self, part: _Part, values: list[Any], stamps: list[int], now: int
+    ) -> None:
+        """Record by record: some timestamp is further ahead of the clock than it should be."""
+        latest, refuses = now + self._guard.tolerance, self._guard.refuses
+        for value, stamp in zip(values, stamps, strict=True):
+            if stamp > latest and refuses(value, stamp, now):
+                self._output.emit([value], [stamp])
+            else:
+                self._process_believed(part, [value], [stamp], stamp)
+
+    # Periodic
+
+    def tick(self) -> None:
+        """Ask the generators if the interval has passed."""
+        if self._interval and self._now_millis() >= self._next_emit:
+            self.emit_periodically()
+
+    def emit_periodically(self) -> None:
+        """Ask the generators now, as at the end of an epoch, after which nothing may come for long."""
+        if not self._interval:
+            return
+        self._next_emit = self._now_millis() + self._interval
+        for part in self._parts.values():
+            # Those that nobody reads stay what they were.
+            if part.output.idle if part.paused else self._is_long(part.silence):
+                part.output.mark_idle()
+            else:
+                part.generator.on_periodic_emit(part.output)
+        if self._parts:
+            self._combine()
+        elif self._is_long(self._silence):
+            self._set_idle(True)
+
+    def next_tick(self) -> int | None:
+        """When an epoch should come though no record has."""
+        if not self._interval:
+            return None
+        dues: list[int] = []
+        if self._idle_timeout is not None and not self.idle:
+            for silence in self._silences():
+                since = silence.since
+                # What has not been silent yet must be seen to have nothing first.
+                dues.append(self._next_emit if since is None else since + self._idle_timeout)
+        if any(part.generator.needs_ticks for part in self._parts.values()):
+            dues.append(self._next_emit)
+        return min(dues, default=None)
+
+    # Idleness
+
+    def asked(self, millis: int) -> None:
+        """A reader was asked for so long; splits that it did not name might have spoken."""
+        self._asked += millis
+
+    def found_nothing(self) -> None:
+        """The input was asked just now, and has nothing."""
+        now = self._now_millis()
+        for silence in self._silences():
+            silence.prove(now)
+
+    def end_epoch(self) -> None:
+        """For streams that others feed: in an epoch without a record there was none."""
+        if not self._fed:
+            self.found_nothing()
+        self._fed = False
+        self.emit_periodically()
+
+    def _is_long(self, silence: Silence) -> bool:
+        return self._idle_timeout is not None and silence.millis(self._asked) >= self._idle_timeout
+
+    def _silences(self) -> list[Silence]:
+        """Of everything that may become idle."""
+        if not self._parts:
+            return [self._silence]
+        parts = self._parts.values()
+        return [part.silence for part in parts if not part.paused and not part.output.idle]
+
+    # Splits
+
+    def _begin(self, split: str | None) -> _Part:
+        generator = create_generator(self._strategy, self._operator, self._ingestion)
+        silence = Silence(self._asked)
+        part = self._parts[split] = _Part(generator, PartialWatermark(), silence)
+        return part
+
+    def expect(self, splits: Iterable[str]) -> None:
+        """Wait for these splits: nothing is known yet about their time."""
+        for split in splits:
+            if split not in self._parts:
+                self._begin(split)
+
+    def keep_only(self, splits: Iterable[str]) -> None:
+        """Forget the splits that have ended: they hold nobody up any more."""
+        alive = {*splits, None}
+        ended = [split for split in self._parts if split not in alive]
+        for split in ended:
+            del self._parts[split]
+        if not ended:
+            return
+        if self._parts:
+            self._combine()
+        else:
+            self._silence = Silence(self._asked)
+
+    def splits_beyond(self, watermark: int) -> frozenset[str]:
+        """Those whose own watermark is further than that."""
+        return frozenset(
+            split
+            for split, part in self._parts.items()
+            if split is not None and part.output.watermark > watermark
+        )
+
+    def pause_splits(self, splits: Collection[str]) -> None:
+        """Nobody reads these splits now, but all others. They do not become idle by that."""
+        for split, part in self._parts.items():
+            if part.paused and not part.output.idle:
+                part.silence.end(self._asked)
+            part.paused = split in splits
+
+    def pause(self) -> None:
+        """Nobody reads anything now."""
+        for part in self._parts.values():
+            part.paused = True
+
+    def _combine(self) -> None:
+        parts = [part.output for part in self._parts.values()]
+        active = [output.watermark for output in parts if not output.idle]
+        for output in parts:
+            output.changed = False
+        self._set_idle(not active)
+        if active:
+            lowest = min(active)
+            if lowest > self.watermark:
+                self.watermark = lowest
+                self._output.watermark(lowest)
+
+    def _set_idle(self, idle: bool) -> None:
+        if self.idle != idle:
+            self.idle = idle
+            self._output.idle(idle)
+
+    # State
+
+    def snapshot(self) -> Any:
+        parts = {
+            split: (
+                part.output.watermark,
+                part.output.idle,
+                self._kept(part.silence),
+                part.generator.snapshot(),
+            )
+            for split, part in self._parts.items()
+        }
+        return self.watermark, self.idle, self._kept(self._silence), parts
+
+    def restore(self, state: Any) -> None:
+        self._parts.clear()
+        self._next_emit = self._now_millis() + self._interval
+        self._asked = 0
+        self._fed = False
+        if state is None:
+            self.resume(MIN_WATERMARK)
+            self.idle, self._silence = False, Silence(0)
+            return
+        watermark, self.idle, self._silence, parts = state
+        self.resume(watermark)
+        for split, (watermark, idle, silence, generator) in parts.items():
+            part = self._begin(split)
+            part.output.watermark, part.output.idle = watermark, idle
+            part.silence = silence
+            part.generator.restore(generator)
+
+    def resume(self, watermark: int) -> None:
+        """Go on from where event time was."""
+        self.watermark = watermark
+        self._ingestion.newest = max(self._ingestion.newest, watermark + 1)
+
+    def _kept(self, silence: Silence) -> Silence:
+        """For a process that begins to ask."""
+        return replace(silence, heard_at=silence.heard_at - self._asked)

@@ -1,0 +1,319 @@
+"""Timers of an operator: by key and namespace, in event time and in processing time.
+
+A timer is an entry of keyed state, so it is part of every snapshot and moves with its key. A heap
+beside it, rebuilt on restore, knows which one is due next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from heapq import heapify, heappop, heappush
+from typing import Any, NoReturn
+
+from firesteel.datastream.timerservice import TimerService
+from firesteel.errors import InvalidProgramError, shorten
+from firesteel.state.backend import KeyedStateBackend
+from firesteel.state.tables import MISSING
+from firesteel.task.state.key_context import KeyContext
+from firesteel.task.time.clock import SubtaskClock
+
+OnTimer = Callable[[Any, Any, int], None]
+"""Called with (key, namespace, timestamp) of a timer that is due."""
+
+TIMER_TABLES = "_timers"
+"""The names of timer tables begin with it."""
+
+# So many stale entries a heap may have before it is cleaned.
+_STALE_ENTRIES = 1024
+
+
+def _due(item: tuple[int, int, Any, Any]) -> tuple[int, int]:
+    return item[0], item[1]
+
+
+class _TimerQueue:
+    """The timers of one domain. The table says which exist, the heap which one is next.
+
+    A deleted timer stays in the heap until its time comes, or until there are too many of them.
+    """
+
+    __slots__ = ("_heap", "_live", "_sequence", "_table")
+
+    def __init__(self, keyed_state: KeyedStateBackend, name: str) -> None:
+        # The namespace of an entry is (time, the timer's own namespace).
+        self._table = keyed_state.value_table(name, namespaced=True)
+        self._heap: list[tuple[int, int, Any, Any]] = []
+        # Orders timers of the same time, so that keys need not be comparable.
+        self._sequence = 0
+        self._live = 0
+
+    def register(self, key: Any, namespace: Any, time: int) -> None:
+        entry = (key, (time, namespace))
+        if self._table.get(entry) is not MISSING:
+            return
+        self._table.put(entry, None)
+        self._sequence += 1
+        self._live += 1
+        heappush(self._heap, (time, self._sequence, key, namespace))
+
+    def delete(self, key: Any, namespace: Any, time: int) -> None:
+        entry = (key, (time, namespace))
+        if self._table.get(entry) is MISSING:
+            return
+        self._table.remove(entry)
+        self._live -= 1
+        if len(self._heap) > 2 * self._live + _STALE_ENTRIES:
+            self._drop_stale_entries()
+
+    def next_time(self) -> int | None:
+        heap, table = self._heap, self._table
+        while heap:
+            time, _, key, namespace = heap[0]
+            if table.get((key, (time, namespace))) is not MISSING:
+                return time
+            heappop(heap)
+        return None
+
+    def fire_until(self, time: int, on_timer: OnTimer) -> bool:
+        """Fire all that are due, also those registered on the way; whether there were any."""
+        heap, table = self._heap, self._table
+        fired = False
+        while heap and heap[0][0] <= time:
+            due, _, key, namespace = heappop(heap)
+            entry = (key, (due, namespace))
+            # Deleted in between, or registered again after that: then it is in the heap twice.
+            if table.get(entry) is MISSING:
+                continue
+            table.remove(entry)
+            self._live -= 1
+            fired = True
+            on_timer(key, namespace, due)
+        return fired
+
+    def fire_all(self, on_timer: OnTimer) -> bool:
+        """Fire those that are pending now, whatever their time; whether there were any."""
+        pending = [
+            (time, namespace, key) for time, _, key, namespace in sorted(self._heap, key=_due)
+        ]
+        fired = False
+        for time, namespace, key in pending:
+            entry = (key, (time, namespace))
+            if self._table.get(entry) is not MISSING:
+                self.delete(key, namespace, time)
+                fired = True
+                on_timer(key, namespace, time)
+        return fired
+
+    def restore(self) -> None:
+        """Make the heap from the table."""
+        self._heap[:] = [
+            (time, number, key, namespace)
+            for number, (key, (time, namespace)) in enumerate(self._table.keys())
+        ]
+        heapify(self._heap)
+        self._sequence = self._live = len(self._heap)
+
+    def _drop_stale_entries(self) -> None:
+        # In place: ``fire_until`` may be at work on the heap.
+        table, seen = self._table, set()
+        kept = []
+        for item in sorted(self._heap):
+            time, _, key, namespace = item
+            entry = (key, (time, namespace))
+            if entry not in seen and table.get(entry) is not MISSING:
+                seen.add(entry)
+                kept.append(item)
+        self._heap[:] = kept
+
+    def __len__(self) -> int:
+        return self._live
+
+
+class InternalTimerService:
+    """Registers timers for a key and a namespace, and calls back when their time has come.
+
+    Equal timers (key, namespace, time) are one timer, and fire once. Timers of equal time fire in
+    the order in which they were registered. ``after_round`` is called after a round in which timers
+    fired, before the watermark goes on: results collected meanwhile can leave then.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        keyed_state: KeyedStateBackend,
+        clock: SubtaskClock,
+        on_event_time: OnTimer,
+        on_processing_time: OnTimer,
+        after_round: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.name = name
+        self._clock = clock
+        self._on_event_time = on_event_time
+        self._on_processing_time = on_processing_time
+        self._after_round = after_round
+        self._event_time = _TimerQueue(keyed_state, f"{TIMER_TABLES}/{name}/event")
+        self._processing_time = _TimerQueue(keyed_state, f"{TIMER_TABLES}/{name}/processing")
+
+    def current_watermark(self) -> int:
+        return self._clock.watermark
+
+    def current_processing_time(self) -> int:
+        return self._clock.now_millis()
+
+    def register_event_time_timer(self, key: Any, namespace: Any, time: int) -> None:
+        """One that is late already fires with the next watermark."""
+        self._event_time.register(key, namespace, time)
+
+    def delete_event_time_timer(self, key: Any, namespace: Any, time: int) -> None:
+        self._event_time.delete(key, namespace, time)
+
+    def register_processing_time_timer(self, key: Any, namespace: Any, time: int) -> None:
+        self._processing_time.register(key, namespace, time)
+
+    def delete_processing_time_timer(self, key: Any, namespace: Any, time: int) -> None:
+        self._processing_time.delete(key, namespace, time)
+
+    def advance_watermark(self, watermark: int) -> None:
+        """Fire the event-time timers up to ``watermark``, in the order of their times."""
+        if self._event_time.fire_until(watermark, self._on_event_time):
+            self._after_round()
+
+    def advance_processing_time(self, now: int) -> bool:
+        """The same for the clock; whether any timer was due."""
+        fired = self._processing_time.fire_until(now, self._on_processing_time)
+        if fired:
+            self._after_round()
+        return fired
+
+    def finish_processing_time(self) -> None:
+        """The end of a batch, whose clock stands still: pending timers fire, new ones never do."""
+        if self._processing_time.fire_all(self._on_processing_time):
+            self._after_round()
+
+    def next_processing_time(self) -> int | None:
+        return self._processing_time.next_time()
+
+    def restore(self) -> None:
+        """The keyed state has become another one."""
+        self._event_time.restore()
+        self._processing_time.restore()
+
+    def count(self) -> tuple[int, int]:
+        """How many timers are pending: in event time, in processing time."""
+        return len(self._event_time), len(self._processing_time)
+
+
+class TimerServices:
+    """All timer services of one operator; most operators have none."""
+
+    __slots__ = ("_clock", "_keyed_state", "_services")
+
+    def __init__(self, keyed_state: KeyedStateBackend, clock: SubtaskClock) -> None:
+        self._keyed_state = keyed_state
+        self._clock = clock
+        self._services: dict[str, InternalTimerService] = {}
+
+    def create(
+        self,
+        name: str,
+        on_event_time: OnTimer,
+        on_processing_time: OnTimer,
+        after_round: Callable[[], None] = lambda: None,
+    ) -> InternalTimerService:
+        """Operators call it when they are built, so that a restore finds the service."""
+        service = self._services[name] = InternalTimerService(
+            name, self._keyed_state, self._clock, on_event_time, on_processing_time, after_round
+        )
+        return service
+
+    def advance_watermark(self, watermark: int) -> None:
+        for service in self._services.values():
+            service.advance_watermark(watermark)
+
+    def advance_processing_time(self, now: int) -> bool:
+        fired = [service.advance_processing_time(now) for service in self._services.values()]
+        return any(fired)
+
+    def finish_processing_time(self) -> None:
+        for service in self._services.values():
+            service.finish_processing_time()
+
+    def next_processing_time(self) -> int | None:
+        times = [service.next_processing_time() for service in self._services.values()]
+        return min((time for time in times if time is not None), default=None)
+
+    def restore(self) -> None:
+        for service in self._services.values():
+            service.restore()
+
+    def __bool__(self) -> bool:
+        return bool(self._services)
+
+    def __iter__(self) -> Iterator[InternalTimerService]:
+        return iter(self._services.values())
+
+
+class KeyedTimerService(TimerService):
+    def __init__(
+        self, timers: InternalTimerService, key_context: KeyContext, clock: SubtaskClock
+    ) -> None:
+        self._timers = timers
+        self._key_context = key_context
+        self._clock = clock
+
+    def current_processing_time(self) -> int:
+        return self._clock.now_millis()
+
+    def current_watermark(self) -> int:
+        return self._clock.watermark
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        self._timers.register_processing_time_timer(self._key_context.key, None, _time(timestamp))
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        self._timers.register_event_time_timer(self._key_context.key, None, _time(timestamp))
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        self._timers.delete_processing_time_timer(self._key_context.key, None, _time(timestamp))
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        self._timers.delete_event_time_timer(self._key_context.key, None, _time(timestamp))
+
+
+class UnkeyedTimerService(TimerService):
+    """The times only: a timer needs a key."""
+
+    def __init__(self, clock: SubtaskClock) -> None:
+        self._clock = clock
+
+    def current_processing_time(self) -> int:
+        return self._clock.now_millis()
+
+    def current_watermark(self) -> int:
+        return self._clock.watermark
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        _refuse()
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        _refuse()
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        _refuse()
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        _refuse()
+
+
+def _time(timestamp: Any) -> int:
+    if isinstance(timestamp, int):
+        return timestamp
+    raise TypeError(
+        f"the time of a timer is an int, in milliseconds since 1970, but got {shorten(timestamp)}"
+    )
+
+
+def _refuse() -> NoReturn:
+    raise InvalidProgramError(
+        "Setting timers is only supported on a keyed stream: call key_by() before the function"
+    )

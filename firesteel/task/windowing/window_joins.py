@@ -1,0 +1,224 @@
+"""Tumbling and sliding windows of event time over two streams: the fast way.
+
+Each slice has a table of records for either side. A batch is appended to them as it comes, windows that
+overlap share slices instead of copying records, and what is over is dropped as a whole. Where they overlap, records
+are numbered, so that each window gets them in the order in which they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from firesteel.common.typeinfo import TypeInformation
+from firesteel.datastream.window import TaggedUnion
+from firesteel.graph.operator_specs import PairedRecords, WindowJoinSpec, WindowSpec
+from firesteel.state.backend import KeyedStateBackend
+from firesteel.state.tables import ListTable
+from firesteel.task.operators.base import OperatorContext
+from firesteel.task.windowing.aligned_window_operator import AlignedWindowOperator
+from firesteel.task.windowing.arrivals import Arrivals, numbered_type
+from firesteel.task.windowing.base_window_operator import PairCalls, Sides
+from firesteel.task.windowing.slices import RecordTables
+from firesteel.task.windowing.window_operator import EvictingWindowOperator, WindowOperator
+from firesteel.task.windowing.window_state import WindowState
+
+
+class PairedRecordsState(WindowState):
+    """Two lists for each key and window."""
+
+    def __init__(self, backend: KeyedStateBackend, contents: PairedRecords) -> None:
+        types = (contents.left_type, contents.right_type)
+        self._tables = [
+            backend.list_table(name, namespaced=True, element_type=None if t.is_pickled else t)
+            for name, t in zip(
+                ("_window-contents/left", "_window-contents/right"), types, strict=True
+            )
+        ]
+
+    def add(self, key: Any, window: Any, value: TaggedUnion, timestamp: int | None) -> None:
+        self._tables[value.side].append((key, window), value.value)
+
+    def get(self, key: Any, window: Any) -> list[Any] | None:
+        left, right = (table.get((key, window)) for table in self._tables)
+        return None if left is None and right is None else [left or [], right or []]
+
+    def clear(self, key: Any, window: Any) -> None:
+        for table in self._tables:
+            table.remove((key, window))
+
+    def merge(self, key: Any, target: Any, sources: Iterable[Any]) -> None:
+        for source in sources:
+            for table in self._tables:
+                elements = table.get((key, source))
+                if elements:
+                    table.extend((key, target), elements)
+                    table.remove((key, source))
+
+
+class _TwoInputs(WindowOperator):
+    """Tags what comes in, and calls a function of two sides."""
+
+    calls: PairCalls
+
+    def create_calls(self, spec: WindowSpec) -> PairCalls:
+        assert isinstance(spec, WindowJoinSpec)
+        return PairCalls(spec)
+
+    def receive(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
+        self.side = 0
+        super().receive(list(map(TaggedUnion.one, values)), keys, timestamps)
+
+    def receive_second(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
+        self.side = 1
+        super().receive(list(map(TaggedUnion.two, values)), keys, timestamps)
+
+    def add_late(self, values: list[Any], timestamps: list[int]) -> None:
+        self.late.add([tagged.value for tagged in values], timestamps, self.side)
+
+    def split(self, contents: list[Any]) -> Sides:
+        left, right = contents
+        return left, right
+
+    def call_function(self, key: Any, window: Any, contents: list[Any]) -> None:
+        sides = self.split(contents)
+        if all(sides) or self.calls.groups:
+            super().call_function(key, window, sides)
+
+
+class WindowJoinOperator(_TwoInputs):
+    def create_state(self, spec: WindowSpec, context: OperatorContext) -> WindowState:
+        assert isinstance(spec.contents, PairedRecords)
+        return PairedRecordsState(context.keyed_state, spec.contents)
+
+
+class EvictingWindowJoinOperator(_TwoInputs, EvictingWindowOperator):
+    """Evictors see the records of both sides in one list, which is kept like that."""
+
+    def split(self, contents: list[TaggedUnion]) -> Sides:
+        left = [tagged.value for tagged in contents if tagged.side == 0]
+        return left, [tagged.value for tagged in contents if tagged.side == 1]
+
+
+_EMIT_RECORDS = 4096
+_NO_TABLES: list[ListTable] = []
+
+
+class SlicedWindowJoinOperator(AlignedWindowOperator):
+    calls: PairCalls
+
+    def __init__(self, spec: WindowJoinSpec, context: OperatorContext) -> None:
+        super().__init__(spec, context)
+        contents = spec.contents
+        assert isinstance(contents, PairedRecords)
+        self._arrivals = None if self._layout.is_tumbling else Arrivals(context)
+        self._slices = [
+            RecordTables(context.keyed_state, side, self._kept_type(kind))
+            for side, kind in (("left", contents.left_type), ("right", contents.right_type))
+        ]
+
+    def create_calls(self, spec: WindowSpec) -> PairCalls:
+        assert isinstance(spec, WindowJoinSpec)
+        return PairCalls(spec)
+
+    def _kept_type(self, kind: TypeInformation) -> TypeInformation | None:
+        if self._arrivals is not None:
+            return numbered_type(kind)
+        return None if kind.is_pickled else kind
+
+    # Records
+
+    def receive(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
+        self.side = 0
+        super().receive(self._numbered(values), keys, timestamps)
+
+    def receive_second(
+        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
+    ) -> None:
+        self.side = 1
+        super().receive(self._numbered(values), keys, timestamps)
+
+    def _numbered(self, values: list[Any]) -> list[Any]:
+        if self._arrivals is None:
+            return values
+        self.ensure_loaded()
+        return list(zip(self._arrivals.take(len(values)), values, strict=True))
+
+    def _drop_late(self, values: list[Any], timestamps: list[int]) -> None:
+        late = values if self._arrivals is None else [value for _, value in values]
+        super()._drop_late(late, timestamps)
+
+    def _add_to_slice(self, start: int, values: list[Any], keys: list[Any]) -> None:
+        slices = self._slices[self.side]
+        table = slices.get(start)
+        if table is None:
+            table = slices.create(start)
+            self._schedule_slice(start)
+        table.append_all(keys, values)
+
+    # Results
+
+    def _fire(self, end: int) -> None:
+        lefts, rights = (self._tables_by_key(side, end) for side in (0, 1))
+        groups, window = self.calls.groups, self._window(end)
+        keys = {**lefts, **rights} if groups else min(lefts, rights, key=len)
+        left_of, right_of = lefts.get, rights.get
+        for key in keys:
+            left, right = left_of(key, _NO_TABLES), right_of(key, _NO_TABLES)
+            if groups or (left and right):
+                sides = self._records(left, key, end), self._records(right, key, end)
+                self.call_function(key, window, sides)
+            if len(self.collected.results) >= _EMIT_RECORDS:
+                self.emit_collected()
+        self.emit_collected()
+
+    def _tables_by_key(self, side: int, end: int) -> dict[Any, list[ListTable]]:
+        """Where the records of each key are. The records themselves may be more than fit into memory."""
+        tables_of: dict[Any, list[ListTable]] = {}
+        for table in self._tables(side, end):
+            for key in table.keys():  # noqa: SIM118 - a table is no mapping
+                known = tables_of.get(key)
+                if known is None:
+                    tables_of[key] = [table]
+                else:
+                    known.append(table)
+        return tables_of
+
+    def _tables(self, side: int, end: int) -> list[ListTable]:
+        found = map(self._slices[side].get, self._layout.slices(end))
+        return [table for table in found if table is not None]
+
+    def _fire_key(self, key: Any, end: int) -> None:
+        left, right = (self._records(self._tables(side, end), key, end) for side in (0, 1))
+        if (left and right) or (self.calls.groups and (left or right)):
+            self.call_function(key, self._window(end), (left, right))
+
+    def _records(self, tables: list[ListTable], key: Any, end: int) -> list[Any]:
+        if self._arrivals is not None:
+            return self._arrivals.records(tables, key, self._expiry(end))
+        return [record for table in tables for record in table.get(key) or ()]
+
+    # State
+
+    def _drop_slice(self, start: int) -> None:
+        for slices in self._slices:
+            slices.drop(start)
+
+    def _load_slices(self) -> None:
+        if self._arrivals is not None:
+            self._arrivals.load(self._passed.saved)
+        for slices in self._slices:
+            slices.restore()
+            for start in slices:
+                self._schedule_slice(start)
+
+    def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
+        super().snapshot_state(checkpoint_id, timestamp)
+        if self._arrivals is not None:
+            self._arrivals.save()

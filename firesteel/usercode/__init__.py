@@ -1,0 +1,1 @@
+"""The code of the user: pickling it, shipping it, loading it in a task, and explaining its failures."""
