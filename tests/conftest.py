@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Fixtures and settings of all tests."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
+    from firesteel.filesystems.file_systems import FileSystemOptions
     from tests.servers.kafka import KafkaBroker
 
 # How long an example takes says more about the machine than about the code.
@@ -24,7 +25,7 @@ _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 for _options in ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
     os.environ.setdefault(_options, _QUICK_START)
 
-_SPARK_TESTS = Path(__file__).parent / "spark"
+_SPARK_TESTS = Path(__file__).parent / "integration"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -48,3 +49,12 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
         yield broker
     finally:
         broker.close()
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[FileSystemOptions]:
+    """The settings to reach an S3 server with a bucket ``checkpoints``."""
+    from tests.servers.s3 import s3_server
+
+    with s3_server() as options:
+        yield options

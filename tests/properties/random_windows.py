@@ -12,8 +12,8 @@ from firesteel.common.time import Duration, Time
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream.window import EventTimeSessionWindows
 from firesteel.testing import ScriptedSource, Timed
-from tests.operators.windows import Count, GeneralEventTimeTrigger, Tell, sliding, tumbling
 from tests.properties.window_model import WindowModel, aligned, sessions
+from tests.task.windows import Count, GeneralEventTimeTrigger, Tell, sliding, tumbling
 
 _DISORDER = 10
 

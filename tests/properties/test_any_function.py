@@ -13,8 +13,8 @@ from firesteel.common.constants import MAX_WATERMARK
 from firesteel.common.typeinfo import Types
 from firesteel.datastream.functions import AggregateFunction, ProcessWindowFunction
 from firesteel.datastream.state import ValueStateDescriptor
-from tests.operators.windows import LATE, GeneralEventTimeTrigger, Tell, sliding, windows
 from tests.properties.window_subtasks import Subtasks, events_of_windows
+from tests.task.windows import LATE, GeneralEventTimeTrigger, Tell, sliding, windows
 
 
 class Sorted(AggregateFunction):

@@ -13,7 +13,7 @@ from firesteel.common.types import RowKind
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream.functions import ProcessJoinFunction
 from firesteel.testing import Fault, JobHarness, ScriptedSource, Timed
-from tests.operators.windows import sliding
+from tests.task.windows import sliding
 
 _DISORDER = 10
 _ADDED = (RowKind.INSERT, RowKind.UPDATE_AFTER)

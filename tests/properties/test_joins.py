@@ -16,12 +16,12 @@ from firesteel.common.time import Time
 from firesteel.common.types import Row, RowKind
 from firesteel.datastream import OutputTag
 from firesteel.datastream.window import EventTimeSessionWindows
-from tests.operators.changes import fold
-from tests.operators.joins import JoinSubtasks
-from tests.operators.test_interval_join import interval_join
-from tests.operators.test_join import join
-from tests.operators.windows import GeneralEventTimeTrigger, sliding, tumbling
 from tests.properties.window_model import MIN_WATERMARK, WindowModel, aligned, sessions
+from tests.task.changes import fold
+from tests.task.joins import JoinSubtasks
+from tests.task.operators.test_interval_join import interval_join
+from tests.task.operators.test_join import join
+from tests.task.windows import GeneralEventTimeTrigger, sliding, tumbling
 
 _END = 2**63 - 1
 

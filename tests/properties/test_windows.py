@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from firesteel.common.constants import MAX_WATERMARK
 from firesteel.common.time import Time
 from firesteel.datastream.window import EventTimeSessionWindows
-from tests.operators.windows import (
+from tests.properties.window_model import MIN_WATERMARK, WindowModel, aligned, sessions
+from tests.properties.window_subtasks import Subtasks, events_of_windows
+from tests.task.windows import (
     LATE,
     Count,
     GeneralEventTimeTrigger,
@@ -25,8 +27,6 @@ from tests.operators.windows import (
     tumbling,
     windows,
 )
-from tests.properties.window_model import MIN_WATERMARK, WindowModel, aligned, sessions
-from tests.properties.window_subtasks import Subtasks, events_of_windows
 
 _shapes = st.one_of(
     st.tuples(st.integers(1, 20), st.none(), st.integers(-3, 3)),

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from firesteel.state.key_groups import key_group_of, subtask_of
 from firesteel.testing import OperatorHarness
-from tests.operators.windows import LATE, dropped
 from tests.properties.window_model import MIN_WATERMARK
+from tests.task.windows import LATE, dropped
 
 _MAX_PARALLELISM = 8
 

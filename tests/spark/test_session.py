@@ -1,32 +1,17 @@
-"""The Spark session that Firesteel starts."""
+"""What jobs of one application share, and what each says for itself."""
 
 from __future__ import annotations
 
-import os
-import socket
+from types import SimpleNamespace
+from typing import Any
 
-from firesteel.datastream import StreamExecutionEnvironment
-
-
-def delaying_connections(_: int) -> list[int]:
-    """In a worker of Spark: whether its connections hold small messages back, 0 or 1 each."""
-    found = []
-    for name in os.listdir("/proc/self/fd"):
-        try:
-            connection = socket.socket(fileno=os.dup(int(name)))
-        except OSError:
-            continue
-        with connection:
-            if connection.family == socket.AF_INET:
-                delays = not connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-                found.append(int(delays))
-    return found
+from firesteel.spark.session import host_settings
 
 
-def test_messages_between_spark_and_its_python_workers_do_not_wait_for_each_other(
-    env: StreamExecutionEnvironment,
-) -> None:
-    numbers = env.get_spark_session().sparkContext.parallelize([0], 1)
-    connections = numbers.flatMap(delaying_connections).collect()
-    assert connections
-    assert not any(connections)
+def test_jobs_share_hosts_and_each_says_how_long_they_stay() -> None:
+    session: Any = SimpleNamespace(sparkContext=SimpleNamespace(applicationId="app-of-this-test"))
+    first, second = (host_settings(session, seconds) for seconds in (60.0, 5.0))
+    assert (first.application, first.token) == (second.application, second.token)
+    assert (first.idle_timeout, second.idle_timeout) == (60.0, 5.0)
+    own = host_settings(session, 5.0, only_job="0123456789")
+    assert own.directory != first.directory

@@ -1,0 +1,43 @@
+"""The Python blocks of docs/time.md and docs/windows.md that need no Spark run, in order."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import firesteel.datastream.window as package
+
+_DOCS = Path(__file__).parents[2] / "docs"
+_IMPORTS = """
+from firesteel.common import Duration, Time, WatermarkStrategy
+from firesteel.datastream import OutputTag, TimeWindow
+from firesteel.datastream.window import *
+from firesteel.testing import OperatorHarness
+"""
+_MODULES = [
+    "firesteel.common.watermark_strategy",
+    "firesteel.datastream.functions.window",
+    *(module.name for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")),
+]
+
+
+@pytest.mark.parametrize("page", ["time.md", "windows.md"])
+def test_the_page_runs(page):
+    text = (_DOCS / page).read_text()
+    blocks = re.findall(r"(<!-- runs -->\n)?^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert len(blocks) >= 4
+    namespace = {"__name__": page}
+    exec(_IMPORTS, namespace)
+    for number, (on_spark, block) in enumerate(blocks):
+        if not on_spark:
+            exec(compile(block, f"{page}, block {number}", "exec"), namespace)
+
+
+@pytest.mark.parametrize("name", _MODULES)
+def test_docstrings_run(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0

@@ -1,0 +1,155 @@
+"""Jobs are canceled before Spark is stopped, whatever ends the program: seen from outside of it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+_PROGRAM = """
+import sys, threading, time
+from concurrent.futures import Future, ThreadPoolExecutor
+from firesteel.master.running_jobs import running_jobs
+from firesteel.spark.program_end import program_end
+
+def say(word):
+    sys.stdout.write(word + "\\n")
+    sys.stdout.flush()
+
+class Job:
+    def __init__(self):
+        self.end = Future()
+    def cancel(self):
+        # Spark needs new threads for it, too.
+        threading.Thread(target=self.close).start()
+        return self.end
+    def close(self):
+        say("canceled")
+        if "{kind}" != "blocks":
+            running_jobs.discard(self)
+            self.end.set_result(None)
+    def give_up(self):
+        say("given up")
+        running_jobs.discard(self)
+        self.end.set_result(None)
+
+def stop():
+    running_jobs.cancel_all()
+    say("stopped")
+
+running_jobs.add(Job())
+program_end.watch(stop)
+program_end.watch(stop)
+say("ready")
+{rest}
+"""
+
+
+class Program:
+    def __init__(self, rest: str, kind: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM.format(rest=rest, kind=kind)],
+            cwd=Path(__file__).parents[2],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert self.line() == "ready"
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def rest(self) -> list[str]:
+        """What else it prints, errors too, until its end."""
+        assert self.process.stdout is not None
+        lines = self.process.stdout.read().splitlines()
+        self.process.wait()
+        return lines
+
+
+Start = Callable[..., Program]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    programs: list[Program] = []
+
+    def start(rest: str, kind: str = "ends") -> Program:
+        programs.append(Program(rest, kind))
+        return programs[-1]
+
+    yield start
+    for program in programs:
+        program.process.kill()
+        program.process.wait()
+
+
+def test_a_program_that_leaves_jobs_running_ends_them(start: Start) -> None:
+    program = start("")
+    assert program.rest() == ["canceled", "stopped"]
+    assert program.process.returncode == 0
+
+
+def test_threads_of_the_program_are_waited_for(start: Start) -> None:
+    work = "time.sleep(0.5); say('worked')"
+    program = start(
+        f"def work(): {work}\n"
+        "ThreadPoolExecutor(1).submit(work)\n"
+        "threading.Thread(target=work).start()"
+    )
+    assert program.rest() == ["worked", "worked", "canceled", "stopped"]
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 128 + signal.SIGTERM)]
+)
+def test_a_signal_ends_the_program_without_a_traceback(
+    start: Start, number: signal.Signals, code: int
+) -> None:
+    program = start("say('working')\ntime.sleep(60)")
+    assert program.line() == "working"
+    program.process.send_signal(number)
+    assert program.rest() == ["canceled", "stopped"]
+    assert program.process.returncode == code
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_gives_up_what_blocks(start: Start, number: signal.Signals) -> None:
+    program = start("say('working')\ntime.sleep(60)", kind="blocks")
+    assert program.line() == "working"
+    program.process.send_signal(number)
+    assert program.line() == "canceled"
+    program.process.send_signal(number)
+    assert program.rest() == ["given up", "stopped"]
+
+
+def test_a_signal_does_not_wait_for_threads_of_the_program(start: Start) -> None:
+    program = start(
+        "def work():\n"
+        "    while running_jobs: time.sleep(0.01)\n"
+        "threading.Thread(target=work).start()\n"
+        "say('working')"
+    )
+    assert program.line() == "working"
+    program.process.send_signal(signal.SIGINT)
+    assert program.rest() == ["canceled", "stopped"]
+
+
+def test_a_program_with_handlers_of_its_own_keeps_them(start: Start) -> None:
+    program = start(
+        "import signal\n"
+        "came = []\n"
+        "signal.signal(signal.SIGINT, lambda *_: came.append('its own'))\n"
+        "program_end.watch(stop)\n"
+        "say('working')\n"
+        "while not came: time.sleep(0.01)\n"
+        "say(*came)"
+    )
+    assert program.line() == "working"
+    program.process.send_signal(signal.SIGINT)
+    assert program.rest() == ["its own", "canceled", "stopped"]
