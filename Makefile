@@ -109,6 +109,12 @@ docs: $(STAMP) ## write the generated pages of the manual again, and build it in
 	$(call say,site/)
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build
 
+.PHONY: figures
+figures: $(STAMP) ## draw the figures of the manual again: architecture, benchmarks, demo
+	@for figure in architecture benchmarks demo; do \
+	  printf '\033[1m==> %s\033[0m\n' "python -m tools.figures.$$figure"; \
+	  $(PY) -m tools.figures.$$figure; done
+
 .PHONY: clean
 clean: ## remove caches and what tools and Spark left in the tree
 	@rm -rf build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov
