@@ -1,7 +1,7 @@
-"""Asks a slow and moody service about each order, many orders at a time.
+"""Asynchronous requests to a slow and unreliable service, many orders at a time.
 
-The service is played by a coroutine. It does not answer every time, so requests are made again;
-for one article it never answers in time, so the order goes on without a price.
+A coroutine simulates the service. Some requests fail, so the job retries them. For one article the
+service never answers in time, so the order continues without a price.
 
 Output:
     tea costs 3
@@ -22,7 +22,7 @@ from firesteel.datastream import (
 
 
 class PriceService:
-    """A real one would be a client for asyncio: of HTTP, a database, a cache."""
+    """Simulates an asyncio client for HTTP, a database or a cache."""
 
     def __init__(self):
         self.questions = 0
@@ -59,7 +59,7 @@ def main():
     retries = AsyncRetryStrategy.fixed_delay(
         max_attempts=5,
         backoff_time_millis=20,
-        result_predicate=None,  # any result is good
+        result_predicate=None,  # accept any result
         exception_predicate=is_busy,
     )
     priced = AsyncDataStream.ordered_wait_with_retry(

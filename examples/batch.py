@@ -1,4 +1,4 @@
-"""The same operators as a batch: one Spark job, and one result per key instead of one per record.
+"""Batch execution: one Spark job, and one result per key instead of one per record.
 
 Output, in any order:
     even 2450

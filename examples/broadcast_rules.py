@@ -1,8 +1,8 @@
-"""Broadcast state: rules that come as a stream, and that every subtask applies.
+"""Broadcast state: rules that arrive as a stream and apply in every subtask.
 
-A rule names a kind of event and how often a user may cause it before somebody should look. Rules
-and events have no order between them, so events are counted whether there is a rule or not, and a
-new rule looks at what was counted before it came.
+A rule names a kind of event and the number of events of a user that raises an alert. There is no
+order between rules and events. The job therefore counts all events, with or without a rule, and
+applies a new rule to the existing counts.
 
 Output, in any order:
     Ada: 2 times click
@@ -29,7 +29,7 @@ EVENTS = [
 
 
 class Thresholds(KeyedBroadcastProcessFunction):
-    """Keyed by user; a rule is (kind of event, threshold)."""
+    """Counts events per user. A rule is a pair (kind of event, threshold)."""
 
     def open(self, runtime_context):
         self.counts = runtime_context.get_map_state(COUNTS)

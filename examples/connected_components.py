@@ -1,7 +1,8 @@
-"""Finds groups of friends: everyone who knows someone who knows someone belongs together.
+"""Connected components: groups of people who are linked by friendships.
 
-Each person begins as a group of one. Whoever hears of a smaller name than that of his group takes
-it, and tells his friends: that news goes round in a loop until nobody learns anything new.
+Each person starts as a group of one, with the own name as the name of the group. A person who
+learns a smaller group name adopts it and sends it to all friends. These messages pass through a
+loop until no name changes.
 
 Output:
     ann: ann bob cid dan
@@ -26,7 +27,7 @@ NEWS = OutputTag("news", Types.PICKLED_BYTE_ARRAY())
 
 
 class Person(KeyedProcessFunction):
-    """Takes (person, "friend", name) and (person, "group", name)."""
+    """Processes the messages (person, "friend", name) and (person, "group", name)."""
 
     def open(self, runtime_context):
         self.friends = runtime_context.get_list_state(
@@ -64,7 +65,7 @@ def main():
     groups = loop.key_by(lambda message: message[0]).process(Person())
     loop.close_with(groups.get_side_output(NEWS))
 
-    # A group's name only ever gets smaller, so the smallest one is the last.
+    # The name of a group only decreases, so the smallest name is the final one.
     final = {}
     with groups.execute_and_collect("connected components") as changes:
         for person, group in changes:

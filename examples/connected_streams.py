@@ -1,7 +1,7 @@
-"""Two streams of different types that one function reads: prices, and orders that need them.
+"""Connected streams of different types in one function: prices and orders.
 
-Both are keyed by product, so the price and the orders of a product meet in one subtask. Which of
-the two comes first is open, therefore an order that has no price yet waits.
+Both streams are keyed by product, so the price and the orders of a product reach the same subtask.
+There is no order between the two streams, so an order without a price waits for it.
 
 Output, in any order:
     2 x tea = 7.0

@@ -1,8 +1,8 @@
-"""A source and two sinks in plain Python.
+"""A custom source and two custom sinks in plain Python.
 
-The source is cut into splits, which the subtasks share; a split's position says how far its reader
-has come. The sink has a writer in every subtask and a committer that makes its files visible. The
-SinkFunction is the simple kind, with no guarantee.
+The source has splits, which the subtasks share. The position of a split records the progress of its
+reader. The sink has a writer in every subtask, and a committer that makes its files visible. The
+SinkFunction is simpler and gives no guarantee.
 
 Output:
     files: ['squares-0-0.json', 'squares-1-0.json']
@@ -29,7 +29,7 @@ from firesteel.datastream.connectors.base import (
 
 
 class SquaresSource(Source):
-    """The squares of the numbers below `end`, in one split per subtask."""
+    """Emits the squares of the numbers below `end`, with one split per subtask."""
 
     def __init__(self, end):
         self.end = end
@@ -45,7 +45,7 @@ class SquaresSource(Source):
 
 
 class SquaresEnumerator(SplitEnumerator):
-    """Lives in the driver."""
+    """Runs in the driver and creates the splits."""
 
     def __init__(self, end, parallelism, done):
         self.end, self.parallelism, self.done = end, parallelism, done
@@ -64,7 +64,7 @@ class SquaresEnumerator(SplitEnumerator):
 
 
 class SquaresReader(SourceReader):
-    """Lives in a slot. From the same positions it must read the same records again."""
+    """Runs in a slot. It must read the same records again from the same positions."""
 
     def __init__(self, end):
         self.end, self.splits = end, []
@@ -89,7 +89,7 @@ class SquaresReader(SourceReader):
 
 
 class JsonSink(Sink):
-    """One file per subtask, written when the input ends and visible once it is committed."""
+    """Writes one file per subtask at the end of the input. A commit makes it visible."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -119,7 +119,7 @@ class JsonWriter(SinkWriter):
 
 
 class JsonCommitter(Committer):
-    """May be asked twice for the same committable, and then writes the same file again."""
+    """Makes files visible. A second call with the same committable writes the same file again."""
 
     def __init__(self, directory):
         self.directory = Path(directory)
@@ -132,7 +132,7 @@ class JsonCommitter(Committer):
 
 
 class Tally(SinkFunction):
-    """Counts in `self`, and leaves its count in a file when the job ends."""
+    """Counts records in `self`, and writes the count to a file when the job ends."""
 
     def __init__(self, directory):
         self.directory = directory

@@ -1,7 +1,7 @@
 """From a Spark DataFrame to a stream and back.
 
-Jobs run on the Spark session of the process: so a DataFrame can be made with Spark, go through
-DataStream operators, and come back as a DataFrame that Spark writes wherever it can.
+Jobs run on the Spark session of the process. Spark creates a DataFrame, DataStream operators
+process its rows, and the results become a DataFrame that Spark can write to any data source.
 
 Output:
     be 2
@@ -33,7 +33,7 @@ def main():
 
 
 def show(frame, epoch):
-    """Called in the driver; a batch has one epoch. Here `frame.write...` would save it."""
+    """Runs in the driver, once in a batch job. Call `frame.write...` here to save the results."""
     for row in frame.orderBy("word").collect():
         print(row["word"], row["count"])
 

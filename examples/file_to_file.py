@@ -1,6 +1,6 @@
-"""From files to files: lines are read, the errors among them kept, and written out in part files.
+"""From files to files: read log lines, keep the errors, and write them to part files.
 
-Part files appear only when they are complete.
+Part files become visible only when they are complete.
 
 Output:
     part files: 1

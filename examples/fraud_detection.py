@@ -1,7 +1,7 @@
-"""Keyed state and timers: a small payment, and soon after it a large one, of the same account.
+"""Keyed state and timers: detect a small payment followed soon by a large one in the same account.
 
-The first payment below a dollar raises a flag, which a timer takes away after half a second. A
-payment above 500 dollars while the flag is up is an alert. Account 2 waits too long for that.
+A payment below one dollar sets a flag. A timer clears the flag after half a second. A payment above
+500 dollars while the flag is set raises an alert. The large payment of account 2 arrives too late.
 
 Output, in any order:
     account 1: 0.5 and then 800.0
@@ -59,7 +59,7 @@ class FraudDetector(KeyedProcessFunction):
 def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(2)
-    # A source that pauses where the script says so; a job of yours would read from a broker.
+    # This source pauses at the marks of the script. A real job would read from a broker.
     payments = env.from_source(
         ScriptedSource(PAYMENTS), WatermarkStrategy.no_watermarks(), "payments"
     )

@@ -1,9 +1,9 @@
-"""A job is killed in the middle, with SIGKILL, and resumed from its last checkpoint.
+"""Recovery of a killed job: SIGKILL in the middle, then a restart from the last checkpoint.
 
-This program starts itself as a child process that runs the job: it numbers readings by sensor, with
-state, and writes them to files. As soon as the first files are there, the child is killed. A second
-child goes on where the last checkpoint was. In the end every reading is there, numbered without a gap,
-and none is there twice.
+This program starts itself as a child process that runs the job. The job numbers the readings of
+each sensor, with state, and writes them to files. When the first files appear, the program kills
+the child. A second child continues from the last checkpoint. In the end the files contain every
+reading exactly once, numbered without gaps.
 
 Output:
     the job is running
@@ -32,18 +32,18 @@ def run_job(directory: str, resume: bool) -> None:
         {
             "execution.checkpointing.interval": "300 ms",
             "execution.checkpointing.dir": f"{directory}/checkpoints",
-            # Checkpoints stay when the job is canceled; those of a killed driver stay in any case.
+            # Retain checkpoints when the job is canceled. Those of a killed driver always remain.
             "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
         }
     )
     if resume:
-        # The newest whole checkpoint of a job of this name.
+        # Firesteel restores the newest intact checkpoint of the job with this name.
         configuration.set_string("execution.state-recovery.path", f"{directory}/checkpoints")
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(2)
     env.set_buffer_timeout(5)
 
-    # The first child takes its time, so that it can be killed; the second one need not.
+    # The first child runs slowly, so that it can be killed.
     rate = RateLimiterStrategy.per_second(3000 if resume else 200)
     source = DataGeneratorSource(lambda index: (index % SENSORS, 1), READINGS, rate)
     readings = env.from_source(source, None, "Readings").uid("readings")
@@ -51,7 +51,7 @@ def run_job(directory: str, resume: bool) -> None:
     sink = (
         FileSink.for_row_format(f"{directory}/out", Encoder.simple_string_encoder())
         .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
-        # A file becomes visible with the checkpoint that it belongs to.
+        # A file becomes visible when its checkpoint completes.
         .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
         .build()
     )
@@ -60,7 +60,7 @@ def run_job(directory: str, resume: bool) -> None:
 
 
 def start_child(directory: str, *arguments: str) -> subprocess.Popen[bytes]:
-    # When its driver is killed, Spark complains at length: that goes into a file.
+    # Spark logs many errors when its driver is killed. Write them to a file.
     with log_file(directory).open("ab") as log:
         return subprocess.Popen([sys.executable, __file__, directory, *arguments], stderr=log)
 
@@ -70,7 +70,7 @@ def log_file(directory: str) -> Path:
 
 
 def finished_files(directory: str) -> list[Path]:
-    """Files that begin with a dot are not finished."""
+    """Return the finished files. Names of unfinished files begin with a dot."""
     return list(Path(directory, "out").glob("part-*"))
 
 

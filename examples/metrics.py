@@ -1,4 +1,4 @@
-"""Functions count what they do, and the client of the job sees it.
+"""Metrics of functions, read through the client of the job.
 
 Output:
     lengths: 6 words, mean 4.0, longest 6

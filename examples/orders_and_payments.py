@@ -1,9 +1,8 @@
-"""Interval join: which orders were paid within a quarter of an hour, and which were not.
+"""Interval join: find orders that were paid within 15 minutes, and orders that were not.
 
-An order and a payment with its number belong together if the payment comes up to 15 minutes after the
-order. A payment that arrives when the streams are past its time is late: the join sends it to a side
-output. An order without a match after its 15 minutes is missing its payment: a timer finds that out.
-Times are minutes since the shop opened.
+A payment matches the order with its number if it is made up to 15 minutes after the order. A
+payment is late if the watermark is past its time; the join sends it to a side output. A timer
+reports orders without a payment after 15 minutes. Times are minutes since the shop opened.
 
 Output, in any order:
     paid: order 1, 40 EUR, after 5 minutes
@@ -48,7 +47,7 @@ PAYMENTS = [
     Payment(1, 40, 5),
     Payment(4, 15, 35),
     Payment(5, 80, 50),
-    # While nothing comes, the job learns that it is minute 48 at least.
+    # During the pause the watermark advances to minute 48.
     Pause(seconds=1),
     Payment(3, 25, 12),
 ]
@@ -60,7 +59,7 @@ class Paid(ProcessJoinFunction):
 
 
 class FindMissing(KeyedCoProcessFunction):
-    """Orders, and the orders of them that were paid."""
+    """Reads orders and paid orders, and reports orders that stay unpaid."""
 
     def open(self, runtime_context):
         self.open_order = runtime_context.get_state(
@@ -89,7 +88,7 @@ def main():
     in_event_time = WatermarkStrategy.for_bounded_out_of_orderness(
         Duration.of_minutes(2)
     ).with_timestamp_assigner(lambda record, _: record.minute * MINUTE)
-    # Sources that play a script; a job of yours would read from a broker.
+    # These sources play a script. A real job would read from a broker.
     orders = env.from_source(ScriptedSource(ORDERS), in_event_time, "orders")
     payments = env.from_source(ScriptedSource(PAYMENTS), in_event_time, "payments")
 

@@ -1,7 +1,8 @@
-"""The state of a stopped job as a DataFrame: look at it, change it, and let the job go on with it.
+"""State as a DataFrame: stop a job, inspect and change its state, and resume the job.
 
-A shop counts its customers' points. The job is stopped with a savepoint, everybody gets a hundred
-points, somebody who had none yet some more, and the job goes on with the next day's purchases.
+A shop counts the points of its customers. The program stops the job with a savepoint and adds 100
+points for every customer and 500 for a new one. The job then resumes with the purchases of the next
+day.
 
 Output:
     ada has 10 points

@@ -1,7 +1,7 @@
-"""Cuts a clickstream into visits: clicks of a user that follow each other within half an hour.
+"""Session windows: group the clicks of a user into visits with gaps of less than 30 minutes.
 
-The clicks come out of order, by up to ten minutes. A visit that ended is told once; a click that comes after its
-visit was told makes it be told again, longer, and one that is hours late is put aside.
+Clicks arrive up to ten minutes out of order. The job prints a visit when it has ended. A late click
+prints its visit again with the click included. A click that is hours late goes to a side output.
 
 Output, in any order:
     visit> ann 10:00 to 10:38, 3 clicks: home, search, cart
@@ -39,7 +39,7 @@ def millis(clock):
 
 
 class TenMinutesBehind(WatermarkGenerator):
-    """As for_bounded_out_of_orderness, but after every record, so that this small example shows it."""
+    """Like for_bounded_out_of_orderness, but with a watermark after every record."""
 
     def on_event(self, event, event_timestamp, output):
         output.emit_watermark(event_timestamp - 10 * MINUTE - 1)

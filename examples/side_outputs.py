@@ -1,4 +1,4 @@
-"""Sorts readings of thermometers: the good ones, the alarming ones, and what is no reading.
+"""Side outputs: separate thermometer readings into readings, alarms and unreadable lines.
 
 Output, in any order:
     readings> kitchen 21.5

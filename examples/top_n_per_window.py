@@ -1,7 +1,7 @@
-"""The two pages with the most clicks in each minute, every half minute.
+"""Top N per window: the two pages with the most clicks in the last minute, every 30 seconds.
 
-Clicks are counted per page in sliding windows: only counts are kept, no clicks. A second window collects the
-counts of all pages and picks the largest.
+Sliding windows count the clicks per page. They keep only counts, not clicks. A second window
+collects the counts of all pages and selects the largest.
 
 Output:
     until 00:30  home 2, search 1
@@ -76,7 +76,8 @@ def main():
         .window(SlidingEventTimeWindows.of(Time.minutes(1), Time.seconds(30)))
         .aggregate(Count(), WithPage())
     )
-    # Results have the last moment of their window as their timestamp, so those of one window meet again.
+    # The timestamp of a result is the last moment of its window. Results of one window therefore
+    # fall into one window again.
     counts.window_all(TumblingEventTimeWindows.of(Time.seconds(30))).process(Top(2)).print()
 
     env.execute("top pages")

@@ -1,4 +1,4 @@
-"""Counts words: a new total for every word that comes in.
+"""Word count: a new total for every word of the input.
 
 Output:
     ('to', 1)

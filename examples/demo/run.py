@@ -1,9 +1,10 @@
-"""What `make demo` runs: the clicks of a web shop, live, with everything that makes streams hard.
+"""Live demo for `make demo`: clicks of a web shop with late data, checkpoints and crashes.
 
-Clicks come out of order, some late, some too late, some broken. Sliding windows count them by page, checkpoints are
-taken every second, and on request (key `c`, or `--crash-after`) a task crashes: the job goes back to its last
-checkpoint and goes on. In the end every click has been counted exactly once. A terminal shows it as a live view,
-a pipe gets a line for each event.
+Clicks arrive out of order. Some are late, some are too late for every window, and some are broken.
+Sliding windows count them per page, and the job takes a checkpoint every second. On request (key
+`c`, or `--crash-after`) a task crashes, and the job continues from its last checkpoint. In the end
+every click has been counted exactly once. A terminal shows a live view; a pipe gets one line per
+event.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ WINDOW, SLIDE, LATENESS = 6, 2, 2
 
 ORDERS = {
     "crash": "crash: a function will raise an exception",
-    "kill": "kill -9: the process of a slot will die, and Spark run its task again",
+    "kill": "kill -9: the process of a slot will die, and Spark will run its task again",
 }
 
 CLICK = Types.TUPLE([Types.STRING(), Types.STRING(), Types.LONG()])
@@ -53,14 +54,14 @@ LATE = OutputTag("late", CLICK)
 
 
 class Clicks:
-    """Makes click number `index`, the same one whenever it is asked for: tasks may run again."""
+    """Generates click number `index`, always the same one, because tasks may run again."""
 
     def __init__(self, count):
         self.part = max(1, count // SLOTS)
         self.start = int(time.time() * 1_000)
 
     def __call__(self, index):
-        # Each reader gets one part of the numbers, and both tell the same hours.
+        # Each reader gets one part of the numbers. Both parts cover the same span of time.
         made = self.start + index % self.part * 1_000 * SLOTS // CLICKS_PER_SECOND
         dice = index * 2_654_435_761 % 2**32
         delay = dice % 1_000
@@ -77,7 +78,7 @@ class Clicks:
 
 
 class Check(ProcessFunction):
-    """Splits a line; what cannot be split goes to the side output. Crashes when it is told to."""
+    """Parses a line, or sends it to a side output. Crashes on request."""
 
     def __init__(self, orders):
         self.orders = orders
@@ -96,7 +97,7 @@ class Check(ProcessFunction):
         yield page, user, int(moment)
 
     def obey(self):
-        """Whoever takes an order away carries it out."""
+        """Execute a pending request. The subtask that deletes its file executes it."""
         for order in ORDERS:
             try:
                 Path(self.orders, order).unlink()
@@ -104,7 +105,7 @@ class Check(ProcessFunction):
                 continue
             if order == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
-            raise RuntimeError("a crash was asked for")
+            raise RuntimeError("a crash was requested")
 
 
 class Moment(TimestampAssigner):
@@ -132,14 +133,14 @@ class WithWindow(ProcessWindowFunction):
 
 
 class Total(KeyedProcessFunction):
-    """Counts a page's clicks for good, late or not, and tells the number once a second of event time."""
+    """Counts all clicks of a page, also late ones. Emits the total every second of event time."""
 
     def open(self, runtime_context):
         self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.LONG()))
 
     def process_element(self, value, ctx):
         self.total.update((self.total.value() or 0) + 1)
-        # Beyond every click that may come late, so that the end of the stream tells the last number.
+        # The timer is later than the click, so the end of the stream emits the final total.
         ctx.timer_service().register_event_time_timer((ctx.timestamp() // 1_000 + 1) * 1_000)
 
     def on_timer(self, timestamp, ctx):
@@ -147,7 +148,7 @@ class Total(KeyedProcessFunction):
 
 
 def build(env, clicks, count, orders):
-    """The job. Returns the streams to look at: windows, totals, late and broken clicks."""
+    """Build the job. Return its output streams: windows, totals, late clicks, broken clicks."""
     source = DataGeneratorSource(
         clicks,
         count=count,
@@ -181,7 +182,7 @@ def configuration(checkpoints):
 
 
 def follow(client, view, orders, crash_after):
-    """Show what happens until the job ends, and pass the user's wishes on."""
+    """Update the view until the job ends, and forward the requests of the user."""
     began = None
     while client.get_job_status().result() not in (
         JobStatus.FINISHED,
@@ -205,14 +206,16 @@ def follow(client, view, orders, crash_after):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=30.0, help="how long clicks come in")
     parser.add_argument(
-        "--crash-after", type=float, help="crash a task so many seconds after the first window"
+        "--seconds", type=float, default=30.0, help="duration of the clickstream in seconds"
+    )
+    parser.add_argument(
+        "--crash-after", type=float, help="seconds from the first window to a crash of a task"
     )
     arguments = parser.parse_args()
     crash_after = arguments.crash_after
     if crash_after is None and not sys.stdout.isatty():
-        # Nobody is there to press a key.
+        # Without a terminal there are no key presses.
         crash_after = arguments.seconds / 6
     count = int(CLICKS_PER_SECOND * arguments.seconds) // SLOTS * SLOTS
 
@@ -238,7 +241,7 @@ def main():
         broken = len(range(1_234, count, BROKEN_EVERY))
         print(
             f"{view.total():,} of {count - broken:,} good clicks counted, each exactly once; "
-            f"{view.late:,} were too late for every window, {view.broken:,} of {broken:,} broken.",
+            f"{view.late:,} were too late for every window, {view.broken:,} of {broken:,} were broken.",
             flush=True,
         )
         if view.total() != count - broken:

@@ -1,4 +1,4 @@
-"""How the demo looks: a live picture on a terminal, a line for each event in a pipe."""
+"""Views of the demo: a live display on a terminal, one line per event in a pipe."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEYS = {"c": "crash", "k": "kill", "q": "quit"}
 
 @contextmanager
 def open_view(windows, totals, late, broken):
-    """The view that fits the standard output, fed by the collected streams."""
+    """Open the view for the kind of standard output, with the collected streams as input."""
     if not sys.stdout.isatty():
         yield LineView(windows, totals, late, broken)
         return
@@ -33,7 +33,7 @@ def open_view(windows, totals, late, broken):
 
 @contextmanager
 def unbuffered_keys():
-    """Keys count at once, without Enter, if there is a keyboard."""
+    """Deliver key presses without Enter if standard input is a terminal."""
     if not sys.stdin.isatty():
         yield
         return
@@ -50,7 +50,10 @@ def clock(millis):
 
 
 class View:
-    """What is known so far. Threads read the streams; the records of a crash come once only."""
+    """Current results of the job, read from its streams by one thread each.
+
+    A crash repeats no record of these streams.
+    """
 
     def __init__(self, windows, totals, late, broken):
         self.counts = {}
@@ -76,7 +79,7 @@ class View:
         if page in pages:
             self.updates += 1
         pages[page] = clicks
-        # A window is shown once a later one has begun to fire: then all pages are there.
+        # Show a window when a later one has started to fire. Then it has the counts of all pages.
         if end > self.last_window:
             if self.last_window:
                 self.window_fired(self.last_window)
@@ -108,14 +111,14 @@ class View:
         return None
 
     def show(self, client):
-        """Look at the checkpoints, and tell what is new."""
+        """Read the checkpoint statistics and report a recovery."""
         checkpoints = client.get_checkpoints()
         self.completed = checkpoints["counts"]["completed"]
         restored = checkpoints["counts"]["restored"]
         if restored > self.restored:
             self.restored = restored
             number = checkpoints["latest"]["restored"]["id"]
-            self.tell(f"a task failed; the job went back to checkpoint {number} and goes on")
+            self.tell(f"a task failed; the job returned to checkpoint {number} and continues")
 
     def end(self, client):
         for thread in self.threads:
@@ -174,7 +177,7 @@ class LiveView(View):
         )
 
     def shown(self):
-        """The newest window that has fired for all pages."""
+        """Return the end of the newest window that has fired for all pages."""
         ends = sorted(self.counts)
         return ends[-2] if len(ends) > 1 else ends[-1]
 

@@ -1,4 +1,4 @@
-"""`make demo` as a pipe sees it: windows, a crash, the way back, and every click counted once."""
+"""`make demo` in a pipe: windows, a crash, a recovery, and every click counted once."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ def test_the_demo_survives_its_crash_and_counts_every_click_once() -> None:
     assert run.returncode == 0, run.stderr[-4_000:]
     assert run.stdout.startswith("JobGraph of ")
     assert re.search(r"^window until \d\d:\d\d:\d\d: home \d", run.stdout, re.MULTILINE)
-    assert re.search(r"went back to checkpoint \d+ and goes on", run.stdout)
+    assert re.search(r"returned to checkpoint \d+ and continues", run.stdout)
     assert re.search(r"^([\d,]+) of \1 good clicks counted", run.stdout, re.MULTILINE)
