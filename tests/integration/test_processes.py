@@ -217,7 +217,7 @@ def test_ctrl_c_ends_a_job_within_seconds_without_a_traceback(
 ) -> None:
     driver = start(ENDLESS)
     driver.wait_for_output()
-    assert any("slot_host" in command for command in driver.others())
+    assert any("slothost.host" in command for command in driver.others())
     started = time.monotonic()
     driver.process.send_signal(signal.SIGINT)
     driver.process.communicate(timeout=60)

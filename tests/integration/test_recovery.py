@@ -178,7 +178,7 @@ def test_slot_hosts_and_python_workers_that_are_killed_change_nothing(
     count_to_files(env, paced(env, 3000, 500), tmp_path / "out")
     client = env.execute_async("killed processes")
     wait_until(lambda: written(tmp_path / "out"))
-    for kind in ("task.slot_host", "pyspark.daemon", "task.slot_host"):
+    for kind in ("slothost.host", "pyspark.daemon", "slothost.host"):
         time.sleep(draw.uniform(0.2, 0.8))
         kill_one(kind, draw)
     client.get_job_execution_result().result()
