@@ -2,7 +2,7 @@
 
 The reference documents classes under the paths that users import. Their bases may be internal
 classes that have no entry of their own. The members of such bases are shown in the class that users
-see. Doctests in docstrings become code blocks.
+see. Attributes that only the code needs are left out. Doctests in docstrings become code blocks.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from griffe import Alias, AliasResolutionError, Class, Extension, Module, Object
+from griffe import Alias, AliasResolutionError, Attribute, Class, Extension, Module, Object
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
@@ -46,6 +46,7 @@ class PublicApi(Extension):
                 classes[target.path] = target
         for cls in classes.values():
             _adopt_members(cls, documented=set(classes))
+            _drop_bare_attributes(cls)
 
 
 def fence_doctests(text: str) -> str:
@@ -66,3 +67,18 @@ def _adopt_members(cls: Class, documented: set[str]) -> None:
         for name, member in base.members.items():
             if not name.startswith("_") and name not in cls.members:
                 cls.set_member(name, Alias(name, member, parent=cls))
+
+
+def _drop_bare_attributes(cls: Class) -> None:
+    """Leave out attributes without a docstring, except those that users name.
+
+    Users name constants, fields of data classes, properties, and second names of methods.
+    """
+    if "dataclass" in cls.labels:
+        return
+    for name, member in list(cls.members.items()):
+        if not isinstance(member, Attribute) or member.docstring is not None:
+            continue
+        second_name = str(member.value) in cls.members
+        if not (name.isupper() or "property" in member.labels or second_name):
+            cls.del_member(name)
