@@ -1,1 +1,1 @@
-"""Firesteel measured beside its references: `python -m benchmarks --help`."""
+"""Benchmarks of Firesteel and its references. See `python -m benchmarks --help`."""

@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: every case, for Firesteel and for each reference, in one run."""
+"""Measure Firesteel and its references in one run, and print rates and ratios."""
 
 import argparse
 import signal
@@ -23,16 +23,18 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--peers", nargs="+", choices=names, default=names)
     parser.add_argument("--sections", nargs="*", choices=list(SECTIONS), default=None)
     parser.add_argument(
-        "--records", type=int, help="records of the large run; slow peers take their share of it"
+        "--records", type=int, help="records of the large run; slow peers use a share of them"
     )
     parser.add_argument(
-        "--repeats", type=int, default=3, help="runs of each size, the median counts"
+        "--repeats", type=int, default=3, help="runs of each size; the median counts"
     )
     parser.add_argument("--parallelism", type=int, default=2)
     parser.add_argument(
-        "--quick", action="store_true", help="half the records, once, no extra sections"
+        "--quick", action="store_true", help="half the records, one run, no extra sections"
     )
-    parser.add_argument("--no-history", action="store_true", help="do not keep the figures")
+    parser.add_argument(
+        "--no-history", action="store_true", help="do not write the figures to the history"
+    )
     options = parser.parse_args()
     if options.quick:
         options.repeats = 1
@@ -55,7 +57,7 @@ def peer_arguments(peer: Peer, options: argparse.Namespace) -> list[str]:
 
 
 def measure(options: argparse.Namespace, results: list[PeerResult]) -> None:
-    """Adds to the results as they come: what there is when somebody gives up is kept."""
+    """Add each result as it arrives, so that an interrupted run keeps its results."""
     progress = Progress()
     asked = [peer for peer in PEERS if peer.name in options.peers]
     groups = [[peer for peer in asked if not peer.slow]]
@@ -67,7 +69,7 @@ def measure(options: argparse.Namespace, results: list[PeerResult]) -> None:
 
 
 def tell(peer: Peer, figures: Figures) -> None:
-    """A run takes long: figures are shown as they come, and in tables at the end."""
+    """Print a figure as soon as it is measured. Tables follow at the end."""
     line = table.line(peer, figures)
     if line is not None:
         print(line, flush=True)
@@ -85,14 +87,14 @@ def show(cases: Sequence[Case], results: list[PeerResult]) -> None:
     ratios = table.ratios_table(cases, measured)
     if ratios is not None:
         print(f"\n{ratios}")
-        print("! below the goal; * asked of the keyed reductions and windows only")
+        print("! below the goal; * goal for keyed reductions and windows only")
     own = next((result for result in results if result.peer == FIRESTEEL), None)
     for section in table.sections_text(own):
         print(f"\n{section}")
 
 
 def give_up(*_: object) -> None:
-    """Ending by an exception lets the runner end the peer's processes."""
+    """Raise an exception, so that the runner ends the processes of the peers."""
     raise KeyboardInterrupt
 
 
@@ -101,11 +103,11 @@ def keep(results: list[PeerResult], facts: Facts, options: argparse.Namespace) -
         name: getattr(options, name) for name in ("records", "repeats", "parallelism", "quick")
     }
     history.append(history.entry(results, facts, settings))
-    print(f"\nkept in {history.HISTORY.relative_to(history.HISTORY.parents[1])}")
+    print(f"\nwritten to {history.HISTORY.relative_to(history.HISTORY.parents[1])}")
 
 
 def exit_code(results: Sequence[PeerResult]) -> int:
-    """A reference that is not installed is no failure; everything else that went wrong is."""
+    """Return 1 if there was a problem other than a reference that is not installed."""
     return 1 if any(result.problem is not None and result.installed for result in results) else 0
 
 
@@ -116,11 +118,11 @@ def main() -> int:
     print(
         f"{facts['processor']}, {facts['cores']} cores, {facts['memory_gib']} GiB, "
         f"Python {facts['python']}; {options.parallelism} slots; "
-        f"a plain loop takes {facts['loop_nanoseconds']} ns a pass"
+        f"a plain loop takes {facts['loop_nanoseconds']} ns per pass"
     )
     if is_busy(facts):
         print(
-            f"This machine is busy (load {facts['load']}): expect figures that are too low.",
+            f"This machine is busy (load {facts['load']}). The figures will be too low.",
             file=sys.stderr,
         )
     results: list[PeerResult] = []

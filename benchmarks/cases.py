@@ -1,7 +1,7 @@
-"""What is measured, as plain data and pure functions that every peer shares.
+"""Benchmark cases as plain data and pure functions, shared by all peers.
 
-A case starts from the numbers 0 .. n-1 and ends in a sink that is called once for every result. Nothing here
-imports anything but the standard library, because peers run in environments of their own.
+A case starts from the numbers 0 to n-1 and ends in a sink that is called once per result. This
+module imports only the standard library, because peers run in their own environments.
 """
 
 from collections import Counter
@@ -15,7 +15,10 @@ Function = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One pipeline. `records` is how many the large run of a fast peer takes, ten seconds' worth: some epochs."""
+    """One pipeline.
+
+    `records` is the size of the large run of a fast peer, about ten seconds or some epochs.
+    """
 
     name: str
     title: str
@@ -32,7 +35,10 @@ class MapFilter(Case):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reduce(Case):
-    """`numbers.key_by(key).reduce(combine)`: a result for every record. `key` is the number modulo `keys`."""
+    """`numbers.key_by(key).reduce(combine)`: one result per record.
+
+    `key` returns the number modulo `keys`.
+    """
 
     keys: int
     key: Function
@@ -58,7 +64,7 @@ class Union(Case):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FanOut(Case):
-    """`numbers.map(make)`, and from there a map and a sink for each branch."""
+    """`numbers.map(make)`, followed by a map and a sink per branch."""
 
     make: Function
     branches: tuple[Function, ...]
@@ -66,7 +72,7 @@ class FanOut(Case):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedMap(Case):
-    """`numbers.map(make).key_by(key).map(then)`: what an exchange costs for this kind of record."""
+    """`numbers.map(make).key_by(key).map(then)`: the cost of an exchange for a kind of record."""
 
     make: Function
     key: Function
@@ -75,7 +81,10 @@ class KeyedMap(Case):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowCount(Case):
-    """`numbers.map(make).key_by(key).window(tumbling).aggregate(count)`: a result for each key and window."""
+    """`numbers.map(make).key_by(key).window(tumbling).aggregate(count)`.
+
+    One result per key and window.
+    """
 
     make: Function
     key: Function
@@ -83,7 +92,10 @@ class WindowCount(Case):
 
 
 class Timeline:
-    """The event time of a number. Both halves of the numbers tell the same hours, because sources read them side by side."""
+    """The event time of a number.
+
+    Both halves of the numbers cover the same span of time, because sources read them in parallel.
+    """
 
     def __init__(self, records: int) -> None:
         self.half = max(1, records // 2)
@@ -141,7 +153,7 @@ def first_field(row: tuple[Any, ...]) -> Any:
 
 
 def wide_row(number: int) -> tuple[Any, ...]:
-    """Twenty fields: numbers, floats, flags and short strings."""
+    """Return 20 fields: numbers, floats, flags, short strings and None."""
     text = str(number)
     ratio = number / 7
     return (
@@ -180,7 +192,7 @@ _PADDING = "".join(chr(ord("a") + position % 26) for position in range(1_014))
 
 
 def long_text(number: int) -> str:
-    """A string of 1,024 characters, different for every number."""
+    """Return a string of 1,024 characters, different for every number."""
     return f"{number:010d}{_PADDING}"
 
 
@@ -264,14 +276,14 @@ BY_NAME: dict[str, Case] = {case.name: case for case in CASES}
 
 
 def for_checking(case: Case) -> Case:
-    """The form of a case in which few records suffice to call every function: keys come back."""
+    """Return a variant of the case whose keys repeat, so that few records call every function."""
     if isinstance(case, Reduce) and case.keys > 2_000:
         return replace(case, keys=2_000, key=modulo_two_thousand)
     return case
 
 
 class CountingSink:
-    """The sink of every timed run: one call for each result."""
+    """The sink of every timed run. It is called once per result."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -282,10 +294,10 @@ class CountingSink:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a checked run must come to: how many results, the largest, and their sum.
+    """The expected results of a checked run: their number, the largest one, and their sum.
 
-    A rolling reduction's results depend on the order in which a key's records arrive, and so does their sum.
-    Their number and the largest, which is the last one of its key, do not.
+    The results of a rolling reduction, and therefore their sum, depend on the order of arrival.
+    Their number and the largest result, which is the last one of its key, do not.
     """
 
     count: int = 0
@@ -318,7 +330,7 @@ def fingerprint(value: Any) -> int:
 
 
 def results(case: Case, records: int) -> Iterator[Any]:
-    """The case in its plainest form, one record after the other: what every peer must agree with."""
+    """Compute the case in a plain loop. The results of every peer must agree with it."""
     numbers = range(records)
     match case:
         case MapFilter():
@@ -364,10 +376,10 @@ def expected(case: Case, records: int) -> Outcome:
 
 
 def result_count(case: Case, records: int) -> int:
-    """How many results there must be, without running the case."""
+    """Return the number of results without running the case."""
     match case:
         case MapFilter():
-            # What is kept of the numbers comes again every other number.
+            # The filter repeats with a period of two numbers.
             kept = [start for start in range(2) if case.keep(case.make(start))]
             return sum(len(range(start, records, 2)) for start in kept)
         case FanOut():
@@ -378,7 +390,10 @@ def result_count(case: Case, records: int) -> int:
 
 
 def window_count(case: WindowCount, records: int) -> int:
-    """A window's keys are those of the first thousand numbers that each half has in it, for keys go round."""
+    """Count the keys of all windows.
+
+    Keys repeat every thousand numbers, so the first thousand numbers of each half have all keys.
+    """
     half = Timeline(records).half
     width = case.window_millis * 10
     count = 0

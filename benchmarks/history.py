@@ -1,4 +1,4 @@
-"""Every run is kept: one line of JSON in history.jsonl."""
+"""History of all runs: one line of JSON per run in history.jsonl."""
 
 import json
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def append(line: dict[str, Any]) -> None:
 
 
 def rounded(value: Any) -> Any:
-    """Four digits are more than a measurement is worth."""
+    """Round floats to four digits, which is more than the precision of a measurement."""
     if isinstance(value, float):
         return float(f"{value:.4g}")
     if isinstance(value, dict):

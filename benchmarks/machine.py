@@ -1,4 +1,4 @@
-"""The facts without which a figure means nothing: the machine, how busy it is, and what was measured."""
+"""Facts that describe a measurement: the machine, its load, and the revision."""
 
 import os
 import platform
@@ -33,7 +33,7 @@ def processor() -> str:
 
 
 def loop_nanoseconds() -> float:
-    """What a pass through a plain Python loop costs: a yardstick between machines and days."""
+    """Measure one pass through a plain Python loop, to compare machines and days."""
     passes = 1_000_000
     best = float("inf")
     for _ in range(5):
@@ -50,7 +50,7 @@ def is_busy(facts: Facts) -> bool:
 
 
 def revision() -> str:
-    """The commit that was measured, with a plus sign if the tree differs from it."""
+    """Return the measured commit, with a plus sign if the tree has changes."""
     try:
         commit = git("rev-parse", "--short", "HEAD")
         return commit + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")

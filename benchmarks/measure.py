@@ -1,7 +1,7 @@
-"""How a rate is measured, the same way for every peer.
+"""Measurement of rates, the same for every peer.
 
-A case runs with a small and with a large number of records. What both runs have in common (starting the job,
-workers, connections) cancels out in the difference, and what stays is the steady rate.
+A case runs with a small and with a large number of records. The difference of both runs excludes
+the cost that they share (starting the job, workers, connections). The result is the steady rate.
 """
 
 import argparse
@@ -26,19 +26,22 @@ from benchmarks.cases import (
 
 Figures = dict[str, Any]
 Run = Callable[[Case, int], float]
-"""Runs a case with so many records; the seconds it took. Raises if the sinks did not get every result."""
+"""Runs a case with a number of records and returns the seconds.
 
-# A run of this size comes first: it warms the peer up, and its results are compared with the plain loop.
+Raises an error if the sinks did not receive every result.
+"""
+
+# The first run has this size. It warms up the peer, and its results are checked.
 CHECKED_RECORDS = 10_000
-# What peers wait for before they warm up.
+# The part for which peers wait before they warm up.
 WARMING_UP = "warming up"
-# A case of a peer, or a section, should not take longer than this.
+# Time limit in seconds for a case of a peer, and for a section.
 LONGEST_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The median of several runs of each size, and the rate between the two sizes."""
+    """The median time of several runs per size, and the rate between the two sizes."""
 
     case: str
     small_records: int
@@ -46,11 +49,14 @@ class Measurement:
     large_records: int
     large_seconds: float
     turns: list[tuple[float, float]]
-    """The seconds of each turn, small and large: how much the machine's speed changed meanwhile."""
+    """The seconds of each turn, small and large. They show changes in the speed of the machine."""
 
     @property
     def rate(self) -> float | None:
-        """None: the runs were too short, or the machine too busy, for a difference to show."""
+        """Records per second.
+
+        None if the runs were too short, or the machine too busy, for a difference.
+        """
         seconds = self.large_seconds - self.small_seconds
         if seconds <= 0:
             return None
@@ -69,11 +75,10 @@ def steady_rates(
     repeats: int,
     seconds: float = LONGEST_SECONDS,
 ) -> dict[str, Measurement]:
-    """Several ways to run a case, against each other.
+    """Measure several ways to run a case against each other.
 
-    Ways and sizes take turns, so that a slow minute of the machine hits all of them, and the median of
-    each counts: one run in a lucky second says as little as one in an unlucky one. No further turn begins
-    that would make the runs take more than so many seconds.
+    Ways and sizes take turns, so that a slow minute of the machine affects all of them. The median
+    of each counts. No further turn starts if the runs would then take more than `seconds`.
     """
     small, large = records // 4, records
     took: dict[tuple[str, int], list[float]] = {
@@ -104,7 +109,7 @@ def steady_rates(
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What the runner tells a peer."""
+    """Arguments that the runner passes to a peer."""
 
     cases: tuple[Case, ...]
     scale: float
@@ -115,13 +120,16 @@ class Arguments:
     in_turns: bool = False
 
     def wait_for_turn(self, part: str) -> None:
-        """Several peers are measured run by run, so that a slow minute of the machine hits all of them."""
+        """Wait until the runner starts the next run.
+
+        Peers take turns run by run, so that a slow minute of the machine affects all of them.
+        """
         if self.in_turns:
             report(waiting=part)
             sys.stdin.readline()
 
     def records_of(self, case: Case, records: int) -> int:
-        """The size of the large run, where a peer takes `records` of a full-size case."""
+        """Return the size of the large run for a peer that uses `records` of a full-size case."""
         if self.records is not None:
             records = records * self.records // case.records
         return max(CHECKED_RECORDS, int(records * self.scale))
@@ -132,11 +140,11 @@ def parse_arguments(description: str, argv: list[str] | None = None) -> Argument
     parser.add_argument("--cases", nargs="*", choices=list(BY_NAME), default=list(BY_NAME))
     parser.add_argument("--scale", type=float, default=1.0, help="share of the records to run")
     parser.add_argument(
-        "--records", type=int, help="records of a full-size case; slow peers take their share"
+        "--records", type=int, help="records of a full-size case; slow peers use a share of them"
     )
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--parallelism", type=int, default=2)
-    parser.add_argument("--options", nargs="*", default=[], help="what else this peer understands")
+    parser.add_argument("--options", nargs="*", default=[], help="further options of this peer")
     parser.add_argument(
         "--in-turns", action="store_true", help="wait for a line of input before each run"
     )
@@ -153,16 +161,16 @@ def parse_arguments(description: str, argv: list[str] | None = None) -> Argument
 
 
 def check(case: Case, outcome: Outcome, records: int = CHECKED_RECORDS) -> None:
-    """A peer that computes something else is not a reference."""
+    """Raise an error if a peer returns wrong results."""
     wanted = expected(case, records)
     if not outcome.agrees(wanted, case):
-        raise ValueError(f"{case.name}: expected {wanted}, and this peer came to {outcome}")
+        raise ValueError(f"{case.name}: expected {wanted}, but this peer returned {outcome}")
 
 
 def check_count(name: str, count: int, wanted: int) -> None:
-    """A timed run that lost records, or made more of them, does not count."""
+    """Raise an error if a timed run has lost or duplicated records."""
     if count != wanted:
-        raise ValueError(f"{name}: expected {wanted:,} records, and there were {count:,}")
+        raise ValueError(f"{name}: expected {wanted:,} records, but there were {count:,}")
 
 
 def check_results(case: Case, count: int, records: int) -> None:
@@ -170,7 +178,7 @@ def check_results(case: Case, count: int, records: int) -> None:
 
 
 def report(**figures: object) -> None:
-    """One line of JSON on standard output is what the runner reads."""
+    """Write one line of JSON to standard output, for the runner."""
     print(json.dumps(figures), flush=True)
 
 
@@ -194,11 +202,13 @@ def run_cases(
     records: Mapping[str, int] | None = None,
     warm_up: bool = True,
 ) -> None:
-    """Checks every case that was asked for, then measures them.
+    """Check all requested cases, then measure them.
 
-    A slow peer says how many `records` of a case it can do in a few seconds; cases it leaves out, it cannot express.
-    `warm_up`: a large run of each case comes before all that are timed. A JVM compiles what it runs for a minute or two,
-    and the first cases would pay for the others.
+    `records` is the size of the large run per case, for a slow peer: the number of records that
+    take a few seconds. A peer skips the cases that are not in it.
+
+    With `warm_up`, a large run of each case comes before the timed runs. A JVM compiles code for a
+    minute or two, and the first cases would otherwise pay for the others.
     """
     sizes = {case.name: case.records for case in CASES} if records is None else records
     ready: list[tuple[Case, int]] = []
@@ -226,9 +236,9 @@ def run_cases(
 
 @contextmanager
 def failure_reported(case: Case) -> Iterator[None]:
-    """One case that fails must not hide the others."""
+    """Report a failed case and continue with the next one."""
     try:
         yield
-    except Exception as error:  # noqa: BLE001 - whatever it is
+    except Exception as error:  # noqa: BLE001 - any failure is reported
         print(f"{case.name}: {error!r}", file=sys.stderr)
         report(case=case.name, failed=f"{type(error).__name__}: {error}"[:500])

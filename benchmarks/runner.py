@@ -1,4 +1,4 @@
-"""Runs peers in processes of their own and gathers the lines of JSON they print."""
+"""Run peers in their own processes and collect the lines of JSON that they print."""
 
 import json
 import os
@@ -18,15 +18,16 @@ from benchmarks.measure import WARMING_UP, Figures
 from benchmarks.peers.catalog import ROOT, Peer
 
 Tell = Callable[[Peer, Figures], None]
-"""Is told what a peer reports, as soon as it does."""
+"""Receives each report of a peer as soon as it arrives."""
 
-# A peer that reports nothing for so many seconds hangs. A part of it takes about one minute, on a busy machine several.
+# A peer that reports nothing for this many seconds has hung. A part takes about one minute, or
+# several minutes on a busy machine.
 PATIENCE = 300
 
 
 @dataclass(slots=True)
 class PeerResult:
-    """What a peer reported. `problem` says why there is nothing, or not everything."""
+    """The reports of a peer. `problem` gives the reason for missing reports."""
 
     peer: Peer
     cases: dict[str, Figures] = field(default_factory=dict)
@@ -49,7 +50,7 @@ class PeerResult:
             }
 
     def failures(self) -> dict[str, str]:
-        """Cases and sections that went wrong, and how."""
+        """Return failed cases and sections with their errors."""
         failed = {
             name: figures["failed"] for name, figures in self.cases.items() if "failed" in figures
         }
@@ -61,7 +62,7 @@ class PeerResult:
 
 
 class Progress:
-    """One line on standard error that is written over; silent where that is not a terminal."""
+    """One line of progress on standard error. Does nothing if that is not a terminal."""
 
     def __init__(self) -> None:
         self.shown = sys.stderr.isatty()
@@ -78,7 +79,7 @@ class Progress:
 
 
 class RunningPeer:
-    """A peer's process. It waits before each run of a case until it is told to go on."""
+    """The process of a peer. It waits for a signal before each run of a case."""
 
     def __init__(self, peer: Peer, command: list[str], progress: Progress, tell: Tell) -> None:
         self.result = PeerResult(peer)
@@ -86,7 +87,7 @@ class RunningPeer:
         self.progress = progress
         self.tell = tell
         self.resources = ExitStack()
-        self.log = self.resources.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - with the process
+        self.log = self.resources.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - closed with the process
         self.process = self.resources.enter_context(started(command, self.log))
         self.reports = reported(self.process)
 
@@ -98,7 +99,7 @@ class RunningPeer:
         self.read_on(f"{len(self.result.cases)} cases measured")
 
     def read_on(self, status: str) -> None:
-        """Takes what the peer reports until it waits again, or has ended."""
+        """Read the reports of the peer until it waits again or ends."""
         self.waiting_for = None
         self.progress.show(f"{self.result.peer.title}: {status}")
         try:
@@ -133,9 +134,10 @@ def run_peers(
     tell: Tell,
     results: list[PeerResult],
 ) -> None:
-    """Runs these peers side by side: each case run by run in turns, what else they do one after the other.
+    """Run these peers together.
 
-    A peer's result is among the results from its start, and grows.
+    They take turns in each run of a case. Everything else runs one peer after the other. The result
+    of a peer is in `results` from its start, and grows.
     """
     running: list[RunningPeer] = []
     try:
@@ -169,7 +171,7 @@ def take_turns(running: Sequence[RunningPeer], cases: Sequence[str]) -> None:
         while at_it := [one for one in running if one.waiting_for == part]:
             for one in at_it:
                 one.go_on()
-    # Firesteel, which comes first, has more to measure than cases.
+    # Firesteel is the first peer and has sections to measure after the cases.
     for one in reversed(running):
         while one.waiting_for is not None:
             one.go_on()
@@ -177,7 +179,7 @@ def take_turns(running: Sequence[RunningPeer], cases: Sequence[str]) -> None:
 
 @contextmanager
 def started(command: list[str], log: IO[bytes]) -> Iterator[subprocess.Popen[str]]:
-    """In a session of its own, so that nothing of it is left when it ends or the user gives up."""
+    """Start a command in its own session, so that no process of it remains afterward."""
     process = subprocess.Popen(
         command,
         cwd=ROOT,
@@ -205,7 +207,7 @@ def end_group(process: subprocess.Popen[str], how: signal.Signals) -> None:
 
 
 def reported(process: subprocess.Popen[str]) -> Iterator[Figures]:
-    """The lines of JSON as they come; anything else on standard output is the peer's chatter."""
+    """Yield the lines of JSON as they arrive. Ignore other output of the peer."""
     lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
     def read() -> None:
@@ -218,7 +220,7 @@ def reported(process: subprocess.Popen[str]) -> Iterator[Figures]:
         try:
             line = lines.get(timeout=PATIENCE)
         except queue.Empty:
-            raise TimeoutError(f"given up: it reported nothing for {PATIENCE} s") from None
+            raise TimeoutError(f"stopped: no report for {PATIENCE} s") from None
         if line is None:
             return
         figures = parsed(line)

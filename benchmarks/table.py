@@ -1,4 +1,4 @@
-"""The terminal's side: rates, ratios and the extra sections as text tables."""
+"""Text tables for rates, ratios and the extra sections."""
 
 from collections.abc import Iterable, Sequence
 
@@ -13,7 +13,7 @@ Cells = Sequence[str]
 
 
 def render(head: Cells, rows: Iterable[Cells]) -> str:
-    """First column to the left, the others to the right."""
+    """Render a table. The first column is aligned left, the others right."""
     lines = [head, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
 
@@ -41,7 +41,7 @@ def rates_table(cases: Sequence[Case], results: Sequence[PeerResult]) -> str:
 
 
 def ratios_table(cases: Sequence[Case], results: Sequence[PeerResult]) -> str | None:
-    """Firesteel's rate divided by the peer's; an exclamation mark where the goal is missed."""
+    """Render Firesteel's rate divided by the rate of each peer, with `!` below the goal."""
     own = next((result for result in results if result.peer == FIRESTEEL), None)
     others = [result for result in results if result.peer != FIRESTEEL and result.cases]
     if own is None or not own.cases or not others:
@@ -67,7 +67,7 @@ def goal_text(peer: Peer) -> str:
 
 
 def line(peer: Peer, figures: Figures) -> str | None:
-    """What a peer has just reported; None if there is nothing to tell."""
+    """Describe a report of a peer in one line, or return None if it has no figures."""
     if "section" in figures:
         section = SECTIONS[figures["section"]]
         title = f"{peer.title}, {section.name}"
@@ -82,7 +82,7 @@ def line(peer: Peer, figures: Figures) -> str | None:
 
 
 def sections_text(own: PeerResult | None) -> list[str]:
-    """The tables of the sections that were measured, and why others were not."""
+    """Render the measured sections, and the reasons for missing ones."""
     found = own.sections if own else []
     texts = []
     for name, section in SECTIONS.items():
@@ -95,7 +95,7 @@ def sections_text(own: PeerResult | None) -> list[str]:
 
 
 def missing(figures: Figures) -> str | None:
-    """Why there are no figures."""
+    """Return the reason for missing figures, or None."""
     if "failed" in figures:
         return f"failed: {figures['failed'].splitlines()[0]}"
     return figures.get("skipped")

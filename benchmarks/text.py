@@ -1,4 +1,4 @@
-"""Figures in words."""
+"""Text forms of rates and ratios."""
 
 
 def rate_text(rate: float | None) -> str:
@@ -8,7 +8,7 @@ def rate_text(rate: float | None) -> str:
 
 
 def ratio_text(ratio: float | None, goal: float | None = None) -> str:
-    """`!` marks what is below its goal."""
+    """Format a ratio, with `!` if it is below its goal."""
     if ratio is None:
         return "-"
     text = f"{ratio:,.0f}x" if ratio >= 20 else f"{ratio:.2f}x"
@@ -16,5 +16,5 @@ def ratio_text(ratio: float | None, goal: float | None = None) -> str:
 
 
 def below(value: float, goal: float, text: str) -> str:
-    """`!` marks what is not below its goal."""
+    """Return the text, with `!` if the value is not below its goal."""
     return text if value < goal else f"{text} !"

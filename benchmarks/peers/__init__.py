@@ -1,1 +1,1 @@
-"""One module a peer, each run as a process of its own: `python -m benchmarks.peers.<name>`."""
+"""Peers: one module per peer, which runs as a process with `python -m benchmarks.peers.<name>`."""

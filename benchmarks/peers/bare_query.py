@@ -1,7 +1,8 @@
-"""The floor of an epoch: a bare Structured Streaming query, with as many exchanges and nothing of Firesteel in its plan.
+"""Bare Structured Streaming query: the minimum cost of an epoch, without Firesteel in the plan.
 
-As in Firesteel the first stage is the reading of the source: every micro-batch makes a hundred records there, sends them
-through the exchanges as pickled buffers, and hands the last stage's rows to foreachBatch.
+The query has the same number of exchanges as the Firesteel job. As in Firesteel, the first stage
+reads the source. Every micro-batch creates a hundred records there, sends them through the
+exchanges as pickled buffers, and passes the rows of the last stage to foreachBatch.
 """
 
 import tempfile
@@ -12,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
+from pyspark.sql import functions as F  # noqa: N812 - the conventional name
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -21,7 +22,7 @@ from benchmarks.peers.spark_session import map_in_arrow
 
 
 class TickReader(DataSourceStreamReader):
-    """Micro-batches that are due at once; each slot makes its share of the records of one."""
+    """Starts a micro-batch as soon as possible. Each slot creates its share of the records."""
 
     def __init__(self, parallelism: int, records: int) -> None:
         self.parallelism = parallelism
@@ -68,7 +69,7 @@ def pass_on(batches: Batches, *, parallelism: int) -> Iterator[pa.RecordBatch]:
 def moments_of_bare_epochs(
     session: SparkSession, *, parallelism: int, exchanges: int, records: int, epochs: int
 ) -> list[float]:
-    """When each of so many micro-batches ended."""
+    """Return the end times of the first `epochs` micro-batches."""
     session.dataSource.register(TickSource)
     ticks = session.readStream.format("ticks")
     frame = ticks.option("slots", parallelism).option("records", records).load()

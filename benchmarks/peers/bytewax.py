@@ -1,6 +1,7 @@
-"""bytewax: by default a cluster of worker processes, one a core, that exchange records as every other peer does.
+"""bytewax: a cluster of worker processes, one per core, that exchange records like other peers.
 
-With `--parallelism 1` there is one worker, and nothing is serialized or exchanged at all: the rate of one core at its best.
+With `--parallelism 1` there is one worker, which serializes and exchanges nothing. This gives the
+best rate of one core.
 """
 
 import multiprocessing
@@ -34,11 +35,11 @@ from benchmarks.measure import check_results, parse_arguments, report_versions, 
 
 BATCH_RECORDS = 10_000
 _START_SECONDS = 0.5
-# Several seconds each: a cluster needs a second to end, whatever it has done.
+# Each run takes several seconds, because a cluster always needs a second to end.
 RECORDS = {
     "map_filter": 40_000_000,
     "reduce_1k": 3_000_000,
-    # The small run, a quarter of it, sees each key once; what the large run does beyond it is to see them again.
+    # The small run, a quarter of this, sees each key once. The rest of the large run repeats keys.
     "reduce_1m": 4_000_000,
     "sum_tuples": 3_000_000,
     "union": 40_000_000,
@@ -80,7 +81,7 @@ class CallingPartition(StatelessSinkPartition[Any]):
 
 
 class KeyedPartition(CallingPartition):
-    """Takes the values out of pairs with their keys: a step that did would cost more."""
+    """Removes the keys from pairs. A separate step for this would cost more."""
 
     def write_batch(self, items: list[Any]) -> None:
         invoke = self.invoke
@@ -98,7 +99,10 @@ class CallingSink(DynamicSink[Any]):
 
 
 def results(flow: Dataflow, case: Case, records: int) -> list[Any]:
-    """The streams that end in sinks. Keys are strings, because bytewax asks for that, and stay with reduced values."""
+    """Return the streams that end in sinks.
+
+    bytewax requires strings as keys. They stay with reduced values.
+    """
     if isinstance(case, Union):
         half = records // 2
         first = op.map("make", op.input("first", flow, RangeSource(range(half))), case.make)
@@ -123,12 +127,15 @@ def results(flow: Dataflow, case: Case, records: int) -> list[Any]:
                 for index, branch in enumerate(case.branches)
             ]
         case KeyedMap():
-            # Only stateful steps route by key. Records crossing at random cost less than those would.
+            # Only stateful steps route by key. A random exchange costs less.
             return [op.map("then", op.redistribute("exchange", made), case.then)]
 
 
 class Rolling(StatefulBatchLogic[Any, Any, Any]):
-    """The state of a key. bytewax's own stateful_map is built on this, and costs a call or two more for a record."""
+    """The state of a key.
+
+    bytewax builds stateful_map on this class, and needs one or two more calls per record.
+    """
 
     def __init__(self, combine: Callable[[Any, Any], Any], state: Any) -> None:
         self.combine = combine
@@ -148,7 +155,7 @@ class Rolling(StatefulBatchLogic[Any, Any, Any]):
 
 
 def rolling(stream: Any, key: Function, combine: Callable[[Any, Any], Any]) -> Any:
-    """A stream of keys and results."""
+    """Return a stream of keys and results."""
 
     def with_keys(values: list[Any]) -> list[tuple[str, Any]]:
         return [(str(key(value)), value) for value in values]
@@ -185,14 +192,14 @@ def run_member(
 def run_worker(
     case: Case, records: int, execute: Callable[[Dataflow], None], checked: bool
 ) -> Outcome:
-    """What a worker's sinks saw: everything, or in a timed run no more than how many results there were."""
+    """Return the results of a worker. A timed run only counts them."""
     outcome, sink = Outcome(), CountingSink()
     execute(dataflow(case, records, outcome.add if checked else sink.invoke))
     return outcome if checked else Outcome(sink.count)
 
 
 class Bytewax:
-    """Runs cases in as many worker processes as the parallelism asks for; one runs in this process."""
+    """Runs cases in one worker process per slot. A single worker runs in this process."""
 
     def __init__(self, parallelism: int) -> None:
         self.parallelism = parallelism
@@ -220,7 +227,8 @@ class Bytewax:
         ]
         for member in members:
             member.start()
-            # The next one connects to it. One that comes too early tries again a second later, in some runs and not in others.
+            # The next member connects to this one. A member that starts too early retries after a
+            # second, which would affect some runs only.
             time.sleep(_START_SECONDS)
         for member in members:
             member.join()

@@ -1,4 +1,4 @@
-"""Who is measured: Firesteel and its references."""
+"""Catalog of peers: Firesteel and its references."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,16 +8,19 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One column of the table. `environment` names a directory below .bench; None: Firesteel's own."""
+    """One column of the table.
+
+    `environment` names a directory under .bench. None means the environment of Firesteel.
+    """
 
     name: str
     title: str
     module: str
     environment: str | None = None
     options: tuple[str, ...] = ()
-    # Runs that take long are long enough to be steady, and run once.
+    # Long runs are steady enough to run once.
     slow: bool = False
-    # What Firesteel is to reach: at least so many times this peer's rate, in these cases (none: in all).
+    # The goal of Firesteel: the minimum ratio to the rate of this peer, in `goal_cases` or in all.
     goal: float | None = None
     goal_cases: tuple[str, ...] = ()
 
@@ -25,7 +28,7 @@ class Peer:
         return self.goal if not self.goal_cases or case in self.goal_cases else None
 
     def python(self, own: str) -> str | None:
-        """The interpreter to run it with; None where `make bench-peers` has not been run."""
+        """Return the interpreter of the peer, or None if `make bench-peers` has not been run."""
         if self.environment is None:
             return own
         python = ROOT / ".bench" / self.environment / "bin" / "python"

@@ -1,4 +1,4 @@
-"""Firesteel: the cases, and the sections that `--options` asks for."""
+"""Firesteel: all cases, and the sections named by `--options`."""
 
 import sys
 

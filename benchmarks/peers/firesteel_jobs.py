@@ -1,4 +1,4 @@
-"""The jobs of Firesteel's benchmarks: each case as a user would write it, a PyFlink program with other imports."""
+"""Firesteel jobs for the benchmark cases: PyFlink programs with different imports."""
 
 import pickle
 import tempfile
@@ -32,7 +32,7 @@ from firesteel.datastream.window import TumblingEventTimeWindows
 
 
 class Counting(SinkFunction):
-    """The sink of every timed run. Leaves its count in a file when the job closes it."""
+    """The sink of every timed run. It writes its count to a file when the job closes it."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
@@ -64,12 +64,12 @@ def leave(directory: str, outcome: Outcome) -> None:
 
 
 def left(directory: str) -> Outcome:
-    """What all the sinks of a job saw together."""
+    """Return the combined results of all sinks of a job."""
     return Outcome().merge(pickle.loads(path.read_bytes()) for path in Path(directory).iterdir())
 
 
 def results(env: StreamExecutionEnvironment, case: Case, records: int) -> list[DataStream]:
-    """The streams that end in sinks."""
+    """Return the streams that end in sinks."""
     if isinstance(case, Union):
         half = records // 2
         first = numbers(env, 0, half).map(case.make)
@@ -102,7 +102,7 @@ def numbers(env: StreamExecutionEnvironment, start: int, end: int) -> DataStream
 
 
 class EventTime(TimestampAssigner):
-    """The second field of a record is the number that it was made of."""
+    """Assign event time by the second field, which is the number of the record."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
@@ -162,9 +162,9 @@ class Firesteel:
 
 @contextmanager
 def counted(name: str, streams: Iterable[DataStream], results: int | None) -> Iterator[None]:
-    """Ends the streams in counting sinks. The job that runs meanwhile must bring them so many results.
+    """End the streams in counting sinks, and check their number of results after the job.
 
-    None: how many there are depends on the order of arrival.
+    None if the number depends on the order of arrival.
     """
     with tempfile.TemporaryDirectory() as directory:
         for stream in streams:
@@ -177,7 +177,7 @@ def counted(name: str, streams: Iterable[DataStream], results: int | None) -> It
 def run_timed(
     env: StreamExecutionEnvironment, name: str, streams: Iterable[DataStream], results: int | None
 ) -> float:
-    """The seconds the job took."""
+    """Run the job and return its duration in seconds."""
     with counted(name, streams, results):
         begin = time.perf_counter()
         env.execute(name)

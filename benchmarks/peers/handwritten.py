@@ -1,10 +1,11 @@
-"""The practical limit: each case written by hand in PySpark, for this case and no other.
+"""Hand-written PySpark: each case written for this case only, as the practical limit.
 
-Records are made in the tasks of the first stage and shuffled as pickled buffers, with mapInArrow and
-repartitionById; the loops are the plainest ones that call the user's functions. Buffers, codec, garbage collector and
-Spark's settings are what Firesteel found to be best, too. The whole data set is one Spark job, and
-the state of a reduction is a dict that dies with its task: no epochs, no checkpoints, no retries that come out
-right, no watermarks, no backpressure. What Firesteel does beyond this is the distance between the two.
+The tasks of the first stage create records and shuffle them as pickled buffers, with mapInArrow and
+repartitionById. The loops are the simplest ones that call the functions of the case. Buffers,
+codec, garbage collector and Spark's settings are those that are best for Firesteel too. The whole
+data set is one Spark job, and the state of a reduction is a dict that is lost with its task. There are no
+epochs, no checkpoints, no safe retries, no watermarks and no back pressure. The difference to
+Firesteel is the cost of these features.
 """
 
 import gc
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
+from pyspark.sql import functions as F  # noqa: N812 - the conventional name
 
 from benchmarks.cases import (
     CASES,
@@ -36,14 +37,15 @@ from benchmarks.measure import check_results, parse_arguments, report_versions, 
 from benchmarks.peers.job_session import job_session
 from benchmarks.peers.spark_session import map_in_arrow
 
-# So many records are made before their buffers are sent, fewer if a buffer would hold more bytes. With more they leave a
-# core's cache before they are pickled, with fewer there are more rows: measured with the Python part alone.
+# Records per buffer, or fewer if the buffer would exceed its size in bytes. More records leave the
+# cache of the core before they are pickled, and fewer records cause more rows. Measured with the
+# Python part alone.
 BUFFER_BYTES = 64 * 1024
 BUFFER_RECORDS = 2_048
 FIRST_RECORDS = 1_024
-# Rows go to Spark in batches of about this size; a batch costs as much as some hundred records.
+# Size of the batches of rows for Spark. A batch costs as much as a few hundred records.
 BATCH_BYTES = 1 << 20
-# Large buffers are worth a fast codec, for Spark copies them a dozen times; small ones are not.
+# Compression pays for large buffers, because Spark copies them a dozen times.
 COMPRESSED_FROM = 32 * 1024
 CODEC = "lz4_raw"
 BUFFERS = pa.schema([("target", pa.int32()), ("size", pa.int32()), ("payload", pa.binary())])
@@ -56,7 +58,7 @@ Invoke = Callable[[Any], None]
 
 
 class Row(NamedTuple):
-    """A buffer on its way. `size` is what it comes to when it is unpacked; 0: it is not compressed."""
+    """A buffer in transit. `size` is its uncompressed size, or 0 if it is not compressed."""
 
     target: int
     size: int
@@ -64,14 +66,14 @@ class Row(NamedTuple):
 
 
 def shares(batches: Batches, records: int, parallelism: int) -> Iterator[range]:
-    """The numbers of the slots that are named in the rows."""
+    """Yield the range of numbers for each slot in the rows."""
     for batch in batches:
         for slot in batch.column(0).to_pylist():
             yield range(records * slot // parallelism, records * (slot + 1) // parallelism)
 
 
 def buffer_row(target: int, values: list[Any]) -> tuple[Row, int]:
-    """The buffer, and its size before it was compressed."""
+    """Return the buffer and its size before compression."""
     payload = pickle.dumps(values, 5)
     size = len(payload)
     if size < COMPRESSED_FROM:
@@ -88,7 +90,7 @@ def to_batch(rows: list[Row]) -> pa.RecordBatch:
 def send_by_key(
     batches: Batches, *, key: Function, make: Function | None, records: int, parallelism: int
 ) -> Iterator[pa.RecordBatch]:
-    """First stage of the keyed cases: make the records and put each into the buffer of its key's slot."""
+    """First stage of the keyed cases: create records and add each to the buffer of its slot."""
     seldom_look_for_cycles()
     rows: list[Row] = []
     waiting = 0
@@ -121,7 +123,10 @@ def send_by_key(
 
 
 def seldom_look_for_cycles() -> None:
-    """The garbage collector as in a slot of Firesteel: records come and go, and are seldom part of cycles."""
+    """Configure the garbage collector as in a slot of Firesteel.
+
+    Records are short-lived and seldom part of cycles.
+    """
     gc.set_threshold(100_000, 20, 50)
 
 
@@ -199,7 +204,7 @@ def fan_out_loop(case: FanOut, ranges: Iterator[range], invokes: list[Invoke]) -
 
 
 class CheckingSink(CountingSink):
-    """Takes part in the checked run only."""
+    """The sink of checked runs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -239,7 +244,7 @@ def single_stage(
     records: int,
     parallelism: int,
 ) -> Iterator[pa.RecordBatch]:
-    """The cases without an exchange: one stage from the numbers to the sinks."""
+    """Run a case without an exchange: one stage from the numbers to the sinks."""
     seldom_look_for_cycles()
     sinks = [sink()]
     ranges = shares(batches, records, parallelism)

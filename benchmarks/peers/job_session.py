@@ -1,4 +1,4 @@
-"""The Spark session of the references that send buffers through Python as Firesteel does: all of its settings are Firesteel's."""
+"""Spark session with Firesteel's settings, for references that send buffers through Python."""
 
 from pyspark.sql import SparkSession
 
@@ -7,7 +7,7 @@ from firesteel.spark.session import acquire_session
 
 
 def job_session(parallelism: int) -> SparkSession:
-    """A session like the one of a job, of the Spark that runs in this process, or of a new one."""
+    """Return a session like that of a job, on the Spark of this process or on a new one."""
     configuration = Configuration()
     configuration.set_string("firesteel.spark.master", f"local[{parallelism}]")
     return acquire_session(parallelism, configuration)

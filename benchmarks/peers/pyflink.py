@@ -1,8 +1,8 @@
 """PyFlink in process mode: Python functions run in Python processes beside a local Flink cluster.
 
-Where there is a choice, PyFlink gets the faster one: types are declared, and the sink is Flink's own DiscardingSink,
-so that no result comes back to Python. `--options tuned` raises bundle size and state cache far beyond their defaults, which trades
-latency for speed.
+PyFlink gets the faster alternative where there is one. Types are declared, and the sink is Flink's
+DiscardingSink, so that no result returns to Python. `--options tuned` raises bundle size and state
+cache far above their defaults, which trades latency for speed.
 """
 
 import os
@@ -32,7 +32,7 @@ from benchmarks.cases import (
 )
 from benchmarks.measure import parse_arguments, report_versions, run_cases
 
-# A few seconds' worth each. With the default bundle of 1,000 records, state is written back after every bundle.
+# Each run takes a few seconds. State is written after every bundle, by default 1,000 records.
 RECORDS = {
     "map_filter": 800_000,
     "reduce_1k": 40_000,
@@ -44,7 +44,7 @@ RECORDS = {
     "strings_1kb": 80_000,
     "tumbling_1k": 40_000,
 }
-# Tuning is about state; without it there is little to tune.
+# Tuning only affects cases with state.
 RECORDS_TUNED = {
     "reduce_1k": 400_000,
     "reduce_1m": 200_000,
@@ -57,7 +57,7 @@ TUNED = {
     "python.state.cache-size": "1000000",
     "pipeline.object-reuse": "true",
 }
-# State is written back after every bundle, so reductions gain from larger ones still.
+# State is written after every bundle, so reductions benefit from even larger bundles.
 TUNED_REDUCTIONS = TUNED | {"python.fn-execution.bundle.size": "1000000"}
 
 WIDE_ROW = Types.TUPLE(
@@ -98,7 +98,7 @@ class Count(AggregateFunction):  # type: ignore[misc]
 
 
 def results(env: StreamExecutionEnvironment, case: Case, records: int) -> list[DataStream]:
-    """The streams that end in sinks."""
+    """Return the streams that end in sinks."""
     made = MADE_TYPES.get(case.name, Types.LONG())
     if isinstance(case, Union):
         half = records // 2
@@ -191,7 +191,7 @@ def main() -> None:
     tuned = "tuned" in arguments.options
     peer = PyFlink(arguments.parallelism, tuned=tuned)
     records = RECORDS_TUNED if tuned else RECORDS
-    # Its runs take longest, and its goal is far away from what a warmer JVM would change.
+    # PyFlink is the slowest peer, and a warm JVM would hardly change its ratio.
     run_cases(arguments, peer.run, peer.run_checked, records=records, warm_up=False)
 
 

@@ -1,7 +1,8 @@
 """The Spark session of transformWithState, and mapInArrow without pandas.
 
-transformWithState runs in an environment of its own, without what Firesteel needs. So the settings of
-firesteel/spark/session.py that matter for it stand here again. The other references take the session itself (job_session).
+transformWithState runs in its own environment without Firesteel's dependencies. This module
+therefore repeats the relevant settings of Firesteel's session. The other references use that
+session directly (job_session).
 """
 
 import os
@@ -44,7 +45,7 @@ def start_session(parallelism: int, **settings: str) -> SparkSession:
 
 
 def map_in_arrow(frame: DataFrame, level: Level, schema: str) -> DataFrame:
-    """`DataFrame.mapInArrow`, which asks for pandas although it never uses it."""
+    """Call `DataFrame.mapInArrow` without its unused requirement of pandas."""
     function = UserDefinedFunction(level, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     column = function(*[frame[name] for name in frame.columns])
     return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)

@@ -1,8 +1,9 @@
 """PySpark's own stateful operator, transformWithState, on the keyed reductions.
 
-The numbers come from Spark's rate source and are made and shuffled inside the JVM, so that Python does nothing but the
-reduction. Micro-batches are large, because state is read and written once for each key and micro-batch; every record
-yields a result. Of the two flavors each case takes the faster: pandas frames for few large groups, rows for many small ones.
+The JVM creates the numbers with Spark's rate source and shuffles them, so that Python only computes
+the reduction. Micro-batches are large, because state is read and written once per key and
+micro-batch. Every record yields a result. Each case uses the faster variant: pandas frames for few
+large groups, rows for many small ones.
 """
 
 import tempfile
@@ -12,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 from pyspark.sql import DataFrame, Observation, Row, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
+from pyspark.sql import functions as F  # noqa: N812 - the conventional name
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
@@ -21,14 +22,14 @@ from benchmarks.measure import Arguments, check_results, parse_arguments, report
 from benchmarks.peers.spark_session import start_session
 
 RECORDS = {"reduce_1k": 3_000_000, "reduce_1m": 80_000}
-# The large run takes four micro-batches, and the small one, a quarter of its size, takes one.
+# The large run has four micro-batches. The small run has a quarter of the records and one.
 BATCHES = 4
 IN_FRAMES = {"reduce_1k"}
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 class ReduceProcessor(StatefulProcessor):
-    """What both flavors share: the state of a key, read before its records and written after them."""
+    """Base of both variants. It reads the state of a key before its records and writes it after."""
 
     def __init__(self, combine: Callable[[Any, Any], Any]) -> None:
         self.combine = combine
@@ -102,7 +103,7 @@ class TransformWithState:
     def query(
         self, case: Case, batch_records: int, batches: int, collect: Callable[[DataFrame], None]
     ) -> float:
-        """Runs so many micro-batches, and returns the seconds until the last of them was through."""
+        """Run the given number of micro-batches and return the seconds until the last one ended."""
         ends: list[float] = []
 
         def end_batch(batch: DataFrame, epoch: int) -> None:

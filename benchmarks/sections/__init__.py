@@ -1,1 +1,1 @@
-"""What else is measured of Firesteel, one section a file: what it costs, and what the references do not have."""
+"""Extra sections, one per file: costs of Firesteel, and features that references lack."""

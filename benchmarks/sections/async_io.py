@@ -1,4 +1,4 @@
-"""Asynchronous I/O: requests that take 100 ms, 100 of them at a time in each slot."""
+"""Asynchronous I/O: requests that take 100 ms, with 100 in flight per slot."""
 
 import asyncio
 from typing import Any
@@ -20,7 +20,7 @@ _GOAL = 0.8
 
 
 class Ask(AsyncFunction[Any, Any]):
-    """A service with a fixed response time, however many ask at once."""
+    """Simulates a service with a fixed response time, regardless of its load."""
 
     async def async_invoke(self, value: Any) -> list[Any]:
         await asyncio.sleep(_LATENCY_SECONDS)
@@ -66,7 +66,7 @@ def row(figures: Figures) -> list[str]:
 
 SECTION = Section(
     "async",
-    ("requests of 100 ms, 100 at a time a slot", "records/s", "of what is possible"),
+    ("requests of 100 ms, 100 in flight per slot", "records/s", "of maximum"),
     row,
     measure,
 )

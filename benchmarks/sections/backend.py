@@ -1,4 +1,4 @@
-"""State in RocksDB against state in memory, in the keyed reductions."""
+"""Keyed reductions with state in RocksDB, compared with state in memory."""
 
 import importlib.util
 

@@ -1,4 +1,4 @@
-"""All sections, in the order in which they are measured and shown."""
+"""Catalog of all sections, in the order of measurement and display."""
 
 from benchmarks.sections import (
     async_io,

@@ -1,4 +1,4 @@
-"""What checkpoints cost: a rolling count with 1,000,000 keys, with a checkpoint every second and without."""
+"""Cost of checkpoints: a rolling count with 1,000,000 keys, with and without checkpoints."""
 
 import tempfile
 import time
@@ -19,7 +19,7 @@ def count_one(count: int, _: Any) -> int:
 
 
 class Counts:
-    """Runs the count with some settings; knows how many checkpoints the last run completed."""
+    """Runs the count with the given settings, and counts the checkpoints of the last run."""
 
     def __init__(self, parallelism: int, settings: dict[str, str]) -> None:
         self._peer = Firesteel(parallelism, settings)
@@ -74,7 +74,7 @@ def row(figures: Figures) -> list[str]:
 
 SECTION = Section(
     "checkpoint",
-    ("count, 1,000,000 keys; checkpoint interval", "records/s", "checkpoints of a run", ""),
+    ("count, 1,000,000 keys; checkpoint interval", "records/s", "checkpoints per run", ""),
     row,
     measure,
 )

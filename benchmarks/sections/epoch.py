@@ -1,7 +1,7 @@
-"""How long an epoch takes that has next to nothing to do, against the micro-batch of a bare query.
+"""Duration of an almost empty epoch, compared with the micro-batch of a bare query.
 
-Both run in one Spark session, with the same settings, in turns. Either way what counts is the median time from one epoch
-to the next, start-up left out.
+Both take turns in one Spark session with the same settings. The median time from one epoch to the
+next counts, without start-up.
 """
 
 import pickle
@@ -23,15 +23,15 @@ from benchmarks.text import ratio_text
 from firesteel.datastream.functions import SinkFunction
 
 _RECORDS = 100
-# Epochs of a run, and how many of them come before those that count.
+# Epochs per run, and the number of epochs at the start that do not count.
 _EPOCHS, _FIRST = 32, 8
 _EXCHANGES = (0, 1, 2)
-# An epoch may take so many times as long as a micro-batch.
+# Maximum ratio of an epoch to a micro-batch.
 _GOAL = 1.3
 
 
 class Moments(SinkFunction):
-    """Keeps when each record came."""
+    """Records the arrival time of each record."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
@@ -45,7 +45,10 @@ class Moments(SinkFunction):
 
 
 def moments_of_epochs(peer: Firesteel, exchanges: int) -> list[float]:
-    """When the last record of each epoch came to a sink. Every epoch has the same number of records for it."""
+    """Return the arrival time of the last record of each epoch at a sink.
+
+    A sink receives the same number of records in every epoch.
+    """
     env = peer.environment()
     stream = numbers(env, 0, _EPOCHS * _RECORDS).map(double)
     for _ in range(exchanges):

@@ -1,6 +1,6 @@
-"""What a slot in a resident process costs, against one inside Spark's worker.
+"""Cost of a slot in a resident process, compared with a slot inside Spark's worker.
 
-Nothing but the place differs: both run the same code with the same settings of the garbage collector.
+Only the location differs. Both run the same code with the same garbage collector settings.
 """
 
 import tempfile
@@ -13,18 +13,21 @@ from benchmarks.sections.section import Section
 from benchmarks.text import rate_text, ratio_text
 
 _CASES = ("map_filter", "reduce_1k")
-# The hop may cost a tenth.
+# The hop may cost 10 %.
 _GOAL = 0.9
 
 
 class Placed:
-    """Runs cases with slots in one place or the other."""
+    """Runs cases with slots in one of the two locations."""
 
     def __init__(self, parallelism: int, slot_host: str) -> None:
         self.peer = Firesteel(parallelism, {"firesteel.slot-host": slot_host})
 
     def run(self, case: Case, records: int) -> float:
-        """Checks what was read, and not what the sinks got: a slot may move on to another of Spark's workers, and its sink with it."""
+        """Run the case and check the number of records that were read.
+
+        The sinks are not checked, because a slot and its sink may move to a different worker.
+        """
         env = self.peer.environment()
         with tempfile.TemporaryDirectory() as directory:
             for stream in results(env, case, records):

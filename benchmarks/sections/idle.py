@@ -1,4 +1,7 @@
-"""Keys that are in state but get no records must cost nothing: the same job beside 10 thousand, 100 thousand, 1 million of them."""
+"""Cost of idle keys: the same job next to 10 thousand, 100 thousand and 1 million of them.
+
+Keys that are in state but receive no records should cost nothing.
+"""
 
 from benchmarks.cases import BY_NAME, Case, add_second_field, first_field
 from benchmarks.measure import Arguments, Figures, report, steady_rates
@@ -22,10 +25,10 @@ _ACTIVE_KEYS = 1_000
 
 
 class Beside:
-    """A reduction and a window count of 1,000 keys, beside so many others that each got one record first.
+    """A reduction and a window count of 1,000 keys, next to idle keys with one record each.
 
-    The first numbers of both halves are the idle keys' records. They are the same in small runs and
-    large ones, so their own cost cancels out in the steady rate.
+    The first numbers of both halves are the records of the idle keys. They are the same in small
+    and large runs, so the steady rate excludes their cost.
     """
 
     def __init__(self, peer: Firesteel, idle_keys: int) -> None:

@@ -1,4 +1,7 @@
-"""Joins against a keyed reduction of the same records. Each record of one stream has exactly one match in the other."""
+"""Joins, compared with a keyed reduction of the same records.
+
+Each record of one stream has exactly one match in the other.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -44,7 +47,7 @@ def interval_join(left: DataStream, right: DataStream) -> DataStream:
 
 
 def unbounded_join(how: str) -> Build:
-    """By the number itself: as many keys as records."""
+    """Join on the number itself, so there are as many keys as records."""
     return lambda left, right: (
         left.join_on(right, how).where(second_field).equal_to(second_field).apply()
     )
@@ -59,12 +62,15 @@ SHAPES: dict[str, Build] = {
 }
 
 
-# Results for each record of one stream. A full join takes back what it said too early: how often, depends on the order.
+# Results per record of one stream. The number of retractions of a full join depends on the order.
 _RESULTS = {"reduce": 2, "window join": 1, "interval join": 1, "unbounded inner join": 1}
 
 
 def with_keys_of_its_half(half: int) -> Callable[[int], tuple[int, int]]:
-    """Both halves of the numbers tell the same hours (`Timeline`), so each has keys of its own: a match is one record."""
+    """Return a function that gives each half of the numbers its own keys.
+
+    Both halves cover the same span of time (`Timeline`), so this makes every match unique.
+    """
     middle, keys = half // 2, _KEYS // 2
 
     def keyed_pair(number: int) -> tuple[int, int]:
@@ -74,7 +80,7 @@ def with_keys_of_its_half(half: int) -> Callable[[int], tuple[int, int]]:
 
 
 class Shape:
-    """Runs one shape of job: half of the records in each stream."""
+    """Runs one kind of job, with half of the records in each stream."""
 
     def __init__(self, peer: Firesteel, name: str) -> None:
         self.peer = peer

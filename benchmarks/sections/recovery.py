@@ -1,4 +1,4 @@
-"""How long a job with 1,000,000 keys is away: from a failure to the first result of the next attempt."""
+"""Recovery time of a job with 1,000,000 keys: from a failure to the first new result."""
 
 import statistics
 import tempfile
@@ -18,7 +18,7 @@ from firesteel.common.job_client import JobClient
 from firesteel.datastream.functions import MapFunction, SinkFunction
 
 _KEYS = 1_000_000
-# More than a run can read: it is canceled when it has recovered.
+# More records than a run can read. The section cancels the job after its recovery.
 _RECORDS = 1 << 40
 _LONGEST_SECONDS = 60.0
 _SETTINGS = {
@@ -26,12 +26,12 @@ _SETTINGS = {
     "restart-strategy.type": "fixed-delay",
     "restart-strategy.fixed-delay.delay": "0 s",
 }
-# Looking for the signal costs a call of the system.
+# Checking for the signal costs a system call.
 _LOOK_EVERY = 10_000
 
 
 class Fail(MapFunction):
-    """Fails when it is told to, once."""
+    """Fails once, on request."""
 
     def __init__(self, directory: str) -> None:
         self.signal = Path(directory, "fail")
@@ -42,12 +42,12 @@ class Fail(MapFunction):
         self.calls += 1
         if self.calls % _LOOK_EVERY == 0 and self.signal.exists() and not self.failed.exists():
             self.failed.write_text(str(time.time()))
-            raise RuntimeError("as the benchmark wished")
+            raise RuntimeError("requested by the benchmark")
         return value
 
 
 class FirstResult(SinkFunction):
-    """Notes when the first result of an attempt after the failure arrives."""
+    """Records the time of the first result after the failure."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
@@ -59,7 +59,7 @@ class FirstResult(SinkFunction):
     def invoke(self, value: Any, context: SinkFunction.Context) -> None:
         if self.waits:
             self.waits = False
-            # In one step: whoever waits for it must not read half of it.
+            # Rename the complete file, so that readers never see a partial one.
             path = Path(self.directory, uuid.uuid4().hex)
             path.write_text(str(time.time()))
             path.rename(path.with_suffix(".result"))
@@ -76,7 +76,7 @@ def wait_until(client: JobClient, condition: Callable[[], bool], what: str) -> N
 
 
 def records_read(client: JobClient) -> int:
-    """By the source that has read least: keys go round in each."""
+    """Return the minimum over all sources. Each source covers all keys in turn."""
     sources = client.get_overview()["vertices"][0]["subtasks"]
     return min(int(subtask["records_in"]) for subtask in sources)
 
@@ -96,7 +96,7 @@ def seconds_away(parallelism: int, keys: int) -> float:
         try:
             wait_until(client, lambda: records_read(client) >= keys, "reading every key")
             before = completed(client)
-            # The next one may have begun before; the one after it has every key.
+            # The next checkpoint may have started already. The one after it has every key.
             wait_until(client, lambda: completed(client) >= before + 2, "a checkpoint")
             Path(directory, "fail").touch()
             wait_until(client, lambda: any(Path(directory).glob("*.result")), "recovering")

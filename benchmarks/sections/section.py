@@ -1,4 +1,4 @@
-"""What a section consists of."""
+"""Definition of a section."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from benchmarks.measure import Arguments, Figures
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """``measure`` reports figures, one line of JSON for each row of the section's table."""
+    """A section. ``measure`` reports one line of JSON per row of the table."""
 
     name: str
     head: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""A snapshot of 1,000,000 keys of one subtask, without Spark: how long processing stands still, and what is written."""
+"""Snapshot of one subtask with 1,000,000 keys, without Spark: pause and bytes written."""
 
 import random
 import tempfile
@@ -20,17 +20,17 @@ _KEYS = 1_000_000
 _CHANGED = 0.01
 _SYNC_GOAL, _BYTES_GOAL = 100.0, 0.05
 _INLINE_THRESHOLD = 64 * 1024
-# An epoch that changes nothing, now and then, takes over what was written in the background.
+# Interval of empty epochs, which take over the snapshot that was written in the background.
 _POLL_SECONDS = 0.05
 _LONGEST_SECONDS = 60.0
-# About the shortest epoch there is; RocksDB flushes meanwhile.
+# About the shortest possible epoch. RocksDB flushes during it.
 _EPOCH_SECONDS = 0.25
 
 _BACKENDS: tuple[Literal["hashmap", "rocksdb"], ...] = ("hashmap", "rocksdb")
 
 
 class SubtaskState:
-    """The keyed state of a subtask with so many keys, epoch by epoch as in a slot."""
+    """The keyed state of a subtask, epoch by epoch as in a slot."""
 
     def __init__(self, kind: Literal["hashmap", "rocksdb"], directory: Path) -> None:
         self._settings = StateBackendSettings(kind, (str(directory / "local"),))
@@ -45,14 +45,14 @@ class SubtaskState:
         return create_keyed_state(self._settings, None, 128)
 
     def fill(self, keys: int) -> tuple[Segment, ...]:
-        """One epoch makes all the keys, and its changes are written at its end: no part of a snapshot."""
+        """Create all keys in one epoch and write them as changes, not as part of a snapshot."""
         self.put(range(keys))
         log = self.end_epoch()
         self.longest_sync = 0.0
         return log
 
     def restore(self, log: tuple[Segment, ...]) -> float:
-        """Starts over with what the log holds; how long that took."""
+        """Restore the state from the log and return the duration in seconds."""
         self.backend.close()
         self.backend = self._create()
         begin = time.perf_counter()
@@ -65,7 +65,7 @@ class SubtaskState:
             put(key, (key, self._epoch, f"customer-{key}"))
 
     def end_epoch(self) -> tuple[Segment, ...]:
-        """What was written. Nothing is processed meanwhile: this is the synchronous part."""
+        """Return the written segments. This is the synchronous part, in which processing pauses."""
         self._epoch += 1
         begin = time.perf_counter()
         segments = self.backend.seal(self._epoch, self._store)
@@ -74,7 +74,7 @@ class SubtaskState:
         return segments
 
     def full_segment(self) -> Segment:
-        """The one that is being written in the background, or begins with the end of this epoch."""
+        """Wait for the full snapshot that is in progress or starts with the end of this epoch."""
         deadline = time.monotonic() + _LONGEST_SECONDS
         while time.monotonic() < deadline:
             full = [segment for segment in self.end_epoch() if segment.full]
@@ -99,8 +99,8 @@ def measure_backend(kind: Literal["hashmap", "rocksdb"], keys: int, directory: P
     chosen = random.Random(1)
     changed = [chosen.sample(range(keys), int(keys * _CHANGED)) for _ in range(2)]
     try:
-        # The log is all there is in both states, so a full snapshot begins at the end of an epoch. With
-        # new keys RocksDB has many in its write buffer; restored ones are in files.
+        # Both states consist of the log only, so a full snapshot starts at the end of an epoch.
+        # Many new keys are in RocksDB's write buffer, and restored keys are in files.
         log = state.fill(keys)
         state.put(changed[0])
         time.sleep(_EPOCH_SECONDS)

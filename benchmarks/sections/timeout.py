@@ -1,4 +1,4 @@
-"""What the buffer timeout trades: throughput at full speed against the age of results at a modest rate."""
+"""Buffer timeout: throughput at full speed, and latency at a moderate rate."""
 
 import pickle
 import statistics
@@ -22,22 +22,21 @@ from firesteel.datastream.connectors.datagen import (
 )
 from firesteel.datastream.functions import SinkFunction
 
-# Less than any of the timeouts can do: behind a job that cannot keep up, ages only tell how long it has run.
+# A rate that all timeouts can sustain. In an overloaded job, ages only show how long it has run.
 _LATENCY_RATE = 200
-# By timeout: records at full speed. With timeout 0 an epoch is as short as it can be, and reads as little as
-# rate control lets it; without one, epochs are as long as they may.
+# Records at full speed, by timeout. Timeout 0 has the shortest epochs and reads the fewest records.
+# Without a timeout, epochs have their maximum length.
 _RECORDS = {0: 8_000, 100: 8_000_000, -1: 12_000_000}
 _LATENCY_SECONDS = 10
-# The first record is due so long after the job was submitted. By then it runs.
+# Time from the submission of the job to the first due record. The job is running by then.
 _LEAD_SECONDS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule(RateLimiterStrategy):
-    """Records are due at a fixed rate, whether or not anybody is there to read them.
+    """Makes records due at a fixed rate, even if no epoch is ready to read them.
 
-    A limiter that gave only what time and the reader allow would let a slow epoch delay records
-    without anybody noticing.
+    A limiter that depends on the reader would hide the delay that a slow epoch causes.
     """
 
     begin: int
@@ -68,7 +67,10 @@ class ScheduledLimiter(RateLimiter):
 
 
 class DueTime:
-    """A record is the nanosecond at which it was due. A subtask makes its records one after the other."""
+    """Generates records that contain their due time in nanoseconds.
+
+    A subtask creates its records in order.
+    """
 
     def __init__(self, schedule: Schedule, parallelism: int) -> None:
         self.begin = schedule.begin
@@ -81,7 +83,7 @@ class DueTime:
 
 
 class Latency(SinkFunction):
-    """Keeps the age of the records that were due after some moment."""
+    """Records the age of each record that was due after a given time."""
 
     def __init__(self, directory: str, after: int) -> None:
         self.directory = directory
@@ -105,7 +107,10 @@ def identity(value: Any) -> Any:
 
 
 def median_latency(peer: Firesteel, seconds: int = _LATENCY_SECONDS) -> float:
-    """Milliseconds from the moment a record was due to the sink behind a key_by, over the second half of the records."""
+    """Return the median milliseconds from the due time of a record to the sink after a key_by.
+
+    Only the second half of the records counts.
+    """
     env = peer.environment()
     count = _LATENCY_RATE * seconds
     schedule = Schedule(time.time_ns() + int(_LEAD_SECONDS * 1e9), _LATENCY_RATE)

@@ -1,4 +1,4 @@
-"""Timers: 1,000,000 keys with one pending each, while records flow and while all of them fire."""
+"""Timers: 1,000,000 keys with one pending timer each, including the time to fire them all."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,7 +13,7 @@ from firesteel.datastream.functions import KeyedProcessFunction
 _CASE = BY_NAME["reduce_1m"]
 _RECORDS = 4_000_000
 _KEYS = 1_000_000
-# Later than any watermark before the last.
+# Later than every watermark except the last.
 _FAR_AWAY = 1 << 60
 
 
@@ -23,7 +23,7 @@ class Plain(KeyedProcessFunction):
 
 
 class WithTimer(KeyedProcessFunction):
-    """A timer for every record's key: the first of a key is new, the others are the same one again."""
+    """Registers the same timer for every record of a key. Only the first one is new."""
 
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterable[Any]:
         ctx.timer_service().register_event_time_timer(_FAR_AWAY)
@@ -50,7 +50,7 @@ def measure(arguments: Arguments) -> None:
     peer = Firesteel(arguments.parallelism)
     found = steady_rates(
         _CASE,
-        {"none": Job(peer, Plain).run, "one for each key": Job(peer, WithTimer).run},
+        {"none": Job(peer, Plain).run, "one per key": Job(peer, WithTimer).run},
         records=arguments.records_of(_CASE, _RECORDS),
         repeats=arguments.repeats,
     )

@@ -1,6 +1,7 @@
-"""Windows against a keyed reduction of the same records: tumbling, sliding and session, few keys and many.
+"""Tumbling, sliding and session windows, compared with a keyed reduction of the same records.
 
-A window's cost is that of a record; results are few, except where a sliding window fires for every key each second.
+The cost is mainly per record. There are few results, except for sliding windows, which fire every
+second for every key.
 """
 
 from collections.abc import Callable
@@ -28,7 +29,7 @@ from firesteel.datastream.window import (
 
 _CASE = replace(BY_NAME["tumbling_1k"], records=3_000_000)
 _KEYS = (1_000, 100_000)
-# By shape: what it is compared with, and the least share of its rate that is asked for.
+# By shape: its reference, and the minimum share of the rate of the reference.
 _GOALS = {"tumbling": ("reduce", 0.5), "sliding 60/1": ("tumbling", 0.1)}
 
 Build = Callable[[KeyedStream], DataStream]
@@ -47,7 +48,7 @@ SHAPES: dict[str, Build] = {
 
 
 class Shape:
-    """Runs one shape of job with some number of keys."""
+    """Runs one kind of job with a number of keys."""
 
     def __init__(self, peer: Firesteel, keys: int, build: Build) -> None:
         self.peer = peer
@@ -59,7 +60,7 @@ class Shape:
         env = self.peer.environment()
         pairs = numbers(env, 0, records).map(lambda number: (number % keys, number))
         stream = self.build(with_event_time(pairs, records).key_by(first_field))
-        # Windows are fewer; how many depends on where the sizes cut them.
+        # The number of windows depends on the sizes of the runs.
         results = records if self.build is SHAPES["reduce"] else None
         return run_timed(env, "windows", [stream], results)
 

@@ -108,7 +108,7 @@ def test_wrong_values_do_not_pass_the_check_even_if_their_number_and_the_largest
     case = BY_NAME["union"]
     right = expected(case, 10_000)
     check(case, right)
-    with pytest.raises(ValueError, match="this peer came to"):
+    with pytest.raises(ValueError, match="this peer returned"):
         check(case, replace(right, total=right.total + 1))
     rolling = expected(_CASE, 10_000)
     check(_CASE, Outcome(rolling.count, rolling.largest, total=0))
