@@ -37,6 +37,7 @@ class CollectionSource(Source):
       than ``spill_bytes`` of them go to a file in ``scratch_directory`` (the system's temporary
       directory by default), which the tasks must be able to read. The file goes with the source.
 
+    >>> from firesteel.datastream.connectors.base import ReaderContext
     >>> source = CollectionSource(["a", "b", "c"])
     >>> reader = source.create_reader(ReaderContext(subtask_index=0, parallelism=1))
     >>> reader.add_splits(source.create_enumerator(parallelism=1).discover_splits())

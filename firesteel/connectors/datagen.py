@@ -62,6 +62,7 @@ class DataGeneratorSource(Source):
     the same index, because records are generated again after a failure. As in Flink the source
     is bounded; a very large ``count`` makes it endless in effect.
 
+    >>> from firesteel.datastream.connectors.base import ReaderContext
     >>> source = DataGeneratorSource(lambda index: f"user-{index % 2}", count=4)
     >>> reader = source.create_reader(ReaderContext(subtask_index=0, parallelism=1))
     >>> reader.add_splits(source.create_enumerator(parallelism=1).discover_splits())

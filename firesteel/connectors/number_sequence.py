@@ -22,6 +22,7 @@ class NumberSequenceSource(Source):
 
     Each subtask reads one contiguous part of the sequence, in order.
 
+    >>> from firesteel.datastream.connectors.base import ReaderContext
     >>> source = NumberSequenceSource(1, 10)
     >>> enumerator = source.create_enumerator(parallelism=2)
     >>> reader = source.create_reader(ReaderContext(subtask_index=0, parallelism=2))

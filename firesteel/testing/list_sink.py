@@ -23,6 +23,7 @@ class ListSink(Sink):
     It works wherever driver and tasks see that directory: in a harness, and on local Spark.
     Without a directory the sink makes a temporary one, which goes with it.
 
+    >>> from firesteel.datastream.connectors.base import WriteContext, WriterContext
     >>> sink = ListSink()
     >>> writer = sink.create_writer(WriterContext(subtask_index=0, parallelism=1, job_id="job"))
     >>> writer.write("a", WriteContext())

@@ -60,6 +60,7 @@ class ScriptedSource(Source):
     Crash and KillProcess happen once: a file in ``directory`` remembers them, across attempts and
     processes, until ``reset``. Without a directory the source makes one, which goes with it.
 
+    >>> from firesteel.datastream.connectors.base import ReaderContext
     >>> source = ScriptedSource(["a", Pause(), "b"])
     >>> reader = source.create_reader(ReaderContext(subtask_index=0, parallelism=1))
     >>> reader.add_splits(source.create_enumerator(parallelism=1).discover_splits())

@@ -1,30 +1,59 @@
-"""The programs in docstrings of the public API run and give what they say."""
+"""Public names have docstrings with examples, and the examples give the output they show."""
 
 from __future__ import annotations
 
 import doctest
-import importlib
-import pkgutil
 
 import pytest
 
-import firesteel.common
-import firesteel.datastream
-import firesteel.state
-import firesteel.state_processor
-
-MODULES = [
-    module.name
-    for package in (
-        firesteel.common,
-        firesteel.datastream,
-        firesteel.state,
-        firesteel.state_processor,
-    )
-    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-]
+from firesteel.datastream import StreamExecutionEnvironment
+from tests.docs import docstrings
+from tests.docs.harness_launcher import on_harness
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_docstrings_run(name: str) -> None:
-    assert doctest.testmod(importlib.import_module(name)).failed == 0
+@pytest.fixture(autouse=True)
+def _temporary_directory(tmp_path, monkeypatch) -> None:
+    """Examples write files with relative names."""
+    monkeypatch.chdir(tmp_path)
+    for variable in ("FIRESTEEL_CONF_DIR", "FLINK_CONF_DIR"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(StreamExecutionEnvironment, "_default_local_parallelism", None)
+
+
+@pytest.mark.parametrize("module", docstrings.modules_with_examples())
+def test_examples_run(module: str) -> None:
+    found = [one for one in docstrings.examples(module) if not docstrings.needs_spark(one)]
+    with on_harness():
+        reports = [docstrings.failures(example) for example in found]
+    assert "".join(reports) == ""
+
+
+@pytest.mark.spark
+def test_examples_with_a_spark_session_run() -> None:
+    found = [
+        example
+        for module in docstrings.modules_with_examples()
+        for example in docstrings.examples(module)
+        if docstrings.needs_spark(example)
+    ]
+    assert "".join(docstrings.failures(example) for example in found) == ""
+
+
+def test_public_names_have_docstrings_with_examples() -> None:
+    missing, excused = docstrings.undocumented_names(), docstrings.excused().keys()
+    assert missing - excused == set(), "write an example, see 'Docstrings' in CONTRIBUTING.md"
+    assert excused - missing == set(), "run: python -m tests.docs.docstrings"
+
+
+def test_examples_that_fail_are_reported() -> None:
+    text = """
+    >>> sink = env.from_collection([1, 2]).print()
+    >>> result = env.execute()
+    1
+    3
+    """
+    namespace = {"env": StreamExecutionEnvironment().set_parallelism(1)}
+    example = doctest.DocTestParser().get_doctest(text, namespace, "wrong", None, 0)
+    with on_harness():
+        report = docstrings.failures(example)
+    assert "Expected:\n    1\n    3\nGot:\n    1\n    2\n" in report

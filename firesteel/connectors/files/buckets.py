@@ -92,6 +92,7 @@ _NUMBERS: dict[str, Callable[[datetime], int]] = {
 class DatePattern:
     """Formats a time as Java does with the same pattern, in English.
 
+    >>> from datetime import datetime
     >>> DatePattern("yyyy-MM-dd--HH").format(datetime(2024, 3, 9, 7, 5))
     '2024-03-09--07'
     >>> DatePattern("'dt='yyyyMMdd/'hour='HH").format(datetime(2024, 3, 9, 7, 5))

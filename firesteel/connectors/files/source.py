@@ -64,6 +64,7 @@ class FileSplitAssignerProvider:
 class FileSource(Source):
     """Reads files: all that are there, or also those that appear while the job runs.
 
+    >>> from firesteel.datastream.connectors.file_system import StreamFormat
     >>> FileSource.for_record_stream_format(
     ...     StreamFormat.text_line_format(), "/data/in", "/data/archive/*.gz"
     ... ).build()
