@@ -86,6 +86,20 @@ test-all: lint $(SERVERS) ## the same with the slow tests, and with new examples
 	$(call say,pytest with the slow tests)
 	@FIRESTEEL_HYPOTHESIS_PROFILE=search $(PY) -m pytest --timeout=$$(( 4 * $(TEST_TIMEOUT) )) $(PYTEST_ARGS)
 
+.PHONY: coverage
+coverage: $(SERVERS) ## measure which lines the tests without Spark reach, into htmlcov/
+	$(call say,pytest with coverage)
+	@$(PY) -m pytest -m 'not slow and not spark' --cov=firesteel --cov-branch --cov-report=html \
+	  --cov-report=term:skip-covered --timeout=$(TEST_TIMEOUT) $(PYTEST_ARGS)
+
+.PHONY: dist
+dist: $(STAMP) ## build the source distribution and the wheel, and run a program with the wheel
+	@rm -rf dist build
+	$(call say,python -m build)
+	@$(PY) -m build --outdir dist .
+	$(call say,python -m tools.check_wheel)
+	@$(PY) -m tools.check_wheel dist
+
 .PHONY: bench
 bench: $(STAMP) ## measure Firesteel and the references, print the ratios
 	$(call say,python -m benchmarks $(BENCH_ARGS))

@@ -1,3 +1,3 @@
-"""The one place that knows the version."""
+"""The version of Firesteel, in one place."""
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
