@@ -24,9 +24,9 @@ def main(directory: str) -> None:
     (wheel,) = Path(directory).glob("*.whl")
     with tempfile.TemporaryDirectory() as place:
         venv.create(place, with_pip=True)
-        python = Path(place, "bin", "python")
+        python = str(Path(place, "bin", "python"))
         install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*install, wheel], check=True)
+        subprocess.run([*install, str(wheel)], check=True)
         ran = subprocess.run(
             [python, "-c", _PROGRAM], check=True, cwd=place, stdout=subprocess.PIPE, text=True
         )
