@@ -1,0 +1,25 @@
+"""Files of the project that pages name exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+_REPOSITORY = Path(__file__).parents[2]
+_NAMED = re.compile(r"`((?:firesteel|tests|benchmarks|examples|tools|docs)/[\w./-]*?\w)/?`")
+# Pages about the code leave the name of the package out.
+_SHORT = re.compile(r"`((?:[a-z_]+/)+[a-z_]+\.py)`")
+_PAGES = [*_REPOSITORY.glob("*.md"), *(_REPOSITORY / "docs").rglob("*.md")]
+
+
+@pytest.mark.parametrize("page", _PAGES, ids=lambda page: str(page.relative_to(_REPOSITORY)))
+def test_the_files_that_a_page_names_exist(page: Path) -> None:
+    text = page.read_text()
+    named = {*_NAMED.findall(text), *_SHORT.findall(text)}
+    assert sorted(name for name in named if not _exists(name)) == []
+
+
+def _exists(name: str) -> bool:
+    return any((place / name).exists() for place in (_REPOSITORY, _REPOSITORY / "firesteel"))
