@@ -64,7 +64,7 @@ def test_no_page_loads_anything_from_another_host(site: Path) -> None:
 
 def test_pages_with_diagrams_bring_the_script_that_draws_them(site: Path) -> None:
     page = (site / "internals/rows-and-epochs/index.html").read_text()
-    assert f'<script src="../{hooks.MERMAID}">' in page
+    assert f'<script src="../../{hooks.MERMAID}">' in page
     assert (site / hooks.MERMAID).stat().st_size > 1_000_000
     assert hooks.MERMAID not in (site / "glossary/index.html").read_text()
 
