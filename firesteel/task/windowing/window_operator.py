@@ -38,7 +38,7 @@ from firesteel.usercode.failures import failed_function
 class StaggeredAssigner:
     """``assigner`` is the operator's own: others may use the one of the program, too."""
 
-    def __init__(self, assigner: TumblingWindows[Any], context: OperatorContext) -> None:
+    def __init__(self, assigner: TumblingWindows, context: OperatorContext) -> None:
         self.assigner = copy(assigner)
         self._context = context
         self._saved: int | None = None
