@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from firesteel.errors import TypeMismatchError
 from firesteel.graph.stream_graph import StreamEdge
-from firesteel.task.codegen.fusion import Emit, FusedNode, fuse
+from firesteel.task.codegen.fusion import Emit, FusedNode, StepKind, fuse
 from firesteel.task.exchange.input_gate import Entrance, InputGate
 from firesteel.task.exchange.record_writers import RecordWriter
 from firesteel.task.operators.base import Operator
@@ -150,7 +150,7 @@ def wire_main_output(
     if apart:
         loop.emit = to_all(apart)
     operator.fused = loop
-    if loop.children and not step.kind.begins_loops:
+    if loop.children and step.kind is not StepKind.REDUCE:
         operator.entry = fuse(loop)
 
 

@@ -17,7 +17,7 @@ from firesteel.state.backend_factory import create_keyed_state
 from firesteel.task.chain import LocalEdge
 from firesteel.task.exchange.hash_writer import HashWriter
 from firesteel.task.exchange.input_gate import Receive
-from firesteel.task.exchange.keys import KeySelection, with_keys
+from firesteel.task.exchange.keys import key_selection, with_keys
 from firesteel.task.exchange.record_writers import (
     BroadcastWriter,
     CustomWriter,
@@ -161,7 +161,7 @@ def _add_channels(program: JobProgram, edge: StreamEdge, subtask: Subtask) -> No
     head = subtask.operators[edge.target]
     receive: Receive = head.receive if edge.input_index == 0 else head.receive_second
     strategy = edge.partitioning.strategy
-    selection = KeySelection.of(edge, f"key_by after {source.name}")
+    selection = key_selection(edge, f"key_by after {source.name}")
     if selection is not None:
         if isinstance(head, ReduceOperator):
             receive = head.receive_selecting(selection)

@@ -1,1 +1,1 @@
-"""Generated code: loops that several operators of a chain share."""
+"""Code generation: all functions that Firesteel writes and compiles while a job runs."""

@@ -1,29 +1,43 @@
-"""Plain functions as text: ``lambda order: order[0]`` is ``record[0]`` in a loop that is written for it.
+"""Reader of byte code: a plain function as the text of an expression.
 
-To call a function costs several times what most key selectors do.
+``lambda order: order[0]`` is ``record[0]`` in a loop whose record is called ``record``. A call costs
+several times as much as most key selectors do, so loops contain the expression instead.
+
+The instructions of CPython differ from version to version. The tests of this module run on each
+version in ``READ_VERSIONS``. On any other version no function has an expression, and loops call it.
 """
 
 from __future__ import annotations
 
 import dis
+import sys
 from collections.abc import Callable
-from functools import lru_cache
 from types import CodeType, FunctionType, NoneType
 from typing import Any
 
+READ_VERSIONS = ((3, 11), (3, 12), (3, 13))
+
 _OPERATORS = frozenset(("+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>"))
+_WITHOUT_EFFECT = frozenset(("RESUME", "NOP", "RETURN_VALUE"))
 _LITERALS = (int, str, bool, NoneType)
-# Longer ones gain nothing, and Python's parser has its limits.
+# Longer functions gain little, and Python's parser limits how deep an expression is nested.
 _MAX_INSTRUCTIONS = 40
+# Python refuses to print integers with thousands of digits.
+_MAX_INT_BITS = 1024
 
 
 def expression_of(function: Callable[[Any], Any], argument: str) -> str | None:
-    """What the function returns, in terms of its argument.
+    """Return what a function computes, as an expression of its argument.
 
-    None unless it consists of operators, constants and its argument alone: whatever it calls or names
-    might be another thing the next time. Byte code that is not known here means None, too.
+    The result is None unless the function consists of operators, constants and its one argument.
+    Anything that it calls or names could differ between two evaluations. The result is also None
+    if the byte code has an instruction that this reader does not know.
+
+    Args:
+        function: A function of one argument.
+        argument: The variable that stands for the argument in the expression.
     """
-    if not isinstance(function, FunctionType):
+    if not isinstance(function, FunctionType) or sys.version_info[:2] not in READ_VERSIONS:
         return None
     code = function.__code__
     if code.co_argcount != 1 or code.co_kwonlyargcount:
@@ -33,32 +47,33 @@ def expression_of(function: Callable[[Any], Any], argument: str) -> str | None:
         return None
     stack: list[str] = []
     for instruction in instructions:
-        name, value = instruction.opname, instruction.argval
-        if name in ("LOAD_FAST", "LOAD_FAST_BORROW") and value == code.co_varnames[0]:
-            stack.append(argument)
-        elif name in ("LOAD_CONST", "LOAD_SMALL_INT", "RETURN_CONST") and type(value) in _LITERALS:
-            stack.append(f"({value!r})")
-        elif name in ("BINARY_OP", "BINARY_SUBSCR") and len(stack) > 1:
-            right, left = stack.pop(), stack.pop()
-            if name == "BINARY_SUBSCR" or instruction.argrepr == "[]":
-                stack.append(f"{left}[{right}]")
-            elif instruction.argrepr in _OPERATORS:
-                stack.append(f"({left} {instruction.argrepr} {right})")
-            else:
-                return None
-        elif name not in ("RESUME", "NOP", "RETURN_VALUE"):
+        if not _apply(instruction, code, argument, stack):
             return None
     return stack[0] if len(stack) == 1 else None
 
 
-@lru_cache(maxsize=128)
-def _compiled(source: str, name: str) -> CodeType:
-    """The subtasks of a chain in this process have the same loop around different functions."""
-    return compile(source, name, "exec")
+def _apply(instruction: dis.Instruction, code: CodeType, argument: str, stack: list[str]) -> bool:
+    """Do to a stack of expressions what the instruction does to values; False if it is unknown."""
+    name, value = instruction.opname, instruction.argval
+    match name:
+        case "LOAD_FAST" if value == code.co_varnames[0]:
+            stack.append(argument)
+        case "LOAD_FAST_LOAD_FAST" if value == (code.co_varnames[0],) * 2:
+            stack += (argument, argument)
+        case "LOAD_CONST" | "RETURN_CONST" if _is_literal(value):
+            stack.append(f"({value!r})")
+        case "BINARY_SUBSCR" if len(stack) > 1:
+            index = stack.pop()
+            stack[-1] = f"{stack[-1]}[{index}]"
+        case "BINARY_OP" if len(stack) > 1 and instruction.argrepr in _OPERATORS:
+            right = stack.pop()
+            stack[-1] = f"({stack[-1]} {instruction.argrepr} {right})"
+        case _:
+            return name in _WITHOUT_EFFECT
+    return True
 
 
-def defined(source: str, function: str, name: str, names: dict[str, Any]) -> Callable[..., Any]:
-    """The ``function`` that the source defines. ``names`` are its globals, and ``name`` stands in tracebacks."""
-    exec(_compiled(source, name), names)
-    made: Callable[..., Any] = names[function]
-    return made
+def _is_literal(value: Any) -> bool:
+    if type(value) is int:
+        return value.bit_length() <= _MAX_INT_BITS
+    return type(value) in _LITERALS

@@ -1,12 +1,13 @@
-"""Fusing: neighbors of a chain that work record by record share one loop.
+"""Fusion of operators: neighbors of a chain that process record by record share one loop.
 
-Operators work on batches, which costs a list and a pass over it for each of them. Where an
-operator says what it does with a single record (its ``Step``), the operators chained to it that do
-too are written into the same loop, as a person would write it: ``x = make(n)``, ``if keep(x):``,
-``invoke(x, context)``. The source of that loop is generated when its first batch comes: most
-operators in the middle of a chain are only entered as a part of another's loop.
+Operators process batches, which costs each of them a list and a pass over it. An operator that
+processes one record at a time describes that in a ``Step``. Firesteel writes the steps of neighbors
+into one loop, as a person would: ``x = make(n)``, ``if keep(x):``, ``invoke(x, context)``. It
+generates the loop when the first batch comes, because most operators in the middle of a chain are
+only entered as a part of a loop that begins before them.
 
-A rolling reduction can begin a loop: it finds what its key has, combines, and hands the result on.
+A rolling reduction can begin a loop. The loop finds the value kept for the key, combines it with the
+record, and passes the result to the operators after it.
 """
 
 from __future__ import annotations
@@ -17,73 +18,66 @@ from enum import Enum
 from typing import Any
 
 from firesteel.state.tables import MISSING
-from firesteel.task.codegen.expressions import defined
-from firesteel.task.exchange.keys import KeySelection
+from firesteel.task.codegen.compilation import define
+from firesteel.task.codegen.key_loops import KeySelection
 from firesteel.usercode.failures import USER_ERRORS
 
 Emit = Callable[[list[Any], list[int] | None], None]
 
-# A loop costs its compilation, and an operator that two ways lead to is in it twice. What is saved by
-# one more operator in it does not depend on how many are there already.
+# A loop costs its compilation, and an operator that two paths lead to is in it twice. One more
+# operator in a loop saves the same, regardless of the number of operators that are in it.
 _MAX_NODES = 48
-# Each one indents what comes behind it, and Python's parser has its limits.
+# Each filter indents the lines after it, and Python's parser limits the depth.
 _MAX_NESTED_FILTERS = 15
-# What stands for a file in the traceback of a loop.
-_LOOP = "<fused chain>"
+# Calls the function of a reduction. The other way to combine is source of the reduction's own.
+CALL_REDUCTION = ("result = function0(kept, record)",)
 
 
 class StepKind(Enum):
     MAP = "map"
     FILTER = "filter"
     INVOKE = "invoke"
-    # These two begin a loop, and are in no other.
+    # A reduction begins a loop. It cannot be inside of one.
     REDUCE = "reduce"
-    # reduce for what sum is mostly used on, (key, count), with the addition written in.
-    SUM_OF_PAIRS = "sum of pairs"
-
-    @property
-    def begins_loops(self) -> bool:
-        return self in _COMBINE
-
-
-# How what a key has and a record become a result.
-_COMBINE = {
-    StepKind.REDUCE: ("result = function0(kept, record)",),
-    StepKind.SUM_OF_PAIRS: (
-        "try:",
-        "    first, total = kept",
-        "except ValueError:",  # not a pair, as the first record was
-        "    result = function0(kept, record)",
-        "else:",
-        "    result = (first, total + record[1])",
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What an operator does with one record.
+    """The work of an operator on one record.
 
-    ``context`` of INVOKE is the function's second argument; its ``element_timestamp`` is set
-    before each call. ``explain`` turns an exception and the record into the error to raise.
+    Args:
+        kind: The kind of work.
+        function: The function that the loop calls.
+        explain: Turns an exception and the record into the error to raise.
+        context: The second argument of the function of INVOKE. The loop sets its
+            ``element_timestamp`` before each call.
+        combine: The statements of REDUCE that set ``result`` from ``kept`` and ``record``. They may
+            call the function as ``function0``.
     """
 
     kind: StepKind
     function: Callable[..., Any]
     explain: Callable[[BaseException, Any], Exception]
     context: Any = None
+    combine: tuple[str, ...] = CALL_REDUCTION
 
 
 @dataclass(slots=True)
 class FusedNode:
-    """An operator of a loop. ``emit`` takes its results as batches, for whoever is not in the loop."""
+    """An operator of a loop, with the operators after it.
+
+    Args:
+        step: The work of the operator.
+        children: The operators after it that are in the same loop.
+        emit: Takes its results as batches, for consumers outside of the loop.
+        count: Takes the number of records of a batch that reached the operator, for its metrics.
+    """
 
     step: Step
     children: list[FusedNode] = field(default_factory=list)
     emit: Emit | None = None
-    # Told how many records of a batch came to this operator, where somebody counts them.
     count: Callable[[int], None] | None = None
-    # Of the tree below and with this operator.
+    # The number of operators in this tree, and its longest way through filters.
     size: int = field(init=False)
     nested_filters: int = field(init=False)
 
@@ -93,8 +87,8 @@ class FusedNode:
         self.nested_filters = is_filter + max((c.nested_filters for c in self.children), default=0)
 
     def adopt(self, child: FusedNode) -> bool:
-        """Take another tree into the loop, unless that becomes too large."""
-        if child.step.kind.begins_loops:
+        """Take a tree into the loop, unless that makes the loop too large."""
+        if child.step.kind is StepKind.REDUCE:
             return False
         filters = child.nested_filters + (self.step.kind is StepKind.FILTER)
         if self.size + child.size > _MAX_NODES or filters > _MAX_NESTED_FILTERS:
@@ -105,7 +99,7 @@ class FusedNode:
         return True
 
     def copy(self) -> FusedNode:
-        """The same operators once more: a loop that comes to them twice tells the ways apart."""
+        """Copy the tree, because a loop that two paths lead through needs a node for each path."""
         return replace(self, children=[child.copy() for child in self.children])
 
     def walk(self) -> Iterator[FusedNode]:
@@ -115,7 +109,7 @@ class FusedNode:
 
 
 def fuse(root: FusedNode) -> Emit:
-    """One function that does the work of the whole tree for a batch."""
+    """Return a function that does the work of the whole tree for a batch."""
     plain: Emit | None = None
     stamped: Emit | None = None
 
@@ -134,11 +128,11 @@ def fuse(root: FusedNode) -> Emit:
 
 
 class KeyedLoop:
-    """The loop that a rolling reduction begins."""
+    """The loop that begins with a rolling reduction."""
 
     def __init__(self, root: FusedNode) -> None:
         self._root = root
-        # With timestamps or without, with the keys or with what selects them.
+        # One loop each for batches with and without timestamps, with keys and with a selection of keys.
         self._loops: dict[tuple[bool, KeySelection | None], Callable[..., None]] = {}
 
     def process(
@@ -150,7 +144,16 @@ class KeyedLoop:
         in_base: Callable[[Any, Any], Any],
         select: KeySelection | None,
     ) -> None:
-        """``keys``, or ``select`` that finds them in the records. What keys have is in ``overlay``, else in the base."""
+        """Process a batch.
+
+        Args:
+            values: The records.
+            keys: Their keys, or None if ``select`` computes them.
+            timestamps: Their timestamps, if they have any.
+            overlay: The values of keys that have changed. The results go here.
+            in_base: Finds the values of all other keys.
+            select: Computes the keys.
+        """
         kind = timestamps is not None, select if keys is None else None
         loop = self._loops.get(kind)
         if loop is None:
@@ -161,28 +164,28 @@ class KeyedLoop:
 class _Loop:
     """Writes and compiles the loop over a tree, for records with timestamps or without."""
 
+    title = "fused loop"
     parameters = "values, timestamps"
 
     def __init__(self, root: FusedNode, *, stamped: bool) -> None:
         self._root = root
         self._stamped = stamped
         self._names: dict[str, Any] = {
-            "__name__": __name__,
             "_explain": self._explain,
             "_USER_ERRORS": USER_ERRORS,
         }
         self._lines: list[str] = []
-        # What stands in a line, and which variable holds its record.
+        # The step that a line belongs to, and the variable that holds its record.
         self._steps_by_line: dict[int, tuple[Step | KeySelection, str]] = {}
         self._numbers = {id(node): number for number, node in enumerate(root.walk())}
-        # The lines behind the loop that tell the counts.
+        # The lines after the loop that report the counts.
         self._counts: list[str] = []
 
     def compile(self) -> Callable[..., None]:
         add = self._add
         nodes = list(self._root.walk())
-        add(0, f"def process({self.parameters}):")
-        # What a loop calls is a local of its function: globals cost a lookup each.
+        add(0, f"def {self.title.replace(' ', '_')}({self.parameters}):")
+        # The loop calls local variables, because a global costs a lookup each time.
         for number, node in enumerate(nodes):
             self._names[f"_function{number}"] = node.step.function
             self._names[f"_context{number}"] = node.step.context
@@ -208,7 +211,7 @@ class _Loop:
                 add(1, f"if results{number}: _emit{number}(results{number}, {stamps})")
         for line in self._counts:
             add(1, line)
-        return defined("\n".join(self._lines), "process", _LOOP, self._names)
+        return define("\n".join(self._lines) + "\n", self.title, self._names)
 
     def _write_loop(self) -> None:
         self._add(1, "try:")
@@ -222,7 +225,7 @@ class _Loop:
         number = self._numbers[id(node)]
         step = node.step
         if node.count is not None:
-            # Without a filter before it, every record of the batch comes to the operator.
+            # Without a filter before it, every record of the batch reaches the operator.
             if filtered:
                 self._add(depth, f"seen{number} += 1")
             seen = f"seen{number}" if filtered else "len(values)"
@@ -257,10 +260,10 @@ class _Loop:
         self._lines.append("    " * depth + line)
 
     def _explain(self, error: BaseException) -> BaseException:
-        """The line that failed tells the operator, and the loop's variable the record."""
+        """Find the operator by the line that failed, and the record in the loop's variable."""
         trace = error.__traceback__
         while trace is not None:
-            if trace.tb_frame.f_code.co_filename == _LOOP:
+            if trace.tb_frame.f_globals is self._names:
                 found = self._steps_by_line.get(trace.tb_lineno)
                 if found is not None:
                     step, record = found
@@ -270,8 +273,15 @@ class _Loop:
 
 
 class _KeyedLoop(_Loop):
-    """The loop behind a rolling reduction. Without ``select`` the keys come along."""
+    """Writes the loop that begins with a rolling reduction.
 
+    Args:
+        root: The reduction, with the operators after it.
+        select: Computes the keys; None if they come with the batch.
+        stamped: Whether the records have timestamps.
+    """
+
+    title = "keyed loop"
     parameters = "values, keys, timestamps, overlay, in_base"
 
     def __init__(self, root: FusedNode, select: KeySelection | None, *, stamped: bool) -> None:
@@ -293,14 +303,14 @@ class _KeyedLoop(_Loop):
         else:
             add(2, f"for {', '.join(columns)} in zip({', '.join(columns.values())}):")
         if select is not None:
-            add(3, f"key = {select.expression('record')}")
+            add(3, f"key = {select.expression}")
             self._steps_by_line[len(self._lines)] = (select, "record")
         first = len(self._lines) + 1
         add(3, "kept = find(key, missing)")
         add(3, "if kept is missing: kept = in_base(key, missing)")
         add(3, "if kept is missing: result = record")
         add(3, "else:")
-        for line in _COMBINE[root.step.kind]:
+        for line in root.step.combine:
             add(4, line)
         add(3, "overlay[key] = result")
         for number in range(first, len(self._lines) + 1):

@@ -1,58 +1,35 @@
-"""The record writer of key_by: which subtask owns the key of a record."""
+"""The record writer of key_by, which sends each record to the subtask that owns its key."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.protocol.rows import BufferRow
 from firesteel.state.key_groups import KeyRouter, TargetLookup
 from firesteel.state.stable_hash import FOLDED_INTS
-from firesteel.task.codegen.expressions import defined
+from firesteel.task.codegen.key_loops import Add, RoutingLoops, keys_of
 from firesteel.task.exchange.keys import (
     bad_key_error,
     key_converter,
     key_expression,
     key_function,
-    keys_of,
 )
 from firesteel.task.exchange.record_writers import SelectingWriter
 from firesteel.usercode.failures import USER_ERRORS
 
 # Values, keys and timestamps for each target.
 Lists = list[tuple[list[Any], list[Any], list[int]]]
-# Add a value to the buffer of a target; add a value and its key.
-Add = Callable[[Any], None]
+# Adds a value to the buffer of a target, and its key.
 AddPair = tuple[Add, Add]
 
 
-@dataclass(frozen=True, slots=True)
-class _Loops:
-    """Add the records of a batch to the buffers of their keys, which are integers below FOLDED_INTS or any."""
-
-    small: Callable[[list[Any], list[Add]], None]
-    large: Callable[[list[Any], list[Add]], None]
-
-
-def _loops(key: str | None) -> _Loops | None:
-    """``key`` is an expression of ``value``."""
-    if key is None:
-        return None
-    return _Loops(_loop(key), _loop(f"{key} % {FOLDED_INTS}"))
-
-
-def _loop(index: str) -> Callable[[list[Any], list[Add]], None]:
-    source = f"def add_all(values, adds):\n  for value in values: adds[{index}](value)"
-    return defined(source, "add_all", "<key_by>", {"__name__": __name__})
-
-
 class HashWriter(SelectingWriter):
-    """HASH: the subtask that owns the key's group.
+    """HASH: sends a record to the subtask that owns the group of its key.
 
-    The keys travel with the records, but for those that are told by the records as well: whole numbers that a plain
-    expression gives. To compute them again costs less than to make, send and forget them.
+    The keys travel with the records, except for integers that are a plain expression of the record.
+    The receiver computes those again, which costs less than making, sending and freeing them.
     """
 
     def __init__(
@@ -68,9 +45,9 @@ class HashWriter(SelectingWriter):
         self._select = key_function(edge)
         self._router = KeyRouter(target.parallelism, target.max_parallelism)
         self._lookup: TargetLookup | None = self._router.small_ints
-        # Where the records tell their keys: loops that these are written into.
-        self._loops = _loops(key_expression(edge, "value"))
-        # For each folded integer; made for the first keys that are integers.
+        expression = key_expression(edge)
+        self._loops = None if expression is None else RoutingLoops.of(expression)
+        # One entry per folded integer. The tables are made when the first integer keys come.
         self._adds: list[Add] = []
         self._add_pairs: list[AddPair] = []
         self._name = f"key_by after {source.name}"
@@ -89,8 +66,9 @@ class HashWriter(SelectingWriter):
                     self._emit_ints(values, large=True)
                 else:
                     self._emit_looked_up(values, timestamps, lookup)
-            except USER_ERRORS:  # the general way raises it again, with its reason
-                # Keys of another kind, or a failure of the user's function; nothing was sent yet.
+            except USER_ERRORS:
+                # The keys are of a different kind, or the user's function failed. Nothing was sent yet,
+                # and the general way below raises the failure again, with its reason.
                 self._lookup = None
             else:
                 return
@@ -111,13 +89,13 @@ class HashWriter(SelectingWriter):
         timestamps: list[int] | None,
         convert: Callable[[list[Any]], list[Any]],
     ) -> None:
-        """Where the type of the keys was declared, they go through it, as in PyFlink."""
+        """Convert the keys to their declared type, as PyFlink does."""
         keys = convert(keys_of(values, self._select, self._name))
         if self._lookup is not None:
             try:
                 self._emit_keyed(values, keys, timestamps, self._lookup)
             except (LookupError, TypeError):
-                # Keys of another kind; nothing was sent yet.
+                # The keys are of a different kind. Nothing was sent yet.
                 self._lookup = None
             else:
                 return
@@ -130,7 +108,7 @@ class HashWriter(SelectingWriter):
         timestamps: list[int] | None,
         lookup: TargetLookup,
     ) -> None:
-        """One pass from the record and its key to its target's list."""
+        """Add each record and its key to the list of its target, in one pass."""
         lists: Lists = [([], [], []) for _ in range(self._count)]
         if timestamps is None:
             pairs = [(of_values.append, of_keys.append) for of_values, of_keys, _ in lists]
@@ -150,7 +128,7 @@ class HashWriter(SelectingWriter):
     def _emit_looked_up(
         self, values: list[Any], timestamps: list[int] | None, lookup: TargetLookup
     ) -> None:
-        """The same without a list of keys: a loop of its own, because that list costs a fifth more."""
+        """Do the same without a list of keys, which would cost a fifth more."""
         select = self._select
         lists: Lists = [([], [], []) for _ in range(self._count)]
         if timestamps is None:
@@ -176,7 +154,7 @@ class HashWriter(SelectingWriter):
                 self._append(index, of_values, of_keys, None if timestamps is None else stamps)
 
     def _emit_ints(self, values: list[Any], *, large: bool) -> None:
-        """The same straight into the buffers, by a table that has the methods themselves."""
+        """Add the records to the buffers directly, through a table of their ``append`` methods."""
         loops = self._loops
         if any(self._timestamps) or (loops is not None and any(self._keys)):
             self.flush()

@@ -1,9 +1,8 @@
-"""The keys that a key selector gives: through their declared type, once more, and what is wrong with a bad one."""
+"""Keys of records: their selection from a record, their declared type, and errors about them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from firesteel.common.typeinfo import TypeInformation
@@ -12,9 +11,10 @@ from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.state.key_groups import KeyRouter
 from firesteel.state.stable_hash import STABLE_KEYS
-from firesteel.task.codegen.expressions import defined, expression_of
+from firesteel.task.codegen.expressions import expression_of
+from firesteel.task.codegen.key_loops import KeySelection
 from firesteel.task.exchange.input_gate import Receive
-from firesteel.usercode.failures import USER_ERRORS, user_function_error
+from firesteel.usercode.failures import user_function_error
 
 
 def key_function(edge: StreamEdge) -> Callable[[Any], Any]:
@@ -23,65 +23,25 @@ def key_function(edge: StreamEdge) -> Callable[[Any], Any]:
     return selector
 
 
-def keys_of(values: list[Any], select: Callable[[Any], Any], operator: str) -> list[Any]:
-    iterator = iter(values)
-    try:
-        return [select(value) for value in iterator]
-    except USER_ERRORS as error:
-        raise user_function_error(error, operator, select, values, iterator) from error
+def key_expression(edge: StreamEdge) -> str | None:
+    """Return the key as an expression of ``record``, if it is the same whenever it is computed.
 
-
-def key_expression(edge: StreamEdge, record: str) -> str | None:
-    """The key in terms of the record, where it is the same however often and wherever one asks.
-
-    ``lambda order: order[0]`` and ``lambda n: n % 1000`` name nothing but the record.
+    ``lambda order: order[0]`` and ``lambda n: n % 1000`` name nothing but the record. A declared key
+    type has no expression, because it may convert the key.
     """
-    return None if _declared_type(edge) is not None else expression_of(key_function(edge), record)
+    return None if _declared_type(edge) is not None else expression_of(key_function(edge), "record")
 
 
-@dataclass(frozen=True, slots=True)
-class KeySelection:
-    """Finds the keys in the records once more where none came along, as Flink does."""
-
-    function: Callable[[Any], Any]
-    operator: str
-    _keys_of: Callable[[list[Any]], list[Any]] = field(init=False, compare=False)
-
-    def __post_init__(self) -> None:
-        source = f"def keys_of(values): return [{self.expression('value')} for value in values]"
-        keys_of = defined(source, "keys_of", "<keys>", {"__name__": __name__})
-        object.__setattr__(self, "_keys_of", keys_of)
-
-    @staticmethod
-    def of(edge: StreamEdge, operator: str) -> KeySelection | None:
-        """None: the records of this edge do not tell their keys."""
-        if edge.partitioning.strategy is not ShipStrategy.HASH:
-            return None
-        if key_expression(edge, "record") is None:
-            return None
-        return KeySelection(key_function(edge), operator)
-
-    def expression(self, record: str) -> str:
-        expression = expression_of(self.function, record)
-        assert expression is not None
-        return expression
-
-    def keys_of(self, values: list[Any]) -> list[Any]:
-        try:
-            return self._keys_of(values)
-        except USER_ERRORS:
-            # Raises it again, from the line that the user wrote and with the record.
-            return keys_of(values, self.function, self.operator)
-
-    def explain(self, error: BaseException, record: Any) -> Exception:
-        try:
-            keys_of([record], self.function, self.operator)
-        except FiresteelError as explained:
-            return explained
-        return user_function_error(error, self.operator, self.function, [record], None)
+def key_selection(edge: StreamEdge, operator: str) -> KeySelection | None:
+    """Return a way to compute the keys of the records of this edge, or None if they bring their keys."""
+    if edge.partitioning.strategy is not ShipStrategy.HASH or key_expression(edge) is None:
+        return None
+    return KeySelection(key_function(edge), operator)
 
 
 def with_keys(receive: Receive, selection: KeySelection) -> Receive:
+    """Compute the keys of batches that come without them, before ``receive``."""
+
     def receive_with_keys(
         values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
     ) -> None:
@@ -91,7 +51,7 @@ def with_keys(receive: Receive, selection: KeySelection) -> Receive:
 
 
 def key_converter(edge: StreamEdge, operator: str) -> Callable[[list[Any]], list[Any]] | None:
-    """Checks and converts the keys of a batch; None where the program declares no type for them."""
+    """Return a function that checks and converts the keys of a batch; None if no type is declared."""
     key_type = _declared_type(edge)
     if key_type is None:
         return None
@@ -99,7 +59,7 @@ def key_converter(edge: StreamEdge, operator: str) -> Callable[[list[Any]], list
 
     def convert(keys: list[Any]) -> list[Any]:
         try:
-            # In PyFlink a key is the field of a row, which may be None.
+            # In PyFlink a key is a field of a row, so it may be None.
             converted: list[Any] = convert_batch(keys, nullable=True)
         except TypeMismatchError as error:
             error.operator = operator
@@ -122,14 +82,14 @@ def bad_key_error(
     values: list[Any],
     keys: list[Any],
 ) -> FiresteelError:
-    """One of the keys has no subtask: which one, and why."""
+    """Return the error for the first of the keys that has no stable hash."""
     for value, key in zip(values, keys, strict=True):
         reason = _refusal(router, key)
         if reason is not None:
             return user_function_error(
                 UnstableKeyError(key, reason), operator, select, [value], None
             )
-    raise AssertionError("one of them was refused")
+    raise AssertionError("the router refused one of the keys")
 
 
 def _refusal(router: KeyRouter, key: Any) -> str | None:
@@ -138,6 +98,6 @@ def _refusal(router: KeyRouter, key: Any) -> str | None:
     except UnstableKeyError as error:
         return error.reason
     except TypeError as error:
-        # Unhashable.
+        # The key cannot be hashed at all.
         return f"{error}; use {STABLE_KEYS}"
     return None

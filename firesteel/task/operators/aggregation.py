@@ -1,29 +1,24 @@
 """sum, min, max, min_by, max_by: rolling aggregations of one field.
 
-sum, min and max keep the other fields of the first record; min_by and max_by keep the whole
-record, the earlier one if two are equal. A value that is no tuple, list or row is its own field 0.
+sum, min and max keep the other fields of the first record. min_by and max_by keep the whole record,
+and the earlier one if two are equal. A value that is no tuple, list or row is its own field 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from firesteel.common.types import Row, new_row
 from firesteel.errors import InvalidProgramError
 from firesteel.graph.operator_specs import AggregationSpec, ReduceSpec
-from firesteel.task.codegen.fusion import Step, StepKind
+from firesteel.task.codegen import aggregations
+from firesteel.task.codegen.fusion import CALL_REDUCTION, Step, StepKind
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.operators.reduce import ReduceOperator
 
 Combine = Callable[[Any, Any], Any]
-
-# min and max keep the earlier of two equal values.
-_FIELD: dict[str, Combine] = {
-    "sum": lambda kept, new: kept + new,
-    "min": min,
-    "max": max,
-}
 
 
 class AggregationOperator(ReduceOperator):
@@ -32,26 +27,36 @@ class AggregationOperator(ReduceOperator):
     def __init__(self, spec: AggregationSpec, context: OperatorContext) -> None:
         super().__init__(ReduceSpec(None, output_mode=spec.output_mode), context)
         self._spec = spec
-        self._shape: type | None = None
-        self._sums_pairs = False
+        self._aggregation: FieldAggregation | None = None
 
     def step(self) -> Step:
-        kind = StepKind.SUM_OF_PAIRS if self._sums_pairs else StepKind.REDUCE
-        return self.step_of(kind, self._reduce)
+        step = self.step_of(StepKind.REDUCE, self._reduce)
+        return (
+            step if self._aggregation is None else replace(step, combine=self._aggregation.source)
+        )
 
     def _look_at(self, record: Any) -> None:
-        if self._shape is None:
-            self._shape = type(record)
-            self._reduce = reducer(self._spec.kind, self._spec.position, self._shape)
-            self._sums_pairs = (
-                self._shape is tuple
-                and len(record) == 2
-                and (self._spec.kind, self._spec.position) == ("sum", 1)
-            )
+        if self._aggregation is None:
+            self._aggregation = field_aggregation(self._spec.kind, self._spec.position, record)
+            self._reduce = self._aggregation.function
 
 
-def reducer(kind: str, position: int | str, shape: type) -> Combine:
-    """A function for records of ``shape`` (tuple, list, Row, or a basic type)."""
+@dataclass(frozen=True, slots=True)
+class FieldAggregation:
+    """An aggregation for records of one shape.
+
+    Args:
+        function: Combines the value kept so far with a record.
+        source: The same as statements for a loop.
+    """
+
+    function: Combine
+    source: tuple[str, ...] = CALL_REDUCTION
+
+
+def field_aggregation(kind: str, position: int | str, record: Any) -> FieldAggregation:
+    """Return the aggregation for records that have the type and the size of ``record``."""
+    shape = type(record)
     has_fields = issubclass(shape, tuple | list | Row)
     if not has_fields and position != 0:
         raise InvalidProgramError(
@@ -60,27 +65,27 @@ def reducer(kind: str, position: int | str, shape: type) -> Combine:
         )
     if issubclass(shape, tuple):
         position = _tuple_index(kind, position, shape)
-    if kind == "min_by":
-        return _keep_smaller(position) if has_fields else _FIELD["min"]
-    if kind == "max_by":
-        return _keep_larger(position) if has_fields else _FIELD["max"]
+    # An enum is written as the value that it stands for.
+    position = int(position) if isinstance(position, int) else str(position)
     if not has_fields:
-        return _FIELD[kind]
-    if issubclass(shape, tuple):
-        return _combine_in_tuple(_FIELD[kind], kind, int(position), shape)
-    return _combine_in_copy(_FIELD[kind], position)
-
-
-def _keep_smaller(position: Any) -> Combine:
-    return lambda kept, new: new if new[position] < kept[position] else kept
-
-
-def _keep_larger(position: Any) -> Combine:
-    return lambda kept, new: new if new[position] > kept[position] else kept
+        source = aggregations.of_values(kind.removesuffix("_by"))
+        return FieldAggregation(aggregations.combining_function(kind, source), source)
+    if kind.endswith("_by"):
+        source = aggregations.of_whole_records(kind, position)
+        return FieldAggregation(aggregations.combining_function(kind, source), source)
+    combine_values = aggregations.combining_function(kind, aggregations.of_values(kind))
+    if not issubclass(shape, tuple):
+        return FieldAggregation(_combine_in_copy(combine_values, position))
+    assert isinstance(position, int)
+    in_tuple = _combine_in_tuple(combine_values, position, shape)
+    if shape is not tuple or not -len(record) <= position < len(record):
+        return FieldAggregation(in_tuple)
+    source = aggregations.of_tuples(kind, position % len(record), len(record))
+    return FieldAggregation(aggregations.combining_function(kind, source, in_tuple), source)
 
 
 def _tuple_index(kind: str, position: int | str, shape: type[tuple[Any, ...]]) -> int:
-    """Only named tuples have names, and they too are indexed by numbers."""
+    """Return the index of a field. Only named tuples have names, and they too are indexed by numbers."""
     if isinstance(position, int):
         return position
     fields: tuple[str, ...] = getattr(shape, "_fields", ())
@@ -93,34 +98,20 @@ def _tuple_index(kind: str, position: int | str, shape: type[tuple[Any, ...]]) -
     return fields.index(position)
 
 
-def _combine_in_tuple(
-    combine: Combine, kind: str, index: int, shape: type[tuple[Any, ...]]
-) -> Combine:
-    if shape is not tuple:
-        # A named tuple stays one.
-        make = shape._make  # type: ignore[attr-defined]
-        return lambda kept, new: make(
-            (*kept[:index], combine(kept[index], new[index]), *kept[index + 1 :])
-        )
-    if kind == "sum" and index == 1:
+def _combine_in_tuple(combine: Combine, index: int, shape: type[tuple[Any, ...]]) -> Combine:
+    # A named tuple stays one.
+    make: Callable[[list[Any]], Any] = getattr(shape, "_make", tuple)
 
-        def sum_of_pair(kept: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
-            if len(kept) == 2:
-                return (kept[0], kept[1] + new[1])
-            return (kept[0], kept[1] + new[1], *kept[2:])
-
-        return sum_of_pair
-
-    def in_tuple(kept: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
+    def in_tuple(kept: tuple[Any, ...], new: tuple[Any, ...]) -> Any:
         fields = list(kept)
         fields[index] = combine(kept[index], new[index])
-        return tuple(fields)
+        return make(fields)
 
     return in_tuple
 
 
 def _combine_in_copy(combine: Combine, position: Any) -> Combine:
-    """Lists and rows are copied: the record kept before may still be on its way downstream."""
+    """Copy lists and rows, because operators downstream may still use the value kept before."""
 
     def in_copy(kept: Any, new: Any) -> Any:
         copy = _copy_of(kept)

@@ -14,9 +14,9 @@ from typing import Any
 from firesteel.graph.operator_specs import ReduceSpec
 from firesteel.state.tables import MISSING
 from firesteel.task.codegen.fusion import KeyedLoop, Step, StepKind
+from firesteel.task.codegen.key_loops import KeySelection
 from firesteel.task.copies import is_immutable
 from firesteel.task.exchange.input_gate import Receive
-from firesteel.task.exchange.keys import KeySelection
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.operators.keyed_aggregation import KeyedAggregationOperator
 from firesteel.usercode.failures import USER_ERRORS

@@ -15,7 +15,7 @@ from firesteel.graph.operator_specs import (
 )
 from firesteel.state.tables import MISSING, ValueTable
 from firesteel.task.copies import copy_of, copying_get, is_immutable
-from firesteel.task.operators.aggregation import reducer
+from firesteel.task.operators.aggregation import field_aggregation
 from firesteel.usercode.failures import failed_function, user_function_error
 
 
@@ -130,7 +130,8 @@ class FieldAggregator(ReduceAggregator):
         # The first record shows the shape of all.
         if not self._prepared:
             self._prepared = True
-            self.called = reducer(self._contents.kind, self._contents.position, type(values[0]))
+            contents = self._contents
+            self.called = field_aggregation(contents.kind, contents.position, values[0]).function
 
 
 class AggregateAggregator(Aggregator):

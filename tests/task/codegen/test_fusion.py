@@ -10,7 +10,7 @@ import pytest
 from firesteel.common import WatermarkStrategy
 from firesteel.errors import UserFunctionError
 from firesteel.task.codegen.fusion import FusedNode, KeyedLoop, Step, StepKind, fuse
-from firesteel.task.exchange.keys import KeySelection
+from firesteel.task.codegen.key_loops import KeySelection
 from firesteel.testing import JobHarness
 from firesteel.usercode.failures import user_function_error
 
@@ -141,16 +141,15 @@ def test_a_reduction_begins_a_loop_and_finds_what_a_key_has_in_the_overlay_and_i
     assert seen == list(zip([10, 1011, 30, 1032], timestamps or [None] * 4, strict=True))
 
 
-def test_pairs_are_summed_in_the_loop_and_what_is_no_pair_by_the_function() -> None:
-    def sum_second(kept: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
-        return (kept[0], kept[1] + new[1], *kept[2:])
+def test_a_reduction_with_statements_of_its_own_has_them_in_the_loop() -> None:
+    def never_called(kept: Any, record: Any) -> Any:
+        raise AssertionError
 
     batches = Batches()
-    root = FusedNode(step(StepKind.SUM_OF_PAIRS, sum_second), [], batches)
-    overlay: dict[Any, Any] = {"c": ("c", 1, "more")}
-    values = [("a", 1), ("a", 2), ("c", 3)]
-    KeyedLoop(root).process(values, ["a", "a", "c"], None, overlay, {}.get, None)
-    assert batches.taken == [([("a", 1), ("a", 3), ("c", 4, "more")], None)]
+    reduce = replace(step(StepKind.REDUCE, never_called), combine=("result = kept - record",))
+    loop = KeyedLoop(FusedNode(reduce, [], batches))
+    loop.process([9, 2, 3], ["a", "a", "a"], None, {}, {}.get, None)
+    assert batches.taken == [([9, 7, 4], None)]
 
 
 def test_a_reduction_that_fails_and_a_key_that_is_not_found_name_their_function_and_record() -> (

@@ -14,7 +14,8 @@ from firesteel.errors import UserFunctionError
 from firesteel.graph.partitioning import Partitioning, ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.state.key_groups import KeyRouter
-from firesteel.task.exchange.keys import KeySelection, key_expression, with_keys
+from firesteel.task.codegen.key_loops import KeySelection
+from firesteel.task.exchange.keys import key_expression, with_keys
 from firesteel.testing import JobHarness
 
 _COUNT = [0]
@@ -39,7 +40,7 @@ def _edge(select: Callable[[Any], Any]) -> StreamEdge:
 def test_an_expression_of_the_record_and_constants_gives_its_key_again(
     select: Callable[[Any], Any],
 ) -> None:
-    assert key_expression(_edge(select), "record") is not None
+    assert key_expression(_edge(select)) is not None
 
 
 def _counting(value: Any) -> int:
@@ -86,12 +87,12 @@ async def _later(value: Any) -> Any:
 def test_whatever_names_or_unpacks_something_is_asked_once_only(
     select: Callable[[Any], Any],
 ) -> None:
-    assert key_expression(_edge(select), "record") is None
+    assert key_expression(_edge(select)) is None
 
 
 def test_a_closure_is_asked_once_only() -> None:
     shards = 4
-    assert key_expression(_edge(lambda value: value % shards), "record") is None
+    assert key_expression(_edge(lambda value: value % shards)) is None
 
 
 def test_a_record_that_changed_on_its_way_names_the_key_selector() -> None:

@@ -23,10 +23,11 @@ from firesteel.graph.partitioning import (
 )
 from firesteel.protocol.rows import DATA, END_OF_EPOCH, WATERMARK
 from firesteel.state.key_groups import KeyRouter
+from firesteel.task.codegen.key_loops import KeySelection
 from firesteel.task.exchange import record_writers
 from firesteel.task.exchange.buffers import decode_buffer
 from firesteel.task.exchange.input_gate import ABORTED, FINISHED, OPEN
-from firesteel.task.exchange.keys import KeySelection, key_function, with_keys
+from firesteel.task.exchange.keys import key_function, with_keys
 from firesteel.task.exchange.record_writers import BadPartitionError
 from firesteel.usercode import pickling
 from firesteel.usercode.unpicklable import UnpicklableRecordError

@@ -158,7 +158,7 @@ def test_a_failure_names_the_record():
     assert "TypeError" in str(caught.value)
 
 
-def test_sum_of_pairs_takes_wider_tuples_and_what_was_restored_as_well():
+def test_tuples_of_a_different_size_are_summed_too_and_so_are_restored_ones():
     def program(stream):
         return stream.key_by(lambda record: record[0]).sum(1)
 
