@@ -6,7 +6,7 @@ import gc
 import inspect
 import io
 import linecache
-import pdb
+import pdb  # noqa: T100  # the debugger is under test
 import traceback
 from collections.abc import Callable
 from typing import Any
