@@ -1,4 +1,4 @@
-"""What all of Firesteel's APIs share, under PyFlink's names."""
+"""Names shared by all APIs of Firesteel, at PyFlink's import paths."""
 
 from typing import TYPE_CHECKING
 

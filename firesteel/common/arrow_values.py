@@ -1,7 +1,8 @@
-"""Values of a declared type as Arrow arrays, and back: the columns of DataFrames.
+"""Conversion between values of a declared type and Arrow arrays, the columns of DataFrames.
 
-Rows and tuples are structs, lists are lists, dicts are maps. A column is converted as a whole, field by
-field; what Arrow takes and gives as it is goes straight through, however deep it is nested.
+Rows and tuples become structs, lists become lists, and dicts become maps. A column is converted as a
+whole, field by field. Values that Arrow reads and writes without help are passed on unchanged, at
+any depth.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ ToArrow = Callable[[Sequence[Any]], pa.Array]
 FromArrow = Callable[[pa.Array], list[Any]]
 
 MISFITS = (pa.ArrowException, TypeError, ValueError, ArithmeticError, AttributeError)
-"""What a value raises that Arrow, or Python on the way back, has no place for."""
+"""Errors of values that Arrow, or Python on the way back, cannot represent."""
 
 _SEQUENCES = (ListTypeInfo, BasicArrayTypeInfo, ObjectArrayTypeInfo)
 _BYTE = Types.BYTE()
@@ -49,19 +50,19 @@ _MICROS = 1_000_000
 
 
 def arrow_writer(type_info: TypeInformation) -> ToArrow:
-    """What makes a column of such values, in which None may stand."""
+    """Returns the function that makes a column of such values. Values may be None."""
     return _special_writer(type_info) or partial(pa.array, type=type_info.to_arrow_type())
 
 
 def arrow_reader(type_info: TypeInformation) -> FromArrow:
-    """What gives the values of such a column."""
+    """Returns the function that makes values of such a column."""
     return _special_reader(type_info) or _plain_values
 
 
 def misfit(
     values: Iterable[Any], type_info: TypeInformation, write: ToArrow
 ) -> TypeMismatchError | None:
-    """The error for the first value that ``write`` does not take."""
+    """Returns the error for the first value that ``write`` rejects."""
     for value in values:
         reason = _reason(value, type_info, write)
         if reason is not None:
@@ -74,7 +75,7 @@ def _reason(value: Any, type_info: TypeInformation, write: ToArrow) -> str | Non
         write([value])
     except MISFITS as error:
         try:
-            # Knows best, and tells where in the value.
+            # Its error is the most precise, and names the place in the value.
             type_info.convert_batch([value])
         except TypeMismatchError as mismatch:
             return mismatch.reason
@@ -98,7 +99,7 @@ def _text(error: BaseException) -> str:
     return error.reason if isinstance(error, TypeMismatchError) else f"{error}."
 
 
-# From values to Arrow. Writers are None for what ``pa.array`` takes as it is.
+# From values to Arrow. The writer is None for types that ``pa.array`` converts itself.
 
 
 def _special_writer(type_info: TypeInformation) -> ToArrow | None:
@@ -132,7 +133,7 @@ def _struct_writer(type_info: RowTypeInfo | TupleTypeInfo) -> ToArrow:
         try:
             columns = list(zip(*rows, strict=True))
         except TypeError:
-            # A None has no fields. They are rare, so nobody looks for them first.
+            # A None has no fields. They are rare, so the normal case does not look for them.
             absent = [row is None for row in rows]
             if not any(absent):
                 raise
@@ -156,7 +157,7 @@ def _list_writer(arrow_type: pa.DataType, write_elements: ToArrow) -> ToArrow:
 
 
 def _byte_list_writer(arrow_type: pa.DataType) -> ToArrow:
-    """A list of BYTE may be bytes, which are not signed in Python."""
+    """Writes lists of BYTE, which may be bytes. Bytes are not signed in Python."""
 
     def write(lists: Sequence[Any]) -> pa.Array:
         signed = [
@@ -183,7 +184,7 @@ def _map_writer(type_info: MapTypeInfo) -> ToArrow:
 
 
 def _offsets(values: Sequence[Any]) -> pa.Array:
-    """Where each begins among the elements of all. None has no offset: Arrow's way to say it."""
+    """Returns the position of each value's first element. None has no offset, as Arrow expects."""
     offsets: list[int | None] = []
     end = 0
     for value in values:
@@ -197,7 +198,7 @@ def _offsets(values: Sequence[Any]) -> pa.Array:
 
 
 def _write_instants(instants: Sequence[Any]) -> pa.Array:
-    """To the microsecond, as Spark has them."""
+    """Writes microseconds, which is the precision of Spark."""
     micros = [
         None if instant is None else instant.seconds * _MICROS + instant.nanos // 1000
         for instant in instants
@@ -213,7 +214,7 @@ def _write_decimals(decimals: Sequence[Any]) -> pa.Array:
 
 
 def _rounded(number: Decimal | None) -> Decimal | None:
-    """As Flink does it for a table: what is more than 18 decimals is rounded half up."""
+    """Rounds half up to 18 decimals, as Flink does for a table."""
     if number is None:
         return None
     if number.adjusted() < _WHOLE_DIGITS:
@@ -223,7 +224,7 @@ def _rounded(number: Decimal | None) -> Decimal | None:
     raise TypeMismatchError(
         number,
         BasicType.BIG_DEC.value,
-        f"a DataFrame's decimals have up to {_WHOLE_DIGITS} digits before the point.",
+        f"a decimal in a DataFrame has up to {_WHOLE_DIGITS} digits before the point.",
     )
 
 
@@ -233,7 +234,7 @@ _BASIC_WRITERS: dict[BasicType, ToArrow] = {
 }
 
 
-# From Arrow to values. Readers are None for what ``to_pylist`` gives as it should be.
+# From Arrow to values. The reader is None for types that ``to_pylist`` converts correctly.
 
 
 def _plain_values(array: pa.Array) -> list[Any]:
@@ -258,7 +259,7 @@ def _special_reader(type_info: TypeInformation) -> FromArrow | None:
 
 def _struct_reader(type_info: RowTypeInfo | TupleTypeInfo) -> FromArrow:
     readers = list(map(arrow_reader, type_info.get_field_types()))
-    # Shared by all rows, as the rows of one place do.
+    # All rows share the list of names.
     names = type_info.get_field_names() if isinstance(type_info, RowTypeInfo) else None
 
     def read(array: pa.Array) -> list[Any]:

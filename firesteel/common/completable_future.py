@@ -1,4 +1,4 @@
-"""PyFlink's CompletableFuture, on top of the standard library's Future."""
+"""CompletableFuture of PyFlink, built on the standard library's Future."""
 
 from __future__ import annotations
 
@@ -13,15 +13,30 @@ T = TypeVar("T")
 
 
 class CompletableFuture(Generic[T]):
-    """A result that may not be there yet.
+    """A result that may arrive later.
 
-    >>> CompletableFuture.completed(1).result()
-    1
+    Methods of JobClient return one. ``result()`` waits for the value.
+
+    >>> from concurrent.futures import Future
+    >>> work = Future()
+    >>> future = CompletableFuture(work)
+    >>> future.done()
+    False
+    >>> work.set_result("file:///savepoints/savepoint-1")
+    >>> future.result()
+    'file:///savepoints/savepoint-1'
+    >>> future.done(), future.cancelled(), future.exception()
+    (True, False, None)
     """
 
     def __init__(self, future: Future[Any], convert: Callable[[Any], T] | None = None) -> None:
-        """``convert`` turns the future's value into the one that callers see."""
-        # Others may wait for it too, and whoever does the work completes it: it is never canceled.
+        """Wrap a future of the standard library.
+
+        Args:
+            future: The future that the work completes.
+            convert: A function that turns the future's value into the value that callers see.
+        """
+        # The future is never canceled, because other callers may wait for it too.
         self._future = future
         self._convert = convert
         self._given_up: Future[None] = Future()
@@ -29,15 +44,33 @@ class CompletableFuture(Generic[T]):
 
     @staticmethod
     def completed(value: T) -> CompletableFuture[T]:
-        """A future whose result is there already."""
+        """Return a future that already has its result. Not in PyFlink.
+
+        Args:
+            value: The result.
+
+        >>> CompletableFuture.completed(1).result()
+        1
+        """
         future: Future[T] = Future()
         future.set_result(value)
         return CompletableFuture(future)
 
     def cancel(self) -> bool:
-        """Give up waiting, here and in other threads; False if the result is there already.
+        """Stop waiting for the result, here and in other threads.
 
-        The work goes on, and so do other futures for it. ``JobClient.cancel`` ends a job.
+        The work continues, and other futures for the same work are not affected. To end a job, call
+        ``JobClient.cancel``.
+
+        Returns:
+            False if the result had already arrived.
+
+        >>> from concurrent.futures import Future
+        >>> future = CompletableFuture(Future())
+        >>> future.cancel(), future.cancelled()
+        (True, True)
+        >>> CompletableFuture.completed(1).cancel()
+        False
         """
         with self._canceling:
             if not self.done():
@@ -45,19 +78,48 @@ class CompletableFuture(Generic[T]):
         return self.cancelled()
 
     def cancelled(self) -> bool:
+        """Return True if ``cancel`` was called before the result arrived."""
         return self._given_up.done()
 
     def done(self) -> bool:
+        """Return True if the result has arrived, the work has failed, or the future was canceled."""
         return self.cancelled() or self._future.done()
 
     def result(self, timeout: float | None = None) -> T:
-        """Wait for the result. Raises what the work raised, TimeoutError, or CancelledError."""
+        """Wait for the result and return it.
+
+        Args:
+            timeout: Seconds to wait. None waits without a limit.
+
+        Raises:
+            TimeoutError: The result did not arrive in time.
+            CancelledError: ``cancel`` was called.
+            Exception: The error that the work raised.
+
+        >>> from concurrent.futures import Future
+        >>> CompletableFuture(Future()).result(timeout=0)
+        Traceback (most recent call last):
+        TimeoutError
+        """
         self._wait(timeout)
         value = self._future.result()
         return value if self._convert is None else self._convert(value)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Wait for the end, and return the exception if there was one."""
+        """Wait for the end of the work and return its error.
+
+        Args:
+            timeout: Seconds to wait. None waits without a limit.
+
+        Returns:
+            The exception of the work, or None if it succeeded.
+
+        >>> from concurrent.futures import Future
+        >>> work = Future()
+        >>> work.set_exception(ValueError("no such directory"))
+        >>> CompletableFuture(work).exception()
+        ValueError('no such directory')
+        """
         try:
             self._wait(timeout)
         except CancelledError as error:
@@ -65,7 +127,7 @@ class CompletableFuture(Generic[T]):
         return self._future.exception()
 
     def _wait(self, timeout: float | None) -> None:
-        # Callbacks instead would stay with the job for each future that someone polled it with.
+        # A callback per wait would stay with the job, also after a caller that polls has left.
         wait((self._future, self._given_up), timeout, return_when=FIRST_COMPLETED)
         if self.cancelled():
             raise CancelledError

@@ -1,4 +1,4 @@
-"""Limits of Java's long, which Flink uses for timestamps."""
+"""Limits of Java's long, the type of Flink's timestamps and watermarks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,5 @@ MAX_LONG_VALUE = 0x7FFF_FFFF_FFFF_FFFF
 MIN_LONG_VALUE = -MAX_LONG_VALUE - 1
 DEFAULT_OUTPUT_TAG = ""
 
-
-MIN_WATERMARK = -(2**63)
-MAX_WATERMARK = 2**63 - 1
+MIN_WATERMARK = MIN_LONG_VALUE
+MAX_WATERMARK = MAX_LONG_VALUE

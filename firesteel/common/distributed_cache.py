@@ -1,4 +1,4 @@
-"""Files that were registered with the environment, where the tasks run."""
+"""DistributedCache, the local copies of files that were registered with the environment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ __all__ = ["DistributedCache"]
 
 
 class DistributedCache:
-    """What ``RuntimeContext.get_distributed_cache`` gives. Flink's Java class; PyFlink has none.
+    """Local paths of registered files, from ``RuntimeContext.get_distributed_cache()``.
+
+    Flink has this class in Java. Not in PyFlink.
 
     >>> DistributedCache({"model": "/tmp/cache/model.bin"}).get_file("model")
     '/tmp/cache/model.bin'
@@ -20,7 +22,14 @@ class DistributedCache:
         self._paths = paths
 
     def get_file(self, name: str) -> str:
-        """The local path of the file or directory that was registered under ``name``."""
+        """Return the local path of a registered file or directory.
+
+        Args:
+            name: The name that was given to ``env.register_cached_file``.
+
+        Raises:
+            InvalidProgramError: No file has this name.
+        """
         try:
             return self._paths[name]
         except KeyError:

@@ -1,4 +1,4 @@
-"""The handle of a submitted job."""
+"""JobClient, the handle of a submitted job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["JobClient", "JobControl"]
 
 
 class JobControl(Protocol):
-    """What a running job offers to its client; the job master implements it."""
+    """The operations of a running job that JobClient needs. The job master implements it."""
 
     @property
     def job_id(self) -> JobID: ...
@@ -43,51 +43,166 @@ class JobControl(Protocol):
 
 
 class JobClient:
-    """Watch and steer one job."""
+    """Observes and controls a job. ``env.execute_async()`` returns one.
+
+    >>> sink = env.from_collection([1, 2, 3]).map(lambda number: number * 10).print()
+    >>> client = env.execute_async("multiply")
+    10
+    20
+    30
+    >>> client.get_job_status().result()
+    <JobStatus.FINISHED: 6>
+    """
 
     def __init__(self, control: JobControl) -> None:
         self._control = control
 
     def get_job_id(self) -> JobID:
+        """Return the id of the job.
+
+        >>> sink = env.from_collection([1]).print()
+        >>> client = env.execute_async()
+        1
+        >>> len(str(client.get_job_id()))
+        32
+        """
         return self._control.job_id
 
     def get_job_status(self) -> CompletableFuture[JobStatus]:
+        """Return the present status of the job.
+
+        >>> sink = env.from_collection([1]).print()
+        >>> client = env.execute_async()
+        1
+        >>> client.get_job_status().result().name
+        'FINISHED'
+        """
         return CompletableFuture.completed(self._control.status())
 
     def cancel(self) -> CompletableFuture[None]:
-        """Cancel the job; the future ends when the job has ended."""
+        """Cancel the job.
+
+        Returns:
+            A future that completes when the job has ended.
+
+        >>> from firesteel.testing import ScriptedSource
+        >>> numbers = ScriptedSource([1, 2], bounded=False)
+        >>> sink = env.from_source(numbers, WatermarkStrategy.no_watermarks(), "numbers").print()
+        >>> client = env.execute_async()
+        1
+        2
+        >>> client.cancel().result()
+        >>> client.get_job_status().result().name
+        'CANCELED'
+        """
         return CompletableFuture(self._control.cancel())
 
     def _cancel_and_wait(self) -> None:
-        """Cancel the job because of Ctrl-C; a second one ends it by force."""
+        """Cancel the job after Ctrl-C. A second Ctrl-C ends it by force."""
         self._control.cancel_and_wait()
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
-        """The future ends with the job, and raises what made it fail."""
+        """Return a future with the result of the job.
+
+        Returns:
+            A future that completes when the job ends. Its ``result()`` raises the error of a failed
+            job.
+
+        >>> sink = env.from_collection([1]).print()
+        >>> client = env.execute_async()
+        1
+        >>> result = client.get_job_execution_result().result()
+        >>> result.get_job_id() == client.get_job_id()
+        True
+        """
         return CompletableFuture(self._control.result())
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
-        """The accumulators as of now: the counters, named as ``get_metrics`` does."""
+        """Return the present values of the user's counters.
+
+        Returns:
+            A future with the values by name, where names are those of ``get_metrics``.
+
+        >>> class Count(MapFunction):
+        ...     def open(self, runtime_context):
+        ...         self.records = runtime_context.get_metrics_group().counter("records")
+        ...     def map(self, value):
+        ...         self.records.inc()
+        ...         return value
+        >>> sink = env.from_collection(["a", "b"]).map(Count()).name("count").print()
+        >>> client = env.execute_async()
+        a
+        b
+        >>> client.get_accumulators().result()
+        {'count.records': 2}
+        """
         return CompletableFuture.completed(self._control.accumulators())
 
     def get_metrics(self) -> dict[str, Any]:
-        """The metrics of the user's functions as of now, as ``operator.metric`` (beyond PyFlink).
+        """Return the present values of the metrics of the user's functions. Not in PyFlink.
 
-        Of several operators with the same name, the second is ``name #2``, and so on.
+        Returns:
+            Values by ``operator.metric``. If several operators have the same name, the second is
+            ``name #2``, and so on.
+
+        >>> class Measure(MapFunction):
+        ...     def open(self, runtime_context):
+        ...         self.lengths = runtime_context.get_metrics_group().distribution("lengths")
+        ...     def map(self, word):
+        ...         self.lengths.update(len(word))
+        ...         return word
+        >>> sink = env.from_collection(["be", "not"]).map(Measure()).name("measure").print()
+        >>> client = env.execute_async()
+        be
+        not
+        >>> lengths = client.get_metrics()["measure.lengths"]
+        >>> lengths["count"], lengths["max"]
+        (2, 3)
         """
         return self._control.metrics()
 
     def get_overview(self) -> dict[str, Any]:
-        """Epochs so far, and records, bytes and busy time of every subtask (beyond PyFlink)."""
+        """Return the number of epochs, and statistics per subtask. Not in PyFlink.
+
+        Returns:
+            A dict that can be written as JSON. ``vertices`` has the records, bytes and busy time of
+            each subtask.
+
+        >>> sink = env.from_collection([1, 2]).print()
+        >>> client = env.execute_async()
+        1
+        2
+        >>> overview = client.get_overview()
+        >>> overview["status"], overview["epochs"] > 0, len(overview["vertices"])
+        ('FINISHED', True, 1)
+        """
         return self._control.overview()
 
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
-        """Take a savepoint and end the job with it; the future has the savepoint's directory.
+        """Take a savepoint and end the job.
 
-        With ``advance_to_end_of_event_time`` everything that is pending comes out first, and the
-        job is over; without, it can be resumed as if it had never stopped.
+        Args:
+            advance_to_end_of_event_time: True drains the job: all windows and timers fire first,
+                and the job is complete. False keeps them in the savepoint, so that a new job can
+                continue.
+            savepoint_directory: The parent directory of the savepoint. None takes the setting
+                ``execution.checkpointing.savepoint-dir``.
+
+        Returns:
+            A future with the path of the savepoint.
+
+        >>> from firesteel.testing import ScriptedSource
+        >>> numbers = ScriptedSource([1, 2], bounded=False)
+        >>> sink = env.from_source(numbers, WatermarkStrategy.no_watermarks(), "numbers").print()
+        >>> client = env.execute_async()
+        1
+        2
+        >>> client.stop_with_savepoint(False, "savepoints").result()
+        '.../savepoints/savepoint-...'
+        >>> client.get_job_status().result().name
+        'FINISHED'
         """
         from firesteel.checkpoint.rules.requests import StopMode
 
@@ -95,17 +210,79 @@ class JobClient:
         return CompletableFuture(self._control.savepoint(savepoint_directory, mode))
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        """Take a savepoint while the job goes on; the future has its directory."""
+        """Take a savepoint while the job continues.
+
+        Args:
+            savepoint_directory: The parent directory of the savepoint. None takes the setting
+                ``execution.checkpointing.savepoint-dir``.
+
+        Returns:
+            A future with the path of the savepoint.
+
+        >>> from firesteel.testing import ScriptedSource
+        >>> numbers = ScriptedSource([1, 2], bounded=False)
+        >>> sink = env.from_source(numbers, WatermarkStrategy.no_watermarks(), "numbers").print()
+        >>> client = env.execute_async()
+        1
+        2
+        >>> client.trigger_savepoint("savepoints").result()
+        '.../savepoints/savepoint-...'
+        >>> client.get_job_status().result().name
+        'RUNNING'
+        """
         return CompletableFuture(self._control.savepoint(savepoint_directory, None))
 
     def trigger_checkpoint(self) -> CompletableFuture[str]:
-        """Take a checkpoint now, besides the regular ones (beyond PyFlink)."""
+        """Take a checkpoint now, in addition to the periodic ones. Not in PyFlink.
+
+        Returns:
+            A future with the path of the checkpoint.
+
+        >>> from firesteel.testing import ScriptedSource
+        >>> numbers = ScriptedSource([1, 2], bounded=False)
+        >>> sink = env.from_source(numbers, WatermarkStrategy.no_watermarks(), "numbers").print()
+        >>> checkpoints = env.get_checkpoint_config().set_checkpoint_storage_dir("checkpoints")
+        >>> client = env.execute_async()
+        1
+        2
+        >>> client.trigger_checkpoint().result()
+        '.../chk-1'
+        """
         return CompletableFuture(self._control.checkpoint())
 
     def get_checkpoints(self) -> dict[str, Any]:
-        """The history of checkpoints, in the words of Flink's REST API (beyond PyFlink)."""
+        """Return the history of checkpoints, as Flink's REST API formats it. Not in PyFlink.
+
+        >>> from firesteel.testing import ScriptedSource
+        >>> numbers = ScriptedSource([1, 2], bounded=False)
+        >>> sink = env.from_source(numbers, WatermarkStrategy.no_watermarks(), "numbers").print()
+        >>> client = env.execute_async()
+        1
+        2
+        >>> path = client.trigger_checkpoint().result()
+        >>> client.get_checkpoints()["counts"]["completed"]
+        1
+        """
         return self._control.checkpoints()
 
     def get_checkpoint_details(self, checkpoint_id: int) -> dict[str, Any] | None:
-        """How one checkpoint went, subtask by subtask; None if the history has it no more (beyond PyFlink)."""
+        """Return the durations and sizes of a checkpoint per subtask. Not in PyFlink.
+
+        Args:
+            checkpoint_id: The number of the checkpoint.
+
+        Returns:
+            The details, as Flink's REST API formats them, or None if the history no longer has the
+            checkpoint.
+
+        >>> from firesteel.testing import ScriptedSource
+        >>> numbers = ScriptedSource([1, 2], bounded=False)
+        >>> sink = env.from_source(numbers, WatermarkStrategy.no_watermarks(), "numbers").print()
+        >>> client = env.execute_async()
+        1
+        2
+        >>> path = client.trigger_checkpoint().result()
+        >>> client.get_checkpoint_details(1)["status"]
+        'COMPLETED'
+        """
         return self._control.checkpoint_details(checkpoint_id)

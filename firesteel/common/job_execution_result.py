@@ -1,4 +1,4 @@
-"""What a finished job leaves behind."""
+"""JobExecutionResult, the outcome of a finished job."""
 
 from __future__ import annotations
 
@@ -11,7 +11,29 @@ __all__ = ["JobExecutionResult"]
 
 
 class JobExecutionResult:
-    """Run time and accumulators of a job that ended."""
+    """Run time and accumulators of a finished job, from ``env.execute()``.
+
+    >>> class Count(MapFunction):
+    ...     def open(self, runtime_context):
+    ...         self.records = runtime_context.get_metrics_group().counter("records")
+    ...     def map(self, value):
+    ...         self.records.inc()
+    ...         return value
+    >>> sink = env.from_collection(["a", "b"]).map(Count()).name("count").print()
+    >>> result = env.execute()
+    a
+    b
+    >>> result.get_accumulator_result("count.records")
+    2
+    >>> result.get_all_accumulator_results()
+    {'count.records': 2}
+    >>> print(result)
+    Program execution finished
+    Job with JobID ... has finished.
+    Job Runtime: ... ms
+    Accumulator Results:
+    - count.records: 2
+    """
 
     def __init__(
         self,
@@ -20,24 +42,51 @@ class JobExecutionResult:
         accumulators: Mapping[str, Any] | None = None,
         job_name: str | None = None,
     ) -> None:
-        """``net_runtime`` is in milliseconds."""
+        """Create a result. Programs get one from ``env.execute()``.
+
+        Args:
+            job_id: The id of the job.
+            net_runtime: The run time in milliseconds.
+            accumulators: The user's counters by name.
+            job_name: The name of the job.
+        """
         self._job_id = job_id
         self._net_runtime = net_runtime
         self._accumulators = dict(accumulators or {})
         self._job_name = job_name
 
     def get_job_id(self) -> JobID:
+        """Return the id of the job.
+
+        >>> sink = env.from_collection([1]).print()
+        >>> result = env.execute()
+        1
+        >>> result.get_job_id()
+        JobID('...')
+        """
         return self._job_id
 
     def get_net_runtime(self) -> int:
-        """Milliseconds from the start of the job to its end."""
+        """Return the milliseconds from the start of the job to its end.
+
+        >>> sink = env.from_collection([1]).print()
+        >>> result = env.execute()
+        1
+        >>> result.get_net_runtime() >= 0
+        True
+        """
         return self._net_runtime
 
     def get_accumulator_result(self, accumulator_name: str) -> Any:
-        """The value of an accumulator, or None."""
+        """Return the value of an accumulator, or None.
+
+        Args:
+            accumulator_name: ``operator.counter``, as in ``JobClient.get_metrics``.
+        """
         return self._accumulators.get(accumulator_name)
 
     def get_all_accumulator_results(self) -> dict[str, Any]:
+        """Return the values of all accumulators by name."""
         return dict(self._accumulators)
 
     def __str__(self) -> str:

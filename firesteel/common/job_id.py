@@ -1,4 +1,4 @@
-"""The id of a job."""
+"""JobID, the identifier of a job."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ _FORM = re.compile(r"[0-9a-f]{32}")
 
 
 class JobID:
-    """32 hexadecimal digits that name a job."""
+    """The identifier of a job: 32 hexadecimal digits.
+
+    Args:
+        hex_digits: The digits. Upper case becomes lower case.
+
+    >>> print(JobID("0123456789ABCDEF0123456789ABCDEF"))
+    0123456789abcdef0123456789abcdef
+    """
 
     __slots__ = ("_hex",)
 
@@ -23,7 +30,11 @@ class JobID:
 
     @staticmethod
     def generate() -> JobID:
-        """Return a new random id."""
+        """Return a new random id. Not in PyFlink.
+
+        >>> JobID.generate() == JobID.generate()
+        False
+        """
         return JobID(secrets.token_hex(16))
 
     def __eq__(self, other: object) -> bool:

@@ -1,4 +1,4 @@
-"""The states of a job."""
+"""JobStatus, the states of a job."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ __all__ = ["JobStatus"]
 
 
 class JobStatus(Enum):
-    """Where a job is in its life."""
+    """The state of a job, from ``JobClient.get_job_status()``.
+
+    >>> JobStatus.RUNNING.is_terminal_state(), JobStatus.FINISHED.is_terminal_state()
+    (False, True)
+    >>> JobStatus.SUSPENDED.is_terminal_state(), JobStatus.SUSPENDED.is_globally_terminal_state()
+    (True, False)
+    """
 
     CREATED = 0
     RUNNING = 1
@@ -22,9 +28,12 @@ class JobStatus(Enum):
     RECONCILING = 9
 
     def is_globally_terminal_state(self) -> bool:
-        """Whether the job is over for good and nobody will recover it."""
+        """Return True if the job has ended and no master recovers it."""
         return self in (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED)
 
     def is_terminal_state(self) -> bool:
-        """Whether this master is done with the job; another may still recover a suspended one."""
+        """Return True if this master has finished the job.
+
+        A new master may recover a suspended job.
+        """
         return self is JobStatus.SUSPENDED or self.is_globally_terminal_state()

@@ -1,4 +1,4 @@
-"""What to do when a job fails: the configuration only."""
+"""Restart strategies: the configuration of a job's reaction to failures."""
 
 from __future__ import annotations
 
@@ -10,15 +10,21 @@ __all__ = ["RestartStrategies", "RestartStrategyConfiguration"]
 
 
 class RestartStrategyConfiguration(ABC):
-    """Base of the restart strategies."""
+    """Base class of the restart strategies.
+
+    >>> RestartStrategies.no_restart().get_description()
+    'Restart deactivated.'
+    >>> RestartStrategies.no_restart().to_settings()
+    {'restart-strategy.type': 'none'}
+    """
 
     @abstractmethod
     def get_description(self) -> str:
-        """The text that the dashboard shows."""
+        """Return the text that the dashboard shows."""
 
     @abstractmethod
     def to_settings(self) -> dict[str, str]:
-        """The same thing as Flink's configuration keys."""
+        """Return the strategy as Flink's configuration keys. Not in PyFlink."""
 
 
 def _interval(value: object, name: str) -> timedelta:
@@ -34,15 +40,26 @@ def _millis(value: timedelta) -> str:
 
 
 class RestartStrategies:
-    """Makes restart strategies.
+    """Creates restart strategies for ``env.set_restart_strategy()``.
 
-    >>> RestartStrategies.fixed_delay_restart(3, 1000).get_restart_attempts()
-    3
+    Delays and intervals are timedeltas, or ints of milliseconds.
+
+    >>> from firesteel.testing import Crash, ScriptedSource
+    >>> env = env.set_restart_strategy(RestartStrategies.fixed_delay_restart(3, 1000))
+    >>> env = env.enable_checkpointing(1000)
+    >>> numbers = ScriptedSource([1, 2, Crash(), 3])
+    >>> stream = env.from_source(numbers, WatermarkStrategy.no_watermarks(), "numbers")
+    >>> list(stream.execute_and_collect())
+    [1, 2, 3]
     """
 
     @dataclass(frozen=True)
     class NoRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """A failure is final."""
+        """Fails the job with its first failure.
+
+        >>> RestartStrategies.no_restart() == RestartStrategies.NoRestartStrategyConfiguration()
+        True
+        """
 
         def get_description(self) -> str:
             return "Restart deactivated."
@@ -52,7 +69,11 @@ class RestartStrategies:
 
     @dataclass(frozen=True)
     class FallbackRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """What the cluster's configuration says."""
+        """Takes the strategy from the configuration.
+
+        >>> RestartStrategies.fall_back_restart().get_description()
+        'Cluster level default restart strategy'
+        """
 
         def get_description(self) -> str:
             return "Cluster level default restart strategy"
@@ -62,7 +83,12 @@ class RestartStrategies:
 
     @dataclass(frozen=True, init=False)
     class FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """A number of attempts with a pause between them."""
+        """Restarts a limited number of times, with the same delay before each attempt.
+
+        >>> strategy = RestartStrategies.fixed_delay_restart(3, 1000)
+        >>> strategy.get_restart_attempts(), strategy.get_delay_between_attempts_interval()
+        (3, datetime.timedelta(seconds=1))
+        """
 
         restart_attempts: int
         delay_between_attempts: timedelta
@@ -75,9 +101,11 @@ class RestartStrategies:
             object.__setattr__(self, "delay_between_attempts", delay)
 
         def get_restart_attempts(self) -> int:
+            """Return the number of restarts before the job fails."""
             return self.restart_attempts
 
         def get_delay_between_attempts_interval(self) -> timedelta:
+            """Return the delay before each restart."""
             return self.delay_between_attempts
 
         def get_description(self) -> str:
@@ -95,7 +123,14 @@ class RestartStrategies:
 
     @dataclass(frozen=True, init=False)
     class FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """Restart as long as failures are not too frequent."""
+        """Restarts while the number of failures in an interval stays below a limit.
+
+        >>> strategy = RestartStrategies.failure_rate_restart(5, 60_000, 1000)
+        >>> strategy.get_max_failure_rate(), strategy.get_failure_interval()
+        (5, datetime.timedelta(seconds=60))
+        >>> strategy.get_delay_between_attempts_interval()
+        datetime.timedelta(seconds=1)
+        """
 
         max_failure_rate: int
         failure_interval: timedelta
@@ -114,12 +149,15 @@ class RestartStrategies:
             object.__setattr__(self, "delay_between_attempts", delay)
 
         def get_max_failure_rate(self) -> int:
+            """Return the number of failures that an interval may have."""
             return self.max_failure_rate
 
         def get_failure_interval(self) -> timedelta:
+            """Return the interval in which failures count."""
             return self.failure_interval
 
         def get_delay_between_attempts_interval(self) -> timedelta:
+            """Return the delay before each restart."""
             return self.delay_between_attempts
 
         def get_description(self) -> str:
@@ -140,7 +178,11 @@ class RestartStrategies:
 
     @dataclass(frozen=True)
     class ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """Pauses that grow with every failure (beyond PyFlink)."""
+        """Restarts with delays that grow with each failure. Not in PyFlink.
+
+        >>> RestartStrategies.exponential_delay_restart(1000, 60_000, 2.0).get_description()
+        'Restart with exponential delay: starting at 1000 ms, increasing by 2.0, ...'
+        """
 
         initial_backoff: timedelta
         max_backoff: timedelta
@@ -174,17 +216,35 @@ class RestartStrategies:
 
     @staticmethod
     def no_restart() -> NoRestartStrategyConfiguration:
+        """Fail the job with its first failure.
+
+        >>> RestartStrategies.no_restart().to_settings()
+        {'restart-strategy.type': 'none'}
+        """
         return RestartStrategies.NoRestartStrategyConfiguration()
 
     @staticmethod
     def fall_back_restart() -> FallbackRestartStrategyConfiguration:
+        """Take the strategy from the configuration, for example from the configuration file.
+
+        >>> RestartStrategies.fall_back_restart().to_settings()
+        {}
+        """
         return RestartStrategies.FallbackRestartStrategyConfiguration()
 
     @staticmethod
     def fixed_delay_restart(
         restart_attempts: int, delay_between_attempts: timedelta | int
     ) -> FixedDelayRestartStrategyConfiguration:
-        """Delays are ints of milliseconds or timedeltas."""
+        """Restart a limited number of times, with the same delay before each attempt.
+
+        Args:
+            restart_attempts: The number of restarts before the job fails.
+            delay_between_attempts: The delay before each restart.
+
+        >>> RestartStrategies.fixed_delay_restart(3, 1000).get_description()
+        'Restart with fixed delay (1000 ms). #3 restart attempts.'
+        """
         return RestartStrategies.FixedDelayRestartStrategyConfiguration(
             restart_attempts, delay_between_attempts
         )
@@ -193,7 +253,18 @@ class RestartStrategies:
     def failure_rate_restart(
         failure_rate: int, failure_interval: timedelta | int, delay_interval: timedelta | int
     ) -> FailureRateRestartStrategyConfiguration:
-        """Fail for good after more than ``failure_rate`` failures within the interval."""
+        """Restart while failures are rare.
+
+        Args:
+            failure_rate: The number of failures that an interval may have. One more fails the job.
+            failure_interval: The interval in which failures count.
+            delay_interval: The delay before each restart.
+
+        >>> from datetime import timedelta
+        >>> strategy = RestartStrategies.failure_rate_restart(5, timedelta(minutes=1), 1000)
+        >>> strategy.to_settings()["restart-strategy.failure-rate.failure-rate-interval"]
+        '60000 ms'
+        """
         return RestartStrategies.FailureRateRestartStrategyConfiguration(
             failure_rate, failure_interval, delay_interval
         )
@@ -207,7 +278,22 @@ class RestartStrategies:
         jitter_factor: float = 0.1,
         attempts_before_reset_backoff: int | None = None,
     ) -> ExponentialDelayRestartStrategyConfiguration:
-        """Delays are ints of milliseconds or timedeltas (beyond PyFlink)."""
+        """Restart with delays that grow with each failure. Not in PyFlink.
+
+        Args:
+            initial_backoff: The first delay.
+            max_backoff: The longest delay.
+            backoff_multiplier: The factor between two delays.
+            reset_backoff_threshold: The time without a failure after which the delay is the first
+                one again.
+            jitter_factor: The largest random change of a delay, as a part of it.
+            attempts_before_reset_backoff: The number of restarts before the job fails. None is no
+                limit.
+
+        >>> strategy = RestartStrategies.exponential_delay_restart(initial_backoff=500)
+        >>> strategy.initial_backoff, strategy.max_backoff
+        (datetime.timedelta(microseconds=500000), datetime.timedelta(seconds=60))
+        """
         return RestartStrategies.ExponentialDelayRestartStrategyConfiguration(
             _interval(initial_backoff, "initial_backoff"),
             _interval(max_backoff, "max_backoff"),

@@ -1,4 +1,4 @@
-"""Schemas that turn records into bytes and back, for sinks and sources."""
+"""Schemas between records and bytes, for sinks and sources."""
 
 from __future__ import annotations
 
@@ -20,34 +20,79 @@ __all__ = [
 
 
 class SerializationSchema(ABC):
-    """How a record becomes bytes. Derive from it to write your own."""
+    """Turns a record into bytes. Derive from it to write your own schema.
+
+    >>> import json
+    >>> class JsonSchema(SerializationSchema):
+    ...     def serialize(self, element):
+    ...         return json.dumps(element).encode()
+    >>> JsonSchema().serialize({"user": "ada"})
+    b'{"user": "ada"}'
+    """
 
     @abstractmethod
     def serialize(self, element: Any) -> bytes:
-        """Return the bytes of one record."""
+        """Return the bytes of one record.
+
+        Args:
+            element: The record.
+        """
 
 
 class DeserializationSchema(ABC):
-    """How bytes become a record. Derive from it to write your own."""
+    """Turns bytes into a record. Derive from it to write your own schema.
+
+    >>> import json
+    >>> class JsonSchema(DeserializationSchema):
+    ...     def deserialize(self, message):
+    ...         return json.loads(message)
+    ...     def get_produced_type(self):
+    ...         return Types.MAP(Types.STRING(), Types.STRING())
+    >>> JsonSchema().deserialize(b'{"user": "ada"}')
+    {'user': 'ada'}
+    """
 
     @abstractmethod
     def deserialize(self, message: bytes) -> Any:
-        """Return the record in a message, or None to skip the message."""
+        """Return the record of one message.
+
+        Args:
+            message: The bytes of the message.
+
+        Returns:
+            The record, or None to skip the message.
+        """
 
     def is_end_of_stream(self, next_element: Any) -> bool:
-        """Whether this record marks the end of the stream."""
+        """Return True if a record marks the end of the stream. Not in PyFlink.
+
+        As in Flink, KafkaSource does not call it. A KafkaSource stops at offsets.
+
+        Args:
+            next_element: The record.
+
+        >>> SimpleStringSchema().is_end_of_stream("last")
+        False
+        """
         return False
 
     def get_produced_type(self) -> TypeInformation:
-        """The type of the records."""
+        """Return the type of the records."""
         return Types.PICKLED_BYTE_ARRAY()
 
 
 class SimpleStringSchema(SerializationSchema, DeserializationSchema):
-    """Text in a given character set.
+    """Text in a character set.
+
+    Args:
+        charset: The name of the character set.
 
     >>> SimpleStringSchema().serialize("abc")
     b'abc'
+    >>> SimpleStringSchema("UTF-16BE").deserialize(bytes([0, 97]))
+    'a'
+    >>> SimpleStringSchema().get_produced_type()
+    String
     """
 
     def __init__(self, charset: str = "UTF-8") -> None:
@@ -67,7 +112,13 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
 
 
 class ByteArraySchema(SerializationSchema, DeserializationSchema):
-    """Bytes as they are."""
+    """Bytes without a change.
+
+    >>> ByteArraySchema().serialize(bytearray(b"abc")), ByteArraySchema().deserialize(b"abc")
+    (b'abc', b'abc')
+    >>> ByteArraySchema().get_produced_type()
+    PrimitiveArrayTypeInfo<Byte>
+    """
 
     def serialize(self, element: Any) -> bytes:
         if not isinstance(element, bytes | bytearray):
@@ -82,7 +133,14 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
 
 
 class RowFieldExtractorSchema(SerializationSchema):
-    """Takes one field of a Row, which must be bytes already; None gives no bytes."""
+    """Takes one field of a Row, which must hold bytes. None becomes no bytes.
+
+    Args:
+        field_index: The position of the field, from 0.
+
+    >>> RowFieldExtractorSchema(1).serialize(Row("key", b"value"))
+    b'value'
+    """
 
     def __init__(self, field_index: int) -> None:
         if field_index < 0:
@@ -101,24 +159,53 @@ class RowFieldExtractorSchema(SerializationSchema):
 
 
 class Encoder(ABC):
-    """How a file sink writes a record into a file of rows."""
+    r"""Writes a record into a file of FileSink. Derive from it to write your own format.
+
+    >>> import json
+    >>> class JsonLines(Encoder):
+    ...     def encode(self, element):
+    ...         return json.dumps(element).encode() + b"\n"
+    >>> JsonLines().encode({"user": "ada"})
+    b'{"user": "ada"}\n'
+    """
 
     @abstractmethod
     def encode(self, element: Any) -> bytes:
-        """Return the bytes of one record, with its separator."""
+        """Return the bytes of one record, including its separator. Not in PyFlink.
+
+        Args:
+            element: The record.
+        """
 
     def with_type(self, type_info: TypeInformation) -> Encoder:
-        """Return the encoder for a stream of this type; called when the sink is attached."""
+        """Return the encoder for a stream of a type. Not in PyFlink.
+
+        Firesteel calls it when the sink is attached to a stream.
+
+        Args:
+            type_info: The type of the stream.
+
+        >>> encoder = Encoder.simple_string_encoder().with_type(Types.BOOLEAN())
+        >>> encoder.encode(True).decode().strip()
+        'true'
+        """
         return self
 
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        """One line per record, with the text that Java's toString() gives."""
+        """Return an encoder that writes a line per record, with the text of Java's ``toString()``.
+
+        Args:
+            charset_name: The name of the character set.
+
+        >>> Encoder.simple_string_encoder().encode("abc").decode().strip()
+        'abc'
+        """
         return SimpleStringEncoder(charset_name)
 
 
 class SimpleStringEncoder(Encoder):
-    """One line of text per record; without a known type the text is Python's str()."""
+    """Writes a line of text per record. Without a type the text is ``str(record)``."""
 
     def __init__(
         self, charset_name: str = "UTF-8", type_info: TypeInformation | None = None

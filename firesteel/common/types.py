@@ -10,7 +10,11 @@ __all__ = ["Row", "RowKind"]
 
 
 class RowKind(Enum):
-    """What a row says about a changing table."""
+    """The kind of change that a row describes in a changelog.
+
+    >>> print(RowKind.INSERT, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER, RowKind.DELETE)
+    +I -U +U -D
+    """
 
     INSERT = 0
     UPDATE_BEFORE = 1
@@ -26,7 +30,7 @@ _INSERT = RowKind.INSERT
 
 
 def new_row(values: list[Any], field_names: list[str] | None, row_kind: RowKind = _INSERT) -> Row:
-    """Build a row around ``values`` without copying them; for the runtime."""
+    """Build a row around ``values`` without copying them. For the runtime."""
     row = _new(Row)
     row._values = values
     row._fields = field_names
@@ -37,7 +41,7 @@ def new_row(values: list[Any], field_names: list[str] | None, row_kind: RowKind 
 def new_rows(
     value_lists: Iterable[list[Any]], field_names: list[str] | None, row_kinds: Iterable[RowKind]
 ) -> list[Row]:
-    """Build many rows as ``new_row`` does; a loop of its own saves a call per row."""
+    """Build many rows as ``new_row`` does. A loop of its own saves a call per row."""
     rows = []
     for values, row_kind in zip(value_lists, row_kinds, strict=False):
         row = _new(Row)
@@ -57,6 +61,10 @@ def _create_row(
 
 class Row:
     """A fixed-length sequence of values, with optional field names and a row kind.
+
+    Args:
+        *args: The values of a row without field names.
+        **kwargs: The names and values of a row with field names.
 
     >>> row = Row(name="Alice", age=11)
     >>> row
@@ -87,29 +95,83 @@ class Row:
 
     @staticmethod
     def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
-        """Create a row of the given kind."""
+        """Create a row of a kind.
+
+        Args:
+            row_kind: The kind.
+            *args: The values of a row without field names.
+            **kwargs: The names and values of a row with field names.
+
+        >>> Row.of_kind(RowKind.DELETE, name="Alice").get_row_kind()
+        <RowKind.DELETE: 3>
+        """
         row = Row(*args, **kwargs)
         row._row_kind = row_kind
         return row
 
     def as_dict(self, recursive: bool = False) -> dict[str, Any]:
-        """Return the named fields as a dict; ``recursive`` also turns nested rows."""
+        """Return the fields as a dict.
+
+        Args:
+            recursive: True also converts rows inside fields, lists and dicts.
+
+        Raises:
+            TypeError: The row has no field names.
+
+        >>> Row(name="Alice", address=Row(city="Paris")).as_dict(recursive=True)
+        {'name': 'Alice', 'address': {'city': 'Paris'}}
+        """
         if self._fields is None:
             raise TypeError("A Row without field names cannot become a dict.")
         values = map(_plain, self._values) if recursive else self._values
         return dict(zip(self._fields, values, strict=False))
 
     def get_row_kind(self) -> RowKind:
+        """Return the kind of the row. It is INSERT unless it was set.
+
+        >>> Row(1).get_row_kind()
+        <RowKind.INSERT: 0>
+        """
         return self._row_kind
 
     def set_row_kind(self, row_kind: RowKind) -> None:
+        """Set the kind of the row.
+
+        Args:
+            row_kind: The kind.
+
+        >>> row = Row(1)
+        >>> row.set_row_kind(RowKind.UPDATE_AFTER)
+        >>> str(row.get_row_kind())
+        '+U'
+        """
         self._row_kind = row_kind
 
     def set_field_names(self, field_names: list[str]) -> None:
+        """Name the fields of the row.
+
+        Args:
+            field_names: A name per field.
+
+        >>> row = Row("Alice", 11)
+        >>> row.set_field_names(["name", "age"])
+        >>> row
+        Row(name='Alice', age=11)
+        """
         self._fields = field_names
 
     def get_fields_by_names(self, names: list[str]) -> list[Any]:
-        """Return the values in the order of ``names``; a row without names keeps its own order."""
+        """Return values in the order of the given names.
+
+        Args:
+            names: Names of fields. A row without field names ignores them and returns all values.
+
+        Raises:
+            ValueError: The row has no field of a name.
+
+        >>> Row(name="Alice", age=11).get_fields_by_names(["age", "name"])
+        [11, 'Alice']
+        """
         fields = self._fields
         if fields is None or names == fields:
             return self._values

@@ -1,6 +1,6 @@
-"""How timestamps are assigned and watermarks generated: the description only.
+"""WatermarkStrategy, the description of timestamps and watermarks.
 
-The runtime reads the fields of WatermarkStrategy and builds generators from them.
+The runtime reads the fields of a WatermarkStrategy and builds generators from them.
 """
 
 from __future__ import annotations
@@ -29,38 +29,70 @@ __all__ = [
 
 
 class TimestampAssigner(ABC):
-    """Takes an event's time from the event."""
+    """Extracts the timestamp of an event from the event.
+
+    >>> class EventTime(TimestampAssigner):
+    ...     def extract_timestamp(self, value, record_timestamp):
+    ...         return value["time"]
+    >>> strategy = WatermarkStrategy.for_monotonous_timestamps()
+    >>> strategy = strategy.with_timestamp_assigner(EventTime())
+    >>> class ShowTimestamp(ProcessFunction):
+    ...     def process_element(self, value, context):
+    ...         yield context.timestamp()
+    >>> stream = env.from_collection([{"time": 1000}, {"time": 2000}])
+    >>> timed = stream.assign_timestamps_and_watermarks(strategy)
+    >>> list(timed.process(ShowTimestamp()).execute_and_collect())
+    [1000, 2000]
+    """
 
     @abstractmethod
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        """Return the event time of ``value`` in milliseconds since 1970-01-01 UTC.
+        """Return the event time of a record, in milliseconds since 1970-01-01 UTC.
 
-        ``record_timestamp`` is the one it has so far, or the smallest long if it has none.
+        Args:
+            value: The record.
+            record_timestamp: The timestamp that the record has so far, or the smallest long if it
+                has none.
         """
 
 
 class WatermarkOutput(Protocol):
-    """Where a generator sends its watermarks."""
+    """Receives the watermarks of a WatermarkGenerator. Not in PyFlink.
+
+    >>> class EndMarker(WatermarkGenerator):
+    ...     def on_event(self, event, event_timestamp, output):
+    ...         if event == "end of day":
+    ...             output.emit_watermark(event_timestamp)
+    ...             output.mark_idle()
+    ...         else:
+    ...             output.mark_active()
+    ...     def on_periodic_emit(self, output):
+    ...         pass
+    """
 
     def emit_watermark(self, timestamp: int) -> None:
-        """Declare that no event at or before ``timestamp`` is still to come."""
+        """Declare that no later event has this timestamp or an earlier one.
+
+        Args:
+            timestamp: The watermark in milliseconds.
+        """
 
     def mark_idle(self) -> None:
-        """Let others not wait for this output."""
+        """Exclude this output from the combined watermark until an event arrives."""
 
     def mark_active(self) -> None:
-        """Take part again."""
+        """Include this output in the combined watermark again."""
 
 
 class WatermarkGenerator(ABC):
-    """Derive from it to generate watermarks your own way (beyond PyFlink).
+    """Generates watermarks by a custom rule. Not in PyFlink.
 
-    There is one for each subtask, or for each split of a source. What its fields hold is kept with
-    the job's state if it can be pickled; otherwise a new process starts with a new generator.
+    Each subtask, or each split of a source, has its own generator. Checkpoints keep its fields if
+    they can be pickled. Otherwise a new process starts with a new generator.
 
     >>> class AtMarkers(WatermarkGenerator):
     ...     def on_event(self, event, event_timestamp, output):
-    ...         if event == "all before this has been sent":
+    ...         if event == "end of hour":
     ...             output.emit_watermark(event_timestamp)
     ...     def on_periodic_emit(self, output):
     ...         pass
@@ -69,45 +101,55 @@ class WatermarkGenerator(ABC):
 
     @abstractmethod
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
-        """See one event; a punctuated generator emits here."""
+        """Observe an event. A punctuated generator emits here.
+
+        Args:
+            event: The record.
+            event_timestamp: Its timestamp in milliseconds.
+            output: Receives the watermarks.
+        """
 
     @abstractmethod
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Called on the auto-watermark interval; a periodic generator emits here."""
+        """Emit a watermark, called in the auto-watermark interval. A periodic generator emits here.
+
+        Args:
+            output: Receives the watermarks.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class NoWatermarks:
-    """No watermarks at all."""
+    """Generates no watermarks."""
 
 
 @dataclass(frozen=True, slots=True)
 class MonotonousTimestamps:
-    """Timestamps never go back: the watermark follows the newest one."""
+    """Generates watermarks for timestamps that never decrease."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundedOutOfOrderness:
-    """Events are late by at most ``max_out_of_orderness``."""
+    """Generates watermarks for events that are late by at most ``max_out_of_orderness``."""
 
     max_out_of_orderness: Duration
 
 
 @dataclass(frozen=True, slots=True)
 class IngestionTime:
-    """Events get the time at which they are read; the watermark follows the clock."""
+    """Assigns the time of reading to each event. The watermark follows the clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class CustomGenerator:
-    """One generator of the user's per subtask or split."""
+    """Generates watermarks with a generator of the user, one per subtask or split."""
 
     supplier: Callable[[], WatermarkGenerator]
 
 
 @dataclass(frozen=True, slots=True)
 class WatermarkAlignment:
-    """Sources of a group wait for each other."""
+    """Settings of sources that wait for the slowest source of their group."""
 
     watermark_group: str
     max_allowed_watermark_drift: Duration
@@ -116,9 +158,11 @@ class WatermarkAlignment:
 
 @dataclass(slots=True)
 class WatermarkStrategy:
-    """What a program says about event time.
+    """The rules for event time: timestamps of events, and watermarks.
 
-    >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(20))
+    >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(
+    ...     Duration.of_seconds(20)
+    ... ).with_timestamp_assigner(lambda event, timestamp: event["time"])
     >>> strategy.with_idleness(Duration.of_minutes(1)).idle_timeout
     Duration.of_millis(60000)
     """
@@ -137,37 +181,88 @@ class WatermarkStrategy:
 
     @staticmethod
     def for_monotonous_timestamps() -> WatermarkStrategy:
-        """For timestamps that only ascend."""
+        """Return a strategy for timestamps that never decrease.
+
+        The watermark is one millisecond before the latest timestamp.
+
+        >>> WatermarkStrategy.for_monotonous_timestamps().generator
+        MonotonousTimestamps()
+        """
         return WatermarkStrategy(MonotonousTimestamps())
 
     @staticmethod
     def for_bounded_out_of_orderness(max_out_of_orderness: Duration) -> WatermarkStrategy:
-        """For events that are late by at most the given time."""
+        """Return a strategy for events that are late by at most a given time.
+
+        Args:
+            max_out_of_orderness: The watermark follows the latest timestamp at this distance.
+
+        Raises:
+            ValueError: The time is negative.
+        """
         if max_out_of_orderness < Duration(0):
             raise ValueError("The bound of out-of-orderness must not be negative.")
         return WatermarkStrategy(BoundedOutOfOrderness(max_out_of_orderness))
 
     @staticmethod
     def for_generator(supplier: Callable[[], WatermarkGenerator]) -> WatermarkStrategy:
-        """For generators of your own; ``supplier`` makes one for each subtask or split."""
+        """Return a strategy with a generator of your own. Not in PyFlink.
+
+        Args:
+            supplier: Creates a WatermarkGenerator per subtask, or per split of a source.
+
+        >>> class Latest(WatermarkGenerator):
+        ...     latest = 0
+        ...     def on_event(self, event, event_timestamp, output):
+        ...         self.latest = max(self.latest, event_timestamp)
+        ...     def on_periodic_emit(self, output):
+        ...         output.emit_watermark(self.latest - 1)
+        >>> strategy = WatermarkStrategy.for_generator(Latest)
+        """
         return WatermarkStrategy(CustomGenerator(supplier))
 
     @staticmethod
     def ingestion_time() -> WatermarkStrategy:
-        """For events whose time is when they enter the job. A replay gives them another time."""
+        """Return a strategy that assigns the time of reading to each event. Not in PyFlink.
+
+        After a failure, events that are read again get a different time.
+
+        >>> WatermarkStrategy.ingestion_time().generator
+        IngestionTime()
+        """
         return WatermarkStrategy(IngestionTime())
 
     @staticmethod
     def no_watermarks() -> WatermarkStrategy:
-        """For programs that only use processing time."""
+        """Return a strategy without watermarks, for programs that use processing time only.
+
+        >>> from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+        >>> numbers = NumberSequenceSource(1, 3)
+        >>> stream = env.from_source(numbers, WatermarkStrategy.no_watermarks(), "numbers")
+        >>> list(stream.execute_and_collect())
+        [1, 2, 3]
+        """
         return WatermarkStrategy(NoWatermarks())
 
     def with_timestamp_assigner(
         self, timestamp_assigner: TimestampAssigner | Callable[[Any, int], int]
     ) -> WatermarkStrategy:
-        """Take timestamps from the events. A plain function will do, too.
+        """Take timestamps from the events.
 
-        As in PyFlink this changes the strategy itself, and programs rely on that.
+        As in PyFlink, this changes the strategy and returns it.
+
+        Args:
+            timestamp_assigner: A TimestampAssigner, or a function of a record and its present
+                timestamp that returns milliseconds.
+
+        Raises:
+            ValueError: The strategy is ``ingestion_time``, which assigns timestamps itself.
+
+        >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        ...     lambda event, timestamp: event[1]
+        ... )
+        >>> strategy.timestamp_assigner.extract_timestamp(("click", 1000), 0)
+        1000
         """
         if isinstance(self.generator, IngestionTime):
             raise ValueError(  # noqa: TRY004 - what is wrong is the combination
@@ -181,7 +276,15 @@ class WatermarkStrategy:
         return self
 
     def with_idleness(self, idle_timeout: Duration) -> WatermarkStrategy:
-        """Return a strategy that no longer waits for inputs that are silent this long."""
+        """Return a strategy that ignores inputs without events.
+
+        Args:
+            idle_timeout: The time without events after which the combined watermark no longer waits
+                for an input.
+
+        Raises:
+            ValueError: The time is not longer than zero.
+        """
         if idle_timeout <= Duration(0):
             raise ValueError("The idle timeout must be longer than zero.")
         return replace(self, idle_timeout=idle_timeout)
@@ -192,7 +295,22 @@ class WatermarkStrategy:
         max_allowed_watermark_drift: Duration,
         update_interval: Duration | None = None,
     ) -> WatermarkStrategy:
-        """Return a strategy whose sources pause when they run ahead of their group."""
+        """Return a strategy whose sources pause when they are ahead of their group.
+
+        Args:
+            watermark_group: The name of the group. All sources of a group wait for each other.
+            max_allowed_watermark_drift: The largest distance to the slowest source.
+            update_interval: The interval between two comparisons. The default is one second.
+
+        Raises:
+            ValueError: The distance is negative.
+
+        >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_watermark_alignment(
+        ...     "orders", Duration.of_seconds(10)
+        ... )
+        >>> strategy.alignment.watermark_group, strategy.alignment.update_interval
+        ('orders', Duration.of_millis(1000))
+        """
         if max_allowed_watermark_drift < Duration(0):
             raise ValueError("The allowed drift must not be negative.")
         interval = update_interval or Duration.of_millis(1000)
@@ -202,10 +320,20 @@ class WatermarkStrategy:
         )
 
     def with_max_future_drift(self, max_future_drift: Duration) -> WatermarkStrategy:
-        """Return a strategy that does not believe timestamps further ahead of the clock than this.
+        """Return a strategy that ignores timestamps in the far future. Not in PyFlink.
 
-        Such an event keeps its timestamp, but the watermark does not follow it: one broken clock
-        must not make everything else late (beyond PyFlink).
+        An event with such a timestamp keeps it, but the watermark does not follow. So one wrong
+        clock does not make all other events late.
+
+        Args:
+            max_future_drift: The largest distance of a timestamp from the clock.
+
+        Raises:
+            ValueError: The distance is negative.
+
+        >>> strategy = WatermarkStrategy.for_monotonous_timestamps()
+        >>> strategy.with_max_future_drift(Duration.of_hours(1)).max_future_drift
+        Duration.of_millis(3600000)
         """
         if max_future_drift < Duration(0):
             raise ValueError("The bound of future timestamps must not be negative.")
@@ -213,7 +341,7 @@ class WatermarkStrategy:
 
 
 class FunctionTimestampAssigner(TimestampAssigner):
-    """Makes a TimestampAssigner of a function."""
+    """Makes a TimestampAssigner from a function."""
 
     def __init__(self, function: Callable[[Any, int], int]) -> None:
         self.function = function

@@ -15,7 +15,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Option(Generic[T]):
-    """A setting: key, type, default and text. Declared once, read through Configuration.get."""
+    """A declared setting: key, type, default value and description.
+
+    Applications declare settings with ``ConfigOptions``. ``Configuration.get`` reads them.
+
+    >>> port = ConfigOptions.key("application.port").int_type().default_value(8080)
+    >>> port.key, port.default
+    ('application.port', 8080)
+    """
 
     key: str
     type: ValueType[Any]
@@ -26,7 +33,18 @@ class Option(Generic[T]):
     """False for a key of Flink that is read and checked, but has no effect yet."""
 
     def parse(self, value: Any) -> T:
-        """Return the typed value, or raise ConfigurationError."""
+        """Return a value converted to the type of the setting.
+
+        Args:
+            value: A typed value, or text as in a configuration file.
+
+        Raises:
+            ConfigurationError: The value has the wrong type.
+
+        >>> port = ConfigOptions.key("application.port").int_type().default_value(8080)
+        >>> port.parse("9090")
+        9090
+        """
         try:
             parsed: T = self.type.parse(value)
         except ValueError as error:
@@ -34,5 +52,10 @@ class Option(Generic[T]):
         return parsed
 
     def default_text(self) -> str:
-        """The default as the manual shows it."""
+        """Return the default value as the manual shows it.
+
+        >>> verbose = ConfigOptions.key("application.verbose").boolean_type().default_value(False)
+        >>> verbose.default_text()
+        'false'
+        """
         return "none" if self.default is None else format_value(self.default)

@@ -130,7 +130,7 @@ def test_a_list_of_bytes_is_signed_in_a_dataframe() -> None:
         (
             Types.ROW_NAMED(["n", "d"], [Types.INT(), Types.LIST(Types.BIG_DEC())]),
             Row(1, [Decimal("1E+20")]),
-            "field d: a DataFrame's decimals",
+            "field d: a decimal in a DataFrame",
         ),
         (Types.ROW_NAMED(["n"], [Types.INT()]), Row(1, 2), "expected 1 fields, got 2"),
     ],

@@ -1,4 +1,4 @@
-"""Flink's type informations: what a stream's values are, and how they are checked and printed."""
+"""Type information of streams: the kinds of values, their checks, conversions and texts."""
 
 from firesteel.common.typeinfo.base import TypeInformation
 from firesteel.common.typeinfo.basic import BasicType, BasicTypeInfo, PickledBytesTypeInfo

@@ -1,8 +1,8 @@
-"""The base of all type informations, and the frame of batch conversion.
+"""TypeInformation, the base class of all types, and the conversion of batches.
 
-``convert_batch`` gives what the next Python operator sees in PyFlink after a value went through
-the coder of its type. A batch is first checked as a whole, at C speed; single values are looked
-at only when that check does not settle it.
+``convert_batch`` returns the values that the next Python operator receives in PyFlink, after the
+coder of the type has written and read them. It first checks a batch as a whole, at the speed of C.
+It looks at single values only if that check is not sufficient.
 """
 
 from __future__ import annotations
@@ -20,33 +20,72 @@ NONE_TYPE = type(None)
 
 
 class TypeInformation(ABC):
-    """Describes the values of a stream: how they are checked, converted, printed and stored."""
+    """Describes the values of a stream: their check, conversion, text and columns.
+
+    Programs create types with ``Types``.
+
+    >>> numbers = env.from_collection([1, 2]).map(lambda number: number / 2, Types.DOUBLE())
+    >>> numbers.get_type()
+    Double
+    """
 
     __slots__ = ()
 
     is_pickled = False
-    """True when any Python object fits, so that ``convert_batch`` can be skipped."""
+    """True if any Python object fits, so that ``convert_batch`` can be skipped."""
 
     _accepts_none = False
-    """True when the type's coder has a mark of its own for None."""
+    """True if the coder of the type can represent None."""
 
     def need_conversion(self) -> bool:
-        """Whether ``to_internal_type`` changes anything."""
+        """Return True if ``to_internal_type`` changes values.
+
+        >>> Types.LONG().need_conversion(), Types.SQL_DATE().need_conversion()
+        (False, True)
+        """
         return False
 
     def to_internal_type(self, obj: Any) -> Any:
-        """Convert a Python object to Flink's internal representation."""
+        """Convert a Python object to Flink's internal representation.
+
+        Args:
+            obj: The object, or None.
+
+        >>> from datetime import date
+        >>> Types.SQL_DATE().to_internal_type(date(1970, 1, 11))
+        10
+        """
         return obj
 
     def from_internal_type(self, obj: Any) -> Any:
-        """Convert Flink's internal representation to a Python object."""
+        """Convert Flink's internal representation to a Python object.
+
+        Args:
+            obj: The internal object, or None.
+
+        >>> Types.SQL_DATE().from_internal_type(10)
+        datetime.date(1970, 1, 11)
+        """
         return obj
 
     def convert_batch(self, values: list[Any], nullable: bool = False) -> list[Any]:
-        """Check and convert a list of values; the same list comes back if nothing changes.
+        """Check and convert a list of values. Not in PyFlink.
 
-        None is an error unless ``nullable``, except for types that carry None themselves.
-        Raises TypeMismatchError for the first value that does not fit.
+        Args:
+            values: The values.
+            nullable: True allows None. A type that can represent None always allows it.
+
+        Returns:
+            The same list if no value changes, otherwise a new one.
+
+        Raises:
+            TypeMismatchError: A value does not fit. The error names the first one.
+
+        >>> Types.INT().convert_batch([1, 2.7, True])
+        [1, 2, 1]
+        >>> Types.INT().convert_batch(["one"])
+        Traceback (most recent call last):
+        firesteel.errors.TypeMismatchError: ... expected int, got str.
         """
         if not values:
             return values
@@ -63,14 +102,32 @@ class TypeInformation(ABC):
 
     @abstractmethod
     def to_java_string(self, value: Any) -> str:
-        """Return what Java's toString() gives for this value."""
+        """Return the text of Java's ``toString()`` for a value. Not in PyFlink.
+
+        Args:
+            value: A value of this type.
+
+        >>> Types.DOUBLE().to_java_string(1e10), Types.BOOLEAN().to_java_string(True)
+        ('1.0E10', 'true')
+        """
 
     @abstractmethod
     def to_arrow_type(self) -> pa.DataType:
-        """Return the Arrow type of a DataFrame column of this type."""
+        """Return the Arrow type of a DataFrame column of this type. Not in PyFlink.
+
+        >>> print(Types.LIST(Types.INT()).to_arrow_type())
+        list<item: int32>
+        """
 
     def to_print_string(self, value: Any) -> str:
-        """Return what DataStream.print() writes for this value."""
+        """Return the text that ``DataStream.print()`` writes for a value. Not in PyFlink.
+
+        Args:
+            value: A value of this type.
+
+        >>> Types.TUPLE([Types.STRING(), Types.LONG()]).to_print_string(("a", 1))
+        '(a,1)'
+        """
         return self.to_java_string(value)
 
     def _convert_around_none(self, values: list[Any]) -> list[Any]:
@@ -91,11 +148,14 @@ class TypeInformation(ABC):
 
 
 def _kinds_of(values: list[Any]) -> set[type]:
-    """The types of the values. There is mostly one, and counting it takes a third of a set's time."""
+    """Return the types of the values.
+
+    There is usually one type. Counting it takes a third of the time of building a set.
+    """
     kinds = list(map(type, values))
     return set(kinds[:1]) if kinds.count(kinds[0]) == len(kinds) else set(kinds)
 
 
 def nested_java_string(type_info: TypeInformation, value: Any) -> str:
-    """Return the text of a value inside another one, where null may stand."""
+    """Return the text of a value inside a different value. None becomes ``null``."""
     return "null" if value is None else type_info.to_java_string(value)

@@ -1,4 +1,4 @@
-"""Numbers, strings, booleans, and the type of arbitrary Python objects."""
+"""Types of numbers, strings, booleans, and of arbitrary Python objects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ __all__ = ["BasicType", "BasicTypeInfo", "PickledBytesTypeInfo"]
 
 
 class BasicType(Enum):
-    """The basic types, by the name of their Java class."""
+    """The basic types, with the names of their Java classes.
+
+    >>> BasicType.LONG.value
+    'Long'
+    """
 
     STRING = "String"
     BYTE = "Byte"
@@ -35,7 +39,12 @@ class BasicType(Enum):
 
 
 class BasicTypeInfo(TypeInformation):
-    """A type without inner structure."""
+    """A type without inner structure, such as ``Types.LONG()``.
+
+    >>> type_info = Types.LONG()
+    >>> isinstance(type_info, BasicTypeInfo), type_info.basic_type
+    (True, <BasicType.LONG: 'Long'>)
+    """
 
     __slots__ = ("_basic_type",)
 
@@ -44,6 +53,7 @@ class BasicTypeInfo(TypeInformation):
 
     @property
     def basic_type(self) -> BasicType:
+        """The member of BasicType. Not in PyFlink."""
         return self._basic_type
 
     def __eq__(self, other: object) -> bool:
@@ -96,7 +106,7 @@ class StringTypeInfo(BasicTypeInfo):
 
 
 class BooleanTypeInfo(BasicTypeInfo):
-    """BOOLEAN. As in PyFlink, numbers of an unsigned byte are taken for their truth."""
+    """BOOLEAN. As in PyFlink, a number from 0 to 255 becomes its truth value."""
 
     __slots__ = ()
 
@@ -118,9 +128,9 @@ class BooleanTypeInfo(BasicTypeInfo):
 
 
 class IntegerTypeInfo(BasicTypeInfo):
-    """BYTE, SHORT, INT and LONG: checked for their range.
+    """BYTE, SHORT, INT and LONG, with a check of their range.
 
-    As PyFlink's coders do, bools become 0 or 1, and floats and decimals lose their fraction.
+    As in PyFlink's coders, bools become 0 or 1, and floats and decimals lose their fraction.
     """
 
     __slots__ = ("_bits", "_code")
@@ -133,7 +143,7 @@ class IntegerTypeInfo(BasicTypeInfo):
         if kinds != {int}:
             return self._convert([self._one(value) for value in values], {int})
         try:
-            # The cheapest check of a whole range that Python has: one pass in C.
+            # The cheapest range check of many values in Python: one pass in C.
             struct.pack(f"{len(values)}{self._code}", *values)
         except struct.error:
             for value in values:
@@ -159,7 +169,7 @@ _INTEGERS = {
 
 
 class BigIntTypeInfo(BasicTypeInfo):
-    """BIG_INT: integers of any size (PyFlink stops at 64 bits, Java's BigInteger does not)."""
+    """BIG_INT, integers of any size. PyFlink stops at 64 bits; Java's BigInteger does not."""
 
     __slots__ = ()
 
@@ -176,7 +186,7 @@ class BigIntTypeInfo(BasicTypeInfo):
 
 
 class FloatingTypeInfo(BasicTypeInfo):
-    """FLOAT and DOUBLE. Whatever has ``__float__`` fits; FLOAT rounds to 32 bits."""
+    """FLOAT and DOUBLE. Any object with ``__float__`` fits. FLOAT rounds to 32 bits."""
 
     __slots__ = ("_code",)
 
@@ -209,7 +219,7 @@ class FloatingTypeInfo(BasicTypeInfo):
 
 
 class BigDecTypeInfo(BasicTypeInfo):
-    """BIG_DEC: decimals of any precision. Numbers and numeric text are taken by their text."""
+    """BIG_DEC, decimals of any precision. Numbers and numeric text convert through their text."""
 
     __slots__ = ()
 
@@ -231,7 +241,11 @@ class BigDecTypeInfo(BasicTypeInfo):
 
 
 class PickledBytesTypeInfo(TypeInformation):
-    """Any Python object; nothing is checked and nothing is converted."""
+    """Any Python object, without a check or a conversion. It is the type of untyped streams.
+
+    >>> env.from_collection([object()]).get_type() == Types.PICKLED_BYTE_ARRAY()
+    True
+    """
 
     __slots__ = ()
 
@@ -264,7 +278,7 @@ class PickledBytesTypeInfo(TypeInformation):
 
 
 def _as_int(value: Any) -> int | None:
-    """Return the plain int that PyFlink's coders see, or None if the value is no number."""
+    """Return the plain int that PyFlink's coders see, or None if the value is not a number."""
     if type(value) is int:
         return value
     # str and bytes have no __int__, although int() would parse them.

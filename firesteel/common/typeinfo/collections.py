@@ -1,4 +1,4 @@
-"""Lists, arrays and maps."""
+"""Types of lists, arrays and maps."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PRIMITIVES = frozenset(
 
 
 class _SequenceTypeInfo(TypeInformation):
-    """Shared by lists and arrays: a Python list whose elements all have one type."""
+    """Base class of lists and arrays: a Python list whose elements have one type."""
 
     __slots__ = ("elem_type",)
 
@@ -46,6 +46,11 @@ class _SequenceTypeInfo(TypeInformation):
         self.elem_type = element_type
 
     def get_element_type(self) -> TypeInformation:
+        """Return the type of the elements. Not in PyFlink.
+
+        >>> Types.LIST(Types.STRING()).get_element_type()
+        String
+        """
         return self.elem_type
 
     def _convert(self, values: list[Any], kinds: set[type]) -> list[Any]:
@@ -99,7 +104,11 @@ class _SequenceTypeInfo(TypeInformation):
 
 
 class ListTypeInfo(_SequenceTypeInfo):
-    """LIST: elements must not be None. A list of BYTE may also be bytes, as in PyFlink."""
+    """A list whose elements are not None. As in PyFlink, a list of BYTE may also be bytes.
+
+    >>> Types.LIST(Types.LONG()).convert_batch([[1, 2], (3, 4)])
+    [[1, 2], [3, 4]]
+    """
 
     __slots__ = ()
 
@@ -117,7 +126,11 @@ class ListTypeInfo(_SequenceTypeInfo):
 
 
 class BasicArrayTypeInfo(_SequenceTypeInfo):
-    """BASIC_ARRAY: an array of boxed values; elements may be None."""
+    """An array of boxed values. Elements may be None.
+
+    >>> Types.BASIC_ARRAY(Types.STRING()).convert_batch([["a", None]])
+    [['a', None]]
+    """
 
     __slots__ = ()
 
@@ -133,7 +146,11 @@ class BasicArrayTypeInfo(_SequenceTypeInfo):
 
 
 class ObjectArrayTypeInfo(_SequenceTypeInfo):
-    """OBJECT_ARRAY: an array of any type; elements may be None."""
+    """An array of any type. Elements may be None.
+
+    >>> Types.OBJECT_ARRAY(Types.BIG_INT()).convert_batch([[1 << 70, None]])
+    [[1180591620717411303424, None]]
+    """
 
     __slots__ = ()
 
@@ -141,7 +158,11 @@ class ObjectArrayTypeInfo(_SequenceTypeInfo):
 
 
 class PrimitiveArrayTypeInfo(_SequenceTypeInfo):
-    """PRIMITIVE_ARRAY: elements must not be None. An array of BYTE is bytes in Python."""
+    """An array whose elements are not None. In Python an array of BYTE is bytes.
+
+    >>> Types.PRIMITIVE_ARRAY(Types.BYTE()).convert_batch([bytearray(b"abc")])
+    [b'abc']
+    """
 
     __slots__ = ()
 
@@ -170,7 +191,14 @@ class PrimitiveArrayTypeInfo(_SequenceTypeInfo):
 
 
 class MapTypeInfo(TypeInformation):
-    """MAP: a dict; values may be None, keys may not."""
+    """A dict. Values may be None, keys may not.
+
+    >>> counts = Types.MAP(Types.STRING(), Types.LONG())
+    >>> counts.get_key_type(), counts.get_value_type()
+    (String, Long)
+    >>> counts.to_java_string({"be": 2, "not": None})
+    '{be=2, not=null}'
+    """
 
     __slots__ = ("_key_type_info", "_value_type_info")
 
@@ -179,9 +207,11 @@ class MapTypeInfo(TypeInformation):
         self._value_type_info = value_type_info
 
     def get_key_type(self) -> TypeInformation:
+        """Return the type of the keys. Not in PyFlink."""
         return self._key_type_info
 
     def get_value_type(self) -> TypeInformation:
+        """Return the type of the values. Not in PyFlink."""
         return self._value_type_info
 
     def _convert(self, values: list[Any], kinds: set[type]) -> list[Any]:

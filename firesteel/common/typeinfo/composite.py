@@ -1,4 +1,4 @@
-"""Rows and tuples."""
+"""Types of rows and tuples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _row_kind_of = attrgetter("_row_kind")
 
 
 class _FieldsTypeInfo(TypeInformation):
-    """Shared by rows and tuples: a fixed number of fields, each with its own type."""
+    """Base class of rows and tuples: a fixed number of fields, each with its own type."""
 
     __slots__ = ("_field_types",)
 
@@ -30,9 +30,19 @@ class _FieldsTypeInfo(TypeInformation):
         self._field_types = list(field_types)
 
     def get_field_types(self) -> list[TypeInformation]:
+        """Return the types of the fields.
+
+        >>> Types.TUPLE([Types.STRING(), Types.LONG()]).get_field_types()
+        [String, Long]
+        """
         return self._field_types
 
     def get_arity(self) -> int:
+        """Return the number of fields. Not in PyFlink.
+
+        >>> Types.TUPLE([Types.STRING(), Types.LONG()]).get_arity()
+        2
+        """
         return len(self._field_types)
 
     def need_conversion(self) -> bool:
@@ -44,9 +54,9 @@ class _FieldsTypeInfo(TypeInformation):
     def _convert_columns(
         self, originals: list[Any], records: Sequence[Sequence[Any]]
     ) -> list[Sequence[Any]] | None:
-        """Convert field by field; None means that no field changed.
+        """Convert field by field. Returns None if no field changed.
 
-        ``records`` holds the field values of ``originals``, all of the right length.
+        ``records`` holds the field values of ``originals``, all of the correct length.
         """
         changed = False
         columns: list[Sequence[Any]] = []
@@ -89,7 +99,7 @@ class _FieldsTypeInfo(TypeInformation):
         )
 
     def from_internal_type(self, obj: Any) -> Any:
-        # As in PyFlink: a tuple or list was converted on its way already.
+        # As in PyFlink: a tuple or list has been converted already.
         if obj is None or isinstance(obj, tuple | list):
             return obj
         return tuple(
@@ -116,7 +126,12 @@ class _FieldsTypeInfo(TypeInformation):
 
 
 class TupleTypeInfo(_FieldsTypeInfo):
-    """TUPLE: fields must not be None. Lists and rows become tuples."""
+    """A tuple whose fields are not None. Lists and rows become tuples.
+
+    >>> pairs = Types.TUPLE([Types.STRING(), Types.LONG()])
+    >>> pairs.convert_batch([("a", 1), ["b", 2], Row("c", 3)])
+    [('a', 1), ('b', 2), ('c', 3)]
+    """
 
     __slots__ = ()
 
@@ -144,10 +159,16 @@ class TupleTypeInfo(_FieldsTypeInfo):
 
 
 class RowTypeInfo(_FieldsTypeInfo):
-    """ROW and ROW_NAMED: fields may be None, the row itself may not.
+    """A Row with named fields. Fields may be None, the row may not.
 
-    What comes out is always a Row with the type's field names. A Row with names is taken by
-    name, tuples and lists by position, dicts and other objects by name.
+    Values become rows with the field names of the type. Rows with names, dicts and other objects
+    are read by name. Tuples and lists are read by position.
+
+    >>> person = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
+    >>> person.get_field_names(), person.get_field_index("age")
+    (['name', 'age'], 1)
+    >>> person.convert_batch([("Alice", 11), {"age": 12, "name": "Bob"}])
+    [Row(name='Alice', age=11), Row(name='Bob', age=12)]
     """
 
     __slots__ = ("_field_names", "_has_names")
@@ -171,14 +192,30 @@ class RowTypeInfo(_FieldsTypeInfo):
         self._field_names = names
 
     def get_field_names(self) -> list[str]:
+        """Return the names of the fields."""
         return self._field_names
 
     def get_field_index(self, field_name: str) -> int:
-        """Return the position of a field, or -1."""
+        """Return the position of a field, or -1. Not in PyFlink.
+
+        Args:
+            field_name: The name of the field.
+        """
         return self._field_names.index(field_name) if field_name in self._field_names else -1
 
     def schema_equals(self, other: object) -> bool:
-        """Like ``==``, which as in Flink looks at the types only, but compares names too."""
+        """Compare the types and the names of fields. Not in PyFlink.
+
+        As in Flink, ``==`` compares the types only.
+
+        Args:
+            other: A type.
+
+        >>> first = Types.ROW_NAMED(["a"], [Types.INT()])
+        >>> second = Types.ROW_NAMED(["b"], [Types.INT()])
+        >>> first == second, first.schema_equals(second)
+        (True, False)
+        """
         return (
             isinstance(other, RowTypeInfo)
             and self == other
@@ -207,7 +244,7 @@ class RowTypeInfo(_FieldsTypeInfo):
 
     def _convert_rows(self, rows: list[Any]) -> list[Any]:
         names = self._field_names
-        # Rows that come from one place share one list of names, so few lists are to compare.
+        # Rows of the same origin share a list of names, so few lists have to be compared.
         name_lists = {id(fields): fields for fields in map(_fields_of, rows)}.values()
         has_all_names = all(fields == names for fields in name_lists)
         if has_all_names or all(fields is None or fields == names for fields in name_lists):
@@ -243,6 +280,18 @@ class RowTypeInfo(_FieldsTypeInfo):
         return f"{kind}[{', '.join(self._java_fields(value))}]"
 
     def to_print_string(self, value: Any) -> str:
+        """Return the text that ``DataStream.print()`` writes for a row. Not in PyFlink.
+
+        As in PyFlink, the texts of the fields are Python's.
+
+        Args:
+            value: A row.
+
+        >>> person = Types.ROW_NAMED(["name", "adult"], [Types.STRING(), Types.BOOLEAN()])
+        >>> row = Row(name="Alice", adult=False)
+        >>> person.to_print_string(row), person.to_java_string(row)
+        ('+I[Alice,False]', '+I[Alice, false]')
+        """
         # PyFlink turns rows into text in Python before it prints them.
         kind = value.get_row_kind() if isinstance(value, Row) else RowKind.INSERT
         return f"{kind}[{','.join(map(str, value))}]"

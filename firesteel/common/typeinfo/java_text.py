@@ -1,4 +1,4 @@
-"""How Java prints numbers and times."""
+"""Java's texts of numbers and times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FLOAT = struct.Struct("f")
 
 
 def java_double(value: float) -> str:
-    """Format like ``Double.toString``.
+    """Format a number like ``Double.toString``.
 
     >>> java_double(1e10), java_double(0.1), java_double(100.0)
     ('1.0E10', '0.1', '100.0')
@@ -24,7 +24,7 @@ def java_double(value: float) -> str:
 
 
 def java_float(value: float) -> str:
-    """Format like ``Float.toString``: the fewest digits that give the same 32-bit number."""
+    """Format a number like ``Float.toString``, with the fewest digits that identify 32 bits."""
     text = _not_finite(value)
     if text:
         return text
@@ -64,7 +64,7 @@ def _java_notation(number: Decimal) -> str:
 
 
 def java_instant(value: Instant) -> str:
-    """Format like ``Instant.toString``: the fraction has 0, 3, 6 or 9 digits."""
+    """Format an instant like ``Instant.toString``. The fraction has 0, 3, 6 or 9 digits."""
     days, second_of_day = divmod(value.seconds, 86_400)
     year, month, day = _civil_date(days)
     hour, rest = divmod(second_of_day, 3600)
@@ -84,9 +84,9 @@ def _year(year: int) -> str:
 
 
 def _civil_date(epoch_day: int) -> tuple[int, int, int]:
-    """Gregorian date of a day number; Instants reach beyond what datetime can hold.
+    """Return the Gregorian date of a day number. Instants exceed the range of datetime.
 
-    Eras of 400 years, years counted from March so that the leap day comes last.
+    Eras have 400 years. Years start in March, so that the leap day is the last day.
     """
     era, day_of_era = divmod(epoch_day + 719_468, 146_097)
     year_of_era = (
@@ -101,7 +101,7 @@ def _civil_date(epoch_day: int) -> tuple[int, int, int]:
 
 
 def java_timestamp(value: datetime) -> str:
-    """Format like ``java.sql.Timestamp.toString``."""
+    """Format a time like ``java.sql.Timestamp.toString``."""
     fraction = f"{value.microsecond:06d}".rstrip("0") or "0"
     return (
         f"{value.year:04d}-{value.month:02d}-{value.day:02d} "

@@ -1,4 +1,4 @@
-"""Dates, times and instants."""
+"""Types of dates, times and instants."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ _tzinfo = attrgetter("tzinfo")
 
 
 class InstantTypeInfo(BasicTypeInfo):
-    """INSTANT: a point on the time line, exact to the nanosecond; None is a value of its own."""
+    """A point in time, exact to the nanosecond, or None.
+
+    >>> Types.INSTANT().convert_batch([Instant(1, 5), None])
+    [Instant<1, 5>, None]
+    """
 
     __slots__ = ()
 
@@ -59,20 +63,27 @@ class InstantTypeInfo(BasicTypeInfo):
 
 
 class SqlTimeTypeInfo(TypeInformation):
-    """The common base of the three java.sql types."""
+    """Base class of the types of SQL dates, times and timestamps.
+
+    >>> SqlTimeTypeInfo.DATE(), SqlTimeTypeInfo.TIME(), SqlTimeTypeInfo.TIMESTAMP()
+    (DateTypeInfo, TimeTypeInfo, TimestampTypeInfo)
+    """
 
     __slots__ = ()
 
     @staticmethod
     def DATE() -> DateTypeInfo:
+        """Return the type of ``Types.SQL_DATE()``."""
         return DateTypeInfo()
 
     @staticmethod
     def TIME() -> TimeTypeInfo:
+        """Return the type of ``Types.SQL_TIME()``."""
         return TimeTypeInfo()
 
     @staticmethod
     def TIMESTAMP() -> TimestampTypeInfo:
+        """Return the type of ``Types.SQL_TIMESTAMP()``."""
         return TimestampTypeInfo()
 
     def need_conversion(self) -> bool:
@@ -89,7 +100,12 @@ class SqlTimeTypeInfo(TypeInformation):
 
 
 class DateTypeInfo(SqlTimeTypeInfo):
-    """SQL_DATE. A datetime loses its time of day."""
+    """A date. A datetime loses its time of day.
+
+    >>> from datetime import datetime
+    >>> Types.SQL_DATE().convert_batch([datetime(2024, 3, 9, 7, 5)])
+    [datetime.date(2024, 3, 9)]
+    """
 
     __slots__ = ()
 
@@ -117,7 +133,12 @@ class DateTypeInfo(SqlTimeTypeInfo):
 
 
 class TimeTypeInfo(SqlTimeTypeInfo):
-    """SQL_TIME. As in PyFlink: whole milliseconds, and the time zone is dropped."""
+    """A time of day. As in PyFlink, it has whole milliseconds and no time zone.
+
+    >>> from datetime import time
+    >>> Types.SQL_TIME().convert_batch([time(7, 5, 0, 123456)])
+    [datetime.time(7, 5, 0, 123000)]
+    """
 
     __slots__ = ()
 
@@ -159,9 +180,13 @@ class TimeTypeInfo(SqlTimeTypeInfo):
 
 
 class TimestampTypeInfo(SqlTimeTypeInfo):
-    """SQL_TIMESTAMP. As in PyFlink: whole milliseconds, and the time zone is dropped.
+    """A date and a time. As in PyFlink, it has whole milliseconds and no time zone.
 
-    Unlike PyFlink's coder, instants before 1970 and after 2038 come through unharmed.
+    Unlike PyFlink's coder, it keeps times before 1970 and after 2038.
+
+    >>> from datetime import datetime
+    >>> Types.SQL_TIMESTAMP().convert_batch([datetime(1969, 7, 20, 20, 17, 40, 123456)])
+    [datetime.datetime(1969, 7, 20, 20, 17, 40, 123000)]
     """
 
     __slots__ = ()
@@ -199,7 +224,7 @@ class TimestampTypeInfo(SqlTimeTypeInfo):
 
 
 def _is_plain(values: list[Any]) -> bool:
-    """Whether no value has a time zone or a fraction of a millisecond."""
+    """Return True if no value has a time zone or a fraction of a millisecond."""
     if set(map(_tzinfo, values)) != {None}:
         return False
     return not any(micros % 1000 for micros in set(map(_microsecond, values)))
