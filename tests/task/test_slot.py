@@ -15,7 +15,14 @@ from firesteel.graph.operator_specs import SourceSpec
 from firesteel.master.job_master import JobMaster
 from firesteel.master.rate_control import RateControl
 from firesteel.master.source_coordinator import SourceCoordinator
-from firesteel.protocol.messages import ReadBudget, SlotAck, SlotControl, SlotFailure, decode
+from firesteel.protocol.messages import (
+    ReadBudget,
+    SlotAck,
+    SlotControl,
+    SlotFailure,
+    VertexMetrics,
+    decode,
+)
 from firesteel.protocol.program import JobProgram, PackedProgram
 from firesteel.protocol.rows import (
     ACK,
@@ -119,7 +126,7 @@ def _comparable(rows: list[BufferRow]) -> list[Any]:
         if row.kind != ACK:
             return row.payload
         ack: SlotAck = decode(row.payload)
-        return [replace(subtask, metrics=None) for subtask in ack.subtasks]
+        return [replace(subtask, metrics=VertexMetrics()) for subtask in ack.subtasks]
 
     return [
         (*row[:3], None if row.kind == HEADER else row.seq, row.kind, content(row)) for row in rows

@@ -109,7 +109,7 @@ def dropped(harness: OperatorHarness) -> int:
         for name, metric in harness.metrics().items()
         if name.endswith(LATE_RECORDS_DROPPED)
     ]
-    return counter
+    return int(counter)
 
 
 def feed(harness: OperatorHarness, *records: tuple[str, Any, int]) -> None:

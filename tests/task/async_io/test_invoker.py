@@ -17,7 +17,7 @@ from firesteel.datastream.functions import (
 from firesteel.task.async_io.invoker import AsyncInvoker, AsyncRequest
 
 
-class _JumpingSelector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
+class _JumpingSelector(selectors.DefaultSelector):
     now = 0.0
 
     def select(self, timeout: float | None = None) -> Any:

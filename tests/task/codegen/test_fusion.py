@@ -1,7 +1,7 @@
 """Operators of a chain that share one loop behave as they do one by one."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -130,7 +130,8 @@ def test_a_reduction_begins_a_loop_and_finds_what_a_key_has_in_the_overlay_and_i
     sink = step(StepKind.INVOKE, lambda v, c: seen.append((v, c.element_timestamp)), Context())
     batches = Batches()
     root = FusedNode(step(StepKind.REDUCE, add), [FusedNode(sink)], batches)
-    values, overlay = [10, 11, 20, 21], {}
+    values = [10, 11, 20, 21]
+    overlay: dict[int, int] = {}
     keys = None if selected else [0, 1, 0, 1]
     selection = KeySelection(lambda value: value % 2, "key_by") if selected else None
     base = {1: 1000}
@@ -138,7 +139,8 @@ def test_a_reduction_begins_a_loop_and_finds_what_a_key_has_in_the_overlay_and_i
     assert overlay == {0: 30, 1: 1032}
     assert base == {1: 1000}
     assert batches.taken == [([10, 1011, 30, 1032], timestamps)]
-    assert seen == list(zip([10, 1011, 30, 1032], timestamps or [None] * 4, strict=True))
+    times: Sequence[int | None] = timestamps or [None] * 4
+    assert seen == list(zip([10, 1011, 30, 1032], times, strict=True))
 
 
 def test_a_reduction_with_statements_of_its_own_has_them_in_the_loop() -> None:

@@ -140,8 +140,10 @@ def test_hash_goes_where_the_key_router_says_and_brings_keys_and_times(batches, 
             received.extend(zip(values, keys, times, strict=True))
 
         if select is _plain:
-            receive = with_keys(receive, KeySelection(key_function(edge.writer.edge), "key_by"))
-        receive(*buffer)
+            selection = KeySelection(key_function(edge.writer.edge), "key_by")
+            with_keys(receive, selection)(*buffer)
+        else:
+            receive(*buffer)
     assert found == expected
 
 
@@ -240,6 +242,7 @@ def test_a_key_that_cannot_be_one_names_its_record(sent, key):
     edge = sent(_hash(lambda value: value[1]), targets=2)
     with pytest.raises(UserFunctionError) as caught:
         edge.writer.emit([("good", 1), ("bad", key)], None)
+    assert caught.value.record is not None
     assert "bad" in caught.value.record
     assert "or a tuple of these" in str(caught.value)
 

@@ -136,7 +136,8 @@ def test_any_order_of_endings_and_any_batches_obey_the_rules(data):
     order = data.draw(st.permutations(records))
     wait = ORDERED if ordered else UNORDERED
     with harness_of(wait, EndsInOrder(order)) as harness:
-        log, expected, left = log_of(harness), [], list(records)
+        log, left = log_of(harness), list(records)
+        expected: list[list[Any]] = []
         for number, size in enumerate(steps):
             if size == 0:
                 harness.process_watermark(number)
@@ -358,7 +359,7 @@ def test_the_function_is_opened_and_closed_once_and_in_its_loop():
             self.loop = asyncio.get_running_loop()
             self.subtask = runtime_context.get_task_name_with_subtasks()
 
-        async def close(self):
+        async def close(self):  # type: ignore[override]  # it may be a coroutine
             assert asyncio.get_running_loop() is self.loop
             self.events.append(("close", threading.current_thread()))
 
@@ -440,7 +441,7 @@ class Blocking(AsyncFunction[Any, Any]):
 
 
 class SlowTimeout(Good):
-    async def timeout(self, value: Any) -> Any:
+    async def timeout(self, value: Any) -> Any:  # type: ignore[override]  # refused
         return [value]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -47,11 +48,13 @@ class Source:
         assert isinstance(operator, DataFrameSourceOperator)
         self.operator = operator
         self.heard: list[Any] = []
-        operator.output.emit = lambda values, stamps: self.heard.extend(
-            zip([value["word"] for value in values], stamps or [None] * len(values), strict=True)
-        )
+        operator.output.emit = self._hear
         operator.output.watermark = self.heard.append
         operator.restore(None)
+
+    def _hear(self, values: list[Any], stamps: list[int] | None) -> None:
+        times: Sequence[int | None] = stamps or [None] * len(values)
+        self.heard.extend(zip([value["word"] for value in values], times, strict=True))
 
     def receive(self, *rows: tuple[str, int]) -> int:
         return self.receive_table(

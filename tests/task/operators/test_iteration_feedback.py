@@ -1,8 +1,9 @@
-"""What travels from the tail of a loop to its head between two epochs."""
+"""Feedback records of an iteration, from the tail to the head between two epochs."""
 
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,7 +38,7 @@ def test_records_come_back_in_their_order_with_their_timestamps(records, subtask
 @given(records=_records)
 def test_a_batch_has_timestamps_for_all_of_its_records_or_for_none(records):
     batches = list(uniform_batches([v for v, _ in records], [t for _, t in records]))
-    flat = []
+    flat: list[Any] = []
     for values, stamps in batches:
         flat += zip(values, stamps if stamps is not None else [None] * len(values), strict=True)
     assert flat == records

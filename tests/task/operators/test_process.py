@@ -1,3 +1,6 @@
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from firesteel.common import Types
@@ -71,17 +74,18 @@ def test_results_have_the_timestamp_of_the_record():
         assert harness.output_with_timestamps == [(2, 20), (4, 40)]
 
 
-class Everything(ProcessFunction, KeyedProcessFunction):
-    """Results of every kind: the record says which."""
+class Everything(ProcessFunction, KeyedProcessFunction):  # type: ignore[misc]  # two Contexts
+    """Returns a different kind of result for each record."""
 
     def process_element(self, value, ctx):
-        return {
+        results: dict[str, Callable[[], Any]] = {
             "none": lambda: None,
             "nothing": list,
             "list": lambda: [(ODD, "side"), "main"],
             "generator": lambda: (result for result in ("one", None, (ODD, "other"))),
             "tuple": lambda: ((), (ODD,), (ODD, 1, 2), ("odd", 1)),
-        }[value]()
+        }
+        return results[value]()
 
 
 @pytest.mark.parametrize("keyed", [False, True])

@@ -126,11 +126,11 @@ def test_a_failing_writer_is_named():
 
 
 class FlushesByTime(ListSink):
-    """Its writer wants to be flushed every five seconds."""
+    """Has a writer that asks to be flushed every five seconds."""
 
     def create_writer(self, context, state=None):
         writer = super().create_writer(context, state)
-        writer.next_flush_delay = lambda: 5.0
+        writer.next_flush_delay = lambda: 5.0  # type: ignore[method-assign]  # of this writer only
         return writer
 
 

@@ -12,16 +12,18 @@ from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream.connectors import base as connectors
 from firesteel.datastream.connectors.base import SourceSplit
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+from firesteel.errors import UserFunctionError
 from firesteel.graph.operator_specs import SourceSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.graph.transformations import ChainingStrategy
 from firesteel.metrics import MetricRegistry
-from firesteel.protocol.messages import ReadBudget
+from firesteel.protocol.messages import ReadBudget, SourceStatus
 from firesteel.task.operators import source as source_operator
-from firesteel.task.operators.base import OperatorContext, SubtaskClock
+from firesteel.task.operators.base import OperatorContext
 from firesteel.task.operators.factory import create_operator
 from firesteel.task.operators.source import SourceOperator
 from firesteel.task.runtime_context import SubtaskInfo
+from firesteel.task.time.clock import SubtaskClock
 from firesteel.testing import Crash, JobHarness, ManualClock, Pause, ScriptedSource, Timed
 
 _SPLIT = SourceSplit("script", position=0)
@@ -76,6 +78,11 @@ class Source:
         self.batches.append(values)
         self.timestamps.append(timestamps)
 
+    def status(self) -> SourceStatus:
+        """The status that the operator reported at the end of the last epoch."""
+        assert self.operator.status is not None
+        return self.operator.status
+
     def read(self, budget: ReadBudget = _LONG) -> list[Any]:
         """The records of an epoch."""
         before = len(self.batches)
@@ -106,9 +113,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> StepClock:
 def test_an_epoch_reads_as_many_records_as_its_budget():
     source = Source(range(10))
     assert source.read(ReadBudget(4, 1_000.0)) == [0, 1, 2, 3]
-    assert source.operator.status.available
-    assert not source.operator.status.finished
-    assert source.operator.status.splits == (_SPLIT.at(4),)
+    assert source.status().available
+    assert not source.status().finished
+    assert source.status().splits == (_SPLIT.at(4),)
     assert source.read(ReadBudget(4, 1_000.0)) == [4, 5, 6, 7]
     assert source.read(ReadBudget(4, 1_000.0)) == [8, 9]
     assert source.operator.finished
@@ -117,7 +124,7 @@ def test_an_epoch_reads_as_many_records_as_its_budget():
 def test_no_budget_reads_nothing():
     source = Source(range(10))
     assert source.read(ReadBudget(0, 0.0)) == []
-    assert source.operator.status.available
+    assert source.status().available
 
 
 def test_an_epoch_ends_when_its_time_is_up(clock):
@@ -125,14 +132,14 @@ def test_an_epoch_ends_when_its_time_is_up(clock):
     source = Source(range(100_000))
     first = source.read(ReadBudget(100_000, 1.0))
     assert 0 < len(first) < 100_000
-    assert source.operator.status.available
+    assert source.status().available
 
 
 def test_a_pause_ends_the_epoch():
     source = Source([1, 2, Pause(0.5), 3])
     assert source.read() == [1, 2]
-    assert not source.operator.status.available
-    assert source.operator.status.delay == 0.5
+    assert not source.status().available
+    assert source.status().delay == 0.5
     assert source.read() == [3]
     assert source.operator.finished
 
@@ -202,7 +209,7 @@ def test_it_has_not_ended_while_splits_may_come():
 
 def test_a_crash_happens_once():
     source = Source([1, Crash("disk full"), 2])
-    with pytest.raises(Exception, match="disk full") as caught:
+    with pytest.raises(UserFunctionError, match="disk full") as caught:
         source.read()
     assert caught.value.operator == "Source: script"
     assert source.read() == [2]
@@ -235,16 +242,16 @@ def test_the_end_of_an_epoch_asks_the_generators():
     source = Source([*_timed(3), Pause(), *_timed(6)[3:]], strategy=_ASCENDING)
     source.read()
     assert source.watermarks == [19]
-    assert source.operator.status.watermark == 19
+    assert source.status().watermark == 19
 
 
 def test_a_source_that_is_ahead_of_its_group_stops_reading():
     source = Source([*_timed(3), Pause(), *_timed(6)[3:]], strategy=_ASCENDING)
     source.operator.align(5)
     assert source.read() == [0, 1, 2]
-    assert not source.operator.status.ahead
+    assert not source.status().ahead
     assert source.read() == []
-    assert source.operator.status.ahead
+    assert source.status().ahead
     source.operator.align(19)
     assert source.read() == [3, 4, 5]
 
@@ -257,8 +264,8 @@ def test_a_source_that_waits_for_its_group_does_not_become_idle():
     for _ in range(3):
         source.now.advance(10_000)
         assert source.read() == []
-        assert source.operator.status.ahead
-        assert not source.operator.status.idle
+        assert source.status().ahead
+        assert not source.status().idle
         assert source.operator.next_tick() is None
 
 
@@ -268,7 +275,7 @@ def test_a_source_that_has_nothing_becomes_idle_though_its_epochs_are_long():
     idle = []
     for _ in range(3):
         source.read()
-        idle.append(source.operator.status.idle)
+        idle.append(source.status().idle)
         source.now.advance(4_000)
     assert idle == [False, False, True]
 

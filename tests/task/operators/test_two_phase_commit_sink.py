@@ -409,6 +409,7 @@ class Numbered(StoreSink):
 
     def begin_transaction(self) -> str:
         context = self.get_user_context()
+        assert context is not None
         context["next"] += 1
         self.events.append(context["next"])
         return super().begin_transaction()
@@ -476,7 +477,7 @@ def test_a_failed_commit_names_the_function_and_does_not_stop_the_others(tmp_pat
 
 def test_a_failed_write_names_the_record(tmp_path, blames):
     class Divides(StoreSink):
-        def invoke(self, transaction, value, context):
+        def invoke(self, transaction, value, context):  # type: ignore[override]  # Flink's overload
             super().invoke(transaction, 1 // value, context)
 
     blames(
@@ -492,10 +493,14 @@ def test_a_handle_that_cannot_travel_is_an_error_that_names_its_maker(tmp_path):
         def begin_transaction(self):
             return (super().begin_transaction(), Path(tmp_path / "lock").open("w"))
 
-    with OperatorHarness.of(sink_of(Connected(tmp_path))) as harness:
-        harness._operator.function.abort = lambda transaction: None
-        with pytest.raises(UserFunctionError, match="pickle") as caught:
-            harness.end_epoch()
+        def abort(self, transaction):
+            """Accept the pair, which the store does not know."""
+
+    with (
+        OperatorHarness.of(sink_of(Connected(tmp_path))) as harness,
+        pytest.raises(UserFunctionError, match="pickle") as caught,
+    ):
+        harness.end_epoch()
     assert caught.value.function.endswith("Connected.begin_transaction")
 
 

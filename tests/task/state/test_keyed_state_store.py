@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from functools import partial
+from operator import methodcaller
 from typing import Any, NamedTuple
 
 import pytest
@@ -154,7 +155,7 @@ def test_reducing_state_reduces_what_is_added(function: Any) -> None:
     state = StateOf(lambda c: c.get_reducing_state(descriptor))
     assert state.ask(lambda s: s.get()) is None
     for word in ("fire", "steel", "ab"):
-        state.ask(lambda s, word=word: s.add(word))
+        state.ask(methodcaller("add", word))
     state.restart()
     assert state.ask(lambda s: s.get()) == "steel"
     state.ask(lambda s: s.add(None))
@@ -350,8 +351,9 @@ class Counting:
         self._count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
 
     def count(self) -> int:
-        self._count.update((self._count.value() or 0) + 1)
-        return self._count.value()
+        count: int = (self._count.value() or 0) + 1
+        self._count.update(count)
+        return count
 
 
 class CountingMap(Counting, MapFunction):

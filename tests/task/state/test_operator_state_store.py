@@ -113,7 +113,7 @@ def test_the_list_is_the_functions_own_copy() -> None:
             self.saved.add(value)
             value.append("changed")
             self.saved.get()[0].append("changed")
-            return self.saved.get() == [[1]]
+            return bool(self.saved.get() == [[1]])
 
     with OperatorHarness.of(lambda s: s.filter(Holds())) as harness:
         harness.process_element([1])

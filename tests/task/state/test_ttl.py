@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import methodcaller
 from typing import Any
 
 import pytest
@@ -210,8 +211,8 @@ def test_elements_of_a_list_and_entries_of_a_map_expire_one_by_one() -> None:
     lists = Expiring(ListStateDescriptor("l", LONG))
     maps = Expiring(MapStateDescriptor("m", LONG, LONG))
     for number in range(3):
-        lists.ask(lambda s, number=number: s.add(number))
-        maps.ask(lambda s, number=number: s.put(number, number))
+        lists.ask(methodcaller("add", number))
+        maps.ask(methodcaller("put", number, number))
         lists.wait(400)
         maps.wait(400)
     assert lists.ask(lambda s: s.get()) == [1, 2]

@@ -175,7 +175,7 @@ def _greatest_of_windows(source: Source, strategy: WatermarkStrategy) -> Any:
 
 def _dropped(harness: JobHarness) -> int:
     (dropped,) = harness.metrics().values()
-    return dropped["count"]
+    return int(dropped["count"])
 
 
 @pytest.mark.parametrize("faults", [None, Fault.LOSE_HOST])

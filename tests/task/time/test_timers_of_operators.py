@@ -80,8 +80,16 @@ def test_timers_fire_before_the_watermark_goes_on() -> None:
         harness.process_element(("a", _event(5)))
         output = harness._operator.output
         emit, watermark = output.emit, output.watermark
-        output.emit = lambda *a: (events.append("emit"), emit(*a))  # type: ignore[assignment]
-        output.watermark = lambda w: (events.append(w), watermark(w))  # type: ignore[assignment]
+
+        def log_emit(values: list[Any], timestamps: list[int] | None) -> None:
+            events.append("emit")
+            emit(values, timestamps)
+
+        def log_watermark(timestamp: int) -> None:
+            events.append(timestamp)
+            watermark(timestamp)
+
+        output.emit, output.watermark = log_emit, log_watermark
         harness.process_watermark(7)
     assert events == [("timer", 5, 7), "emit", 7]
 

@@ -22,7 +22,10 @@ class Sets:
         self.merges: list[tuple] = []
 
     def add(self, start: int, end: int) -> TimeWindow:
-        return self.windows.add(TimeWindow(start, end), lambda *merge: self.merges.append(merge))
+        new = TimeWindow(start, end)
+        window = self.windows.add(new, lambda *merge: self.merges.append(merge))
+        assert isinstance(window, TimeWindow)
+        return window
 
 
 def _sets() -> Sets:

@@ -225,7 +225,7 @@ def test_what_a_timeout_remembers_goes_with_the_window():
 
 def test_a_timeout_needs_a_trigger_and_windows_that_do_not_merge():
     with pytest.raises(InvalidProgramError, match="needs a Trigger"):
-        ProcessingTimeoutTrigger.of("count", _MS(1))
+        ProcessingTimeoutTrigger.of("count", _MS(1))  # type: ignore[arg-type]  # no trigger
     sessions = EventTimeSessionWindows.with_gap(_MS(5))
     with pytest.raises(InvalidProgramError, match="can_merge"):
         _harness(sessions, ProcessingTimeoutTrigger.of(EventTimeTrigger(), _MS(1)))

@@ -66,7 +66,12 @@ def test_results_go_out_before_the_watermark_does(trigger):
     with OperatorHarness.of(windows(tumbling(), values, trigger=trigger)) as harness:
         seen = []
         watermark = harness._operator.output.watermark
-        harness._operator.output.watermark = lambda w: (seen.append(harness.output), watermark(w))
+
+        def note_output(timestamp: int) -> None:
+            seen.append(harness.output)
+            watermark(timestamp)
+
+        harness._operator.output.watermark = note_output
         feed(harness, ("a", 1, 0))
         harness.process_watermark(9)
         assert seen == [[("a", 0, 10, "1")]]

@@ -177,11 +177,11 @@ def test_windows_over_a_whole_stream_are_one_subtask():
     def program(env):
         return env.from_sequence(1, 10).count_window_all(5).sum()
 
-    harness = JobHarness(program, parallelism=3)
-    node = next(n for n in harness._graph.nodes.values() if "Count" in n.name)
+    job = JobHarness(program, parallelism=3)
+    node = next(n for n in job._graph.nodes.values() if "Count" in n.name)
     assert node.parallelism == 1
-    harness.run()
-    assert sum(harness.collected) == 55
+    job.run()
+    assert sum(job.collected) == 55
     keyed = OperatorHarness.of(lambda s: s.key_by(_key).count_window_all(2, 1).reduce(max))
     with keyed as harness:
         harness.process_elements([("a", 1), ("b", 2), ("c", 0)])

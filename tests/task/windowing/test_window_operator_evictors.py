@@ -156,6 +156,6 @@ def test_what_makes_no_evictor_is_refused():
     with pytest.raises(InvalidProgramError):
         CountEvictor.of(-1)
     with pytest.raises(InvalidProgramError):
-        DeltaEvictor.of(1, None)
+        DeltaEvictor.of(1, None)  # type: ignore[arg-type]  # no function
     with pytest.raises(InvalidProgramError):
-        TimeEvictor.of(5)
+        TimeEvictor.of(5)  # type: ignore[arg-type]  # no Time
