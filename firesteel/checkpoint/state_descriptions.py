@@ -9,15 +9,8 @@ from typing import Any
 from firesteel.checkpoint.metadata import StateDescription
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.state.operator_state import OperatorStates
-from firesteel.state.tables import TableDescription
-from firesteel.state.type_descriptions import (
-    UnknownTypeError,
-    describe_table,
-    describe_type,
-    table_of,
-    type_of,
-)
-from firesteel.state.type_descriptions import in_words as table_in_words
+from firesteel.state.table_descriptions import TableDescription, describe_table, table_of
+from firesteel.state.type_descriptions import UnknownTypeError, describe_type, type_of
 
 __all__ = [
     "describe_operator_states",
@@ -69,7 +62,7 @@ def in_words(state: StateDescription) -> str:
         elements = " to ".join(map(_type_text, state.types.get("elements", ())))
         return f"an {state.kind} state" + (f" of {elements}" if elements else "")
     try:
-        words = table_in_words(_table(state))
+        words = str(_table(state))
     except (KeyError, UnknownTypeError):
         return f"a {state.kind} state of {state.types}"
     key = state.types.get("key_type")

@@ -51,7 +51,7 @@ from firesteel.protocol.program import JobProgram
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.backend_factory import create_keyed_state
 from firesteel.state.changelog import CorruptSegmentError, Segment
-from firesteel.state.type_descriptions import IncompatibleStateError
+from firesteel.state.table_descriptions import IncompatibleStateError
 
 _log = logging.getLogger("firesteel")
 

@@ -1,4 +1,4 @@
-"""The interface of a keyed state backend: the keyed state of one operator subtask."""
+"""The keyed state of one operator subtask: tables, and the segments that record their changes."""
 
 from __future__ import annotations
 
@@ -7,20 +7,28 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, ClassVar, NamedTuple
 
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.state.changelog import Segment, SegmentStore
-from firesteel.state.changes import StateEntry
+from firesteel.state.changelog import (
+    CHUNK_ENTRIES,
+    FullSnapshot,
+    Segment,
+    SegmentAccount,
+    SegmentStore,
+)
+from firesteel.state.changes import ChangeKind, Changes, StateEntry, changes_of
 from firesteel.state.key_groups import KeyGroupRange, key_group_of
-from firesteel.state.tables import ListTable, MapTable, Table, TableDescription, ValueTable
+from firesteel.state.segment_format import converted, decode_changes, encode_changes
+from firesteel.state.table_descriptions import TableDeclarations, TableDescription, TableKind
+from firesteel.state.tables import ListTable, MapTable, Table, ValueTable
 
 
 class KeyGroupFilter(NamedTuple):
-    """Which keys a subtask takes over from the state of others."""
+    """The key groups that a subtask takes over from the state of other subtasks."""
 
     key_groups: KeyGroupRange
     max_parallelism: int
 
     def picks(self, table: TableDescription) -> Callable[[Any], bool]:
-        """Whether a key of the table (a pair if it is namespaced) is one of them."""
+        """A test for keys of the table, which are pairs if the table is namespaced."""
         groups, max_parallelism = self
         if table.namespaced:
             return lambda pair: key_group_of(pair[0], max_parallelism) in groups
@@ -28,16 +36,63 @@ class KeyGroupFilter(NamedTuple):
 
 
 class KeyedStateBackend(ABC):
-    """Tables by name. ``seal`` ends an epoch, ``confirm`` makes its changes the base.
+    """Tables by name. ``seal`` writes the changes of an epoch; ``confirm`` moves them to the base.
 
-    A table is declared by asking for it; asking again with another description is an error, and
-    so is asking for another one than was restored.
+    A program declares a table by asking for it. Asking with a description that differs from an
+    earlier or restored one is an error. Subclasses keep the bases, and write full segments in a
+    format of their own.
     """
 
     in_memory: ClassVar[bool]
-    """Whether everything is kept as objects of the process."""
+    """True if the bases are Python objects in this process."""
+
+    def __init__(self, key_type: TypeInformation | None, *, compress: bool = False) -> None:
+        self._key_type = key_type
+        # For full segments only. The changes of an epoch are small, and processing waits for them.
+        self._compress = compress
+        self._declarations = TableDeclarations()
+        self._tables: dict[str, Table] = {}
+        # Tables that the running epoch has dropped, and that earlier segments contain.
+        self._dropped: dict[str, TableDescription] = {}
+        self._sealed: tuple[int, SegmentStore] | None = None
+        # The changes of the sealed epoch, and the tables whose elements were converted.
+        self._sealed_changes: list[Changes] = []
+        self._converted: set[str] = set()
+        self._account = SegmentAccount()
+        # The base has entries that no segment of this subtask contains.
+        self._uncovered = False
+        self._snapshot: FullSnapshot | None = None
+        self._background_seconds = 0.0
 
     @abstractmethod
+    def _create_table(self, name: str, description: TableDescription) -> Table: ...
+
+    @abstractmethod
+    def _confirm(self) -> None:
+        """Add the sealed changes to the bases, and empty the overlays."""
+
+    @abstractmethod
+    def _clear(self) -> None:
+        """Empty all tables."""
+
+    @abstractmethod
+    def _discard(self, table: Table) -> None:
+        """Delete the base of a dropped table."""
+
+    @abstractmethod
+    def _cover(self, epoch: int, store: SegmentStore) -> Segment:
+        """Write a full segment now: of this epoch, or of the bases, which are one epoch older."""
+
+    @abstractmethod
+    def _start_snapshot(self, epoch: int, store: SegmentStore) -> FullSnapshot:
+        """Write a full segment of the bases, which are at ``epoch``, in the background."""
+
+    def _prefers_everything(self, store: SegmentStore, log_bytes: int) -> bool:
+        """True if a full segment is cheaper than a log of ``log_bytes`` more bytes."""
+        return False
+
+    # Tables
+
     def value_table(
         self,
         name: str,
@@ -45,9 +100,12 @@ class KeyedStateBackend(ABC):
         namespaced: bool = False,
         element_type: TypeInformation | None = None,
         ttl: bool = False,
-    ) -> ValueTable: ...
+    ) -> ValueTable:
+        description = TableDescription(TableKind.VALUE, namespaced, element_type, ttl=ttl)
+        table = self._declare(name, description)
+        assert isinstance(table, ValueTable)
+        return table
 
-    @abstractmethod
     def list_table(
         self,
         name: str,
@@ -55,9 +113,12 @@ class KeyedStateBackend(ABC):
         namespaced: bool = False,
         element_type: TypeInformation | None = None,
         ttl: bool = False,
-    ) -> ListTable: ...
+    ) -> ListTable:
+        description = TableDescription(TableKind.LIST, namespaced, element_type, ttl=ttl)
+        table = self._declare(name, description)
+        assert isinstance(table, ListTable)
+        return table
 
-    @abstractmethod
     def map_table(
         self,
         name: str,
@@ -66,98 +127,242 @@ class KeyedStateBackend(ABC):
         entry_type: TypeInformation | None = None,
         element_type: TypeInformation | None = None,
         ttl: bool = False,
-    ) -> MapTable: ...
+    ) -> MapTable:
+        description = TableDescription(TableKind.MAP, namespaced, element_type, entry_type, ttl)
+        table = self._declare(name, description)
+        assert isinstance(table, MapTable)
+        return table
 
-    @abstractmethod
     def drop_table(self, name: str) -> None:
-        """Forget a table, its name and all it holds, as a change of the running epoch.
+        """Remove a table with its name and content, as a change of the running epoch.
 
-        It is for tables that come and go, such as those of windows, and costs little however much
-        is in them. All subtasks of an operator drop such a table in the same epoch.
+        It is for tables with a short life, such as those of windows. Its cost does not depend on
+        the size of the table. All subtasks of an operator drop such a table in the same epoch.
         """
+        table = self._tables.pop(name)
+        description = self._declarations.forget(name)
+        if next(table.base_keys(), None) is not None:
+            self._dropped[name] = description
+            self._discard(table)
 
-    @abstractmethod
+    def _declare(self, name: str, description: TableDescription) -> Table:
+        self._declarations.declare(name, description)
+        return self._table(name, description)
+
+    def _restored(self, name: str, description: TableDescription) -> Table:
+        self._declarations.restore(name, description)
+        return self._table(name, description)
+
+    def _table(self, name: str, description: TableDescription) -> Table:
+        table = self._tables.get(name)
+        if table is None:
+            table = self._tables[name] = self._create_table(name, description)
+        return table
+
     def descriptions(self) -> Mapping[str, TableDescription]:
-        """What every table holds, by its name."""
+        """The descriptions of all tables by name."""
+        return self._declarations.tables
 
-    @abstractmethod
-    def keys(self, table: str) -> Iterator[Any]:
-        """The keys of a table, as its ``keys`` gives them."""
-
-    @abstractmethod
     def declared(self) -> frozenset[str]:
-        """The tables that were asked for. Others were restored, and nobody uses them."""
+        """The tables that the program asked for. The others were restored and are not in use."""
+        return frozenset(self._declarations.declared)
+
+    def keys(self, table: str) -> Iterator[Any]:
+        """The keys of a table."""
+        return self._tables[table].keys()
+
+    def entries(self, only: Collection[str] | None = None) -> Iterator[StateEntry]:
+        """The entries of all tables, or of those in ``only``, for people and tools."""
+        for name, table in self._tables.items():
+            if only is not None and name not in only:
+                continue
+            if table.description.namespaced:
+                for (key, namespace), value in table.items():
+                    yield StateEntry(name, key, namespace, value)
+            else:
+                for key, value in table.items():
+                    yield StateEntry(name, key, None, value)
+
+    def pickles(self, only: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        """The pickles that ``entries`` would load, with the names of their tables."""
+        return iter(())
+
+    def snapshot(self) -> dict[str, dict[Any, Any]]:
+        """A copy of everything for tests: table name -> key or (key, namespace) -> value."""
+        return {name: dict(table.items()) for name, table in self._tables.items()}
 
     @abstractmethod
     def leave_out_of_full_segments(self, table: Table, expired: Callable[[Any], bool]) -> None:
-        """A full segment need not have the elements of ``table`` for which ``expired`` is true."""
+        """Allow full segments to omit the elements of ``table`` for which ``expired`` is true."""
 
-    @abstractmethod
+    # Epochs
+
     def seal(self, epoch: int, store: SegmentStore) -> tuple[Segment, ...]:
-        """Write down what the epoch changed, and hand over what was written in the background.
+        """Write the changes of the epoch, and return them with a finished background segment.
 
         A full segment of epoch e replaces all segments of epochs up to e, and no later ones.
         """
+        self._sealed = epoch, store
+        segments = [*self._written_snapshot(), *self._seal(epoch, store)]
+        for segment in segments:
+            self._account.add(segment)
+        return tuple(segments)
 
-    @abstractmethod
-    def take_background_seconds(self) -> float:
-        """How long it took to write, in the background, what ``seal`` has handed over since the last call."""
+    def _seal(self, epoch: int, store: SegmentStore) -> Iterator[Segment]:
+        drops = [Changes(name, ChangeKind.DROP, []) for name in self._dropped]
+        self._sealed_changes = list(self._changes())
+        if self._uncovered:
+            self._uncovered = False
+            self._abandon_snapshot()
+            full = self._cover(epoch, store)
+            yield full
+            if full.epoch == epoch:
+                return
+        if not drops and not self._sealed_changes:
+            return
+        payload = self._encode([*drops, *self._sealed_changes])
+        size = sum(map(len, payload))
+        if self._snapshot is None and self._prefers_everything(store, size):
+            yield self.write_everything(epoch, store)
+            return
+        inline_bytes = self._account.inline_bytes
+        yield store.write(payload, epoch=epoch, full=False, inline_bytes=inline_bytes)
 
-    @abstractmethod
+    def _encode(self, changes: Iterable[Changes]) -> list[bytes]:
+        descriptions = {**self._dropped, **self.descriptions()}
+        return list(encode_changes(changes, descriptions, self._key_type))
+
+    def _changes(self) -> Iterator[Changes]:
+        self._converted.clear()
+        for name, table in self._tables.items():
+            if not table.has_changes():
+                continue
+            for changes in table.changes():
+                typed = converted(changes, table.description)
+                if typed is not changes:
+                    self._converted.add(name)
+                yield typed
+
     def write_everything(self, epoch: int, store: SegmentStore) -> Segment:
-        """A full segment, written at once, in the format that all backends read (savepoints)."""
+        """Write a full segment now, in the format that all backends read (for savepoints)."""
+        everything = changes_of(self.entries(), self.descriptions(), CHUNK_ENTRIES)
+        typed = (converted(c, self._tables[c.table].description) for c in everything)
+        payload = encode_changes(
+            self._alive(typed), self.descriptions(), self._key_type, compress=self._compress
+        )
+        return store.write(payload, epoch=epoch, full=True)
 
-    @abstractmethod
+    def _alive(self, changes: Iterable[Changes]) -> Iterable[Changes]:
+        """The changes without the elements that full segments omit."""
+        return changes
+
     def confirm(self) -> None:
-        """The epoch sealed last is confirmed: its changes become the base."""
+        """Move the changes of the epoch that was sealed last into the bases."""
+        self._confirm()
+        self._dropped.clear()
+        self._sealed_changes = []
+        if self._sealed is not None and self._snapshot is None:
+            epoch, store = self._sealed
+            if self._account.is_log_long(store):
+                self._plan_snapshot(epoch, store)
 
-    @abstractmethod
+    # Full snapshots in the background
+
+    def _plan_snapshot(self, epoch: int, store: SegmentStore) -> None:
+        """Snapshot the bases, which stay at ``epoch`` until the next confirmation."""
+        self._snapshot = self._start_snapshot(epoch, store)
+
+    def _written_snapshot(self) -> tuple[Segment, ...]:
+        if self._snapshot is None or not self._snapshot.is_done():
+            return ()
+        segment = self._snapshot.segment()
+        if segment is not None:
+            self._background_seconds += self._snapshot.seconds
+        self._snapshot_ended()
+        return () if segment is None else (segment,)
+
+    def take_background_seconds(self) -> float:
+        """Time spent on background segments that ``seal`` has returned since the last call."""
+        seconds, self._background_seconds = self._background_seconds, 0.0
+        return seconds
+
+    def _abandon_snapshot(self) -> None:
+        if self._snapshot is not None:
+            self._snapshot.abandon()
+            self._snapshot_ended()
+
+    def _snapshot_ended(self) -> None:
+        self._snapshot = None
+
+    # Restoring
+
     def restore(
         self,
         segments: Sequence[Segment],
         store: SegmentStore,
         only: KeyGroupFilter | None = None,
     ) -> None:
-        """Become what the segments say: a full one first, or none, then changes in order.
+        """Replace the state by the content of segments: an optional full one, then changes.
 
-        The tables stay the same objects: operators hold on to them. With ``only``, keys of other
-        key groups are left out.
+        The tables stay the same objects, because operators keep references to them. ``only``
+        omits the keys of other key groups.
         """
+        self._abandon_snapshot()
+        self._clear()
+        self._sealed = None
+        self._dropped.clear()
+        self._sealed_changes = []
+        self._account = SegmentAccount(segments)
+        self._uncovered = only is not None
+        self._read(segments, store, only)
 
-    @abstractmethod
     def add(
         self,
         segments: Sequence[Segment],
         store: SegmentStore,
         only: KeyGroupFilter | None = None,
     ) -> None:
-        """Add another subtask's state to the base, of which it has no key yet (rescaling).
+        """Add the state of a different subtask to the bases, for rescaling.
 
-        The next ``seal`` writes everything: the segments belong to somebody else.
+        The bases must not have any of its keys. The next ``seal`` writes everything, because the
+        segments belong to the other subtask.
         """
+        self._uncovered = True
+        self._read(segments, store, only)
 
-    @abstractmethod
-    def entries(self, only: Collection[str] | None = None) -> Iterator[StateEntry]:
-        """Everything, or some tables, to be read by people and tools."""
+    def _read(
+        self, segments: Sequence[Segment], store: SegmentStore, only: KeyGroupFilter | None
+    ) -> None:
+        for segment in segments:
+            self._apply(self._decoded(store.read(segment), only))
 
-    def pickles(self, only: Collection[str]) -> Iterator[tuple[str, bytes]]:
-        """What ``entries`` would unpickle, closed, with the name of its table."""
-        return iter(())
+    def _apply(self, changes: Iterable[Changes]) -> None:
+        for part in changes:
+            self._tables[part.table].apply(part)
 
-    @abstractmethod
+    def _decoded(self, payload: bytes, only: KeyGroupFilter | None) -> Iterator[Changes]:
+        for changes, description in decode_changes(payload):
+            if changes.kind is ChangeKind.DROP:
+                self._forget(changes.table)
+                continue
+            self._restored(changes.table, description)
+            yield changes if only is None else changes.only(only.picks(description))
+
+    def _forget(self, name: str) -> None:
+        table = self._tables.pop(name, None)
+        if table is not None:
+            self._declarations.forget(name)
+            self._discard(table)
+
     def load(
         self, descriptions: Mapping[str, TableDescription], entries: Iterable[StateEntry]
     ) -> None:
-        """Add entries to the base. No segment has them, so the next ``seal`` writes everything."""
+        """Add entries to the bases. No segment has them, so the next ``seal`` writes everything."""
+        self._uncovered = True
+        for name, description in descriptions.items():
+            self._restored(name, description)
+        self._apply(changes_of(entries, descriptions, CHUNK_ENTRIES))
 
-    @abstractmethod
     def close(self) -> None:
-        """Let go of threads and files."""
-
-    def snapshot(self) -> dict[str, dict[Any, Any]]:
-        """A copy of everything for tests: table name -> key or (key, namespace) -> value."""
-        tables: dict[str, dict[Any, Any]] = {name: {} for name in self.descriptions()}
-        for table, key, namespace, value in self.entries():
-            namespaced = self.descriptions()[table].namespaced
-            tables[table][(key, namespace) if namespaced else key] = value
-        return tables
+        """Release threads and files."""
+        self._abandon_snapshot()

@@ -11,7 +11,7 @@ from firesteel.common.typeinfo import TypeInformation
 from firesteel.config import checkpoint_options, options
 from firesteel.errors import ConfigurationError
 from firesteel.state.backend import KeyedStateBackend
-from firesteel.state.hashmap.keyed_state import HashMapKeyedState
+from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ def create_keyed_state(
     settings: StateBackendSettings, key_type: TypeInformation | None, max_parallelism: int
 ) -> KeyedStateBackend:
     if settings.kind == "hashmap":
-        return HashMapKeyedState(key_type, compress=settings.compress)
+        return HashMapKeyedStateBackend(key_type, compress=settings.compress)
     check_installed(settings)
-    from firesteel.state.rocksdb.keyed_state import RocksDBKeyedState
+    from firesteel.state.rocksdb.backend import RocksDBKeyedStateBackend
 
-    return RocksDBKeyedState(key_type, max_parallelism, settings)
+    return RocksDBKeyedStateBackend(key_type, max_parallelism, settings)
 
 
 def check_installed(settings: StateBackendSettings) -> None:

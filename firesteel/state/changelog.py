@@ -262,7 +262,7 @@ class FullSnapshot:
     def _run(self) -> None:
         started = time.perf_counter()
         try:
-            segment = self._write(self._go_on)
+            segment = self._write(self._check)
         except _Abandoned:
             segment = None
         except Exception:  # noqa: BLE001 - whatever a store may raise
@@ -276,7 +276,7 @@ class FullSnapshot:
         if self._abandoned.is_set() and segment is not None:
             delete_files(segment.own_paths())
 
-    def _go_on(self) -> None:
+    def _check(self) -> None:
         if self._abandoned.is_set():
             raise _Abandoned
 

@@ -1,4 +1,4 @@
-"""Changes of tables as data: what a segment consists of, whichever backend wrote it."""
+"""Changes of tables as data. Segments consist of them, in the same form for every backend."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from enum import Enum
 from itertools import compress, groupby
 from typing import Any, NamedTuple
 
-from firesteel.state.tables import Table, TableDescription, TableKind
+from firesteel.state.table_descriptions import TableDescription, TableKind
 
 
 class ChangeKind(Enum):
-    """What happens to keys. ``PUT`` sets a value, replaces a list, sets entries of a map."""
+    """Kinds of changes to keys. ``PUT`` sets a value, replaces a list, or sets entries of a map."""
 
     DROP = "drop the table"
     REMOVE = "remove"
@@ -25,8 +25,8 @@ class ChangeKind(Enum):
 class Changes:
     """One kind of change to many keys of one table, in parallel lists.
 
-    For lists and maps, ``lengths`` says how many of the elements belong to each key. ``entries``
-    are the keys within maps.
+    ``lengths``: for lists and maps, the number of elements of each key.
+    ``entries``: the keys within maps.
     """
 
     table: str
@@ -37,7 +37,7 @@ class Changes:
     entries: list[Any] | None = None
 
     def only(self, wanted: Callable[[Any], bool]) -> Changes:
-        """The changes of the keys that are wanted."""
+        """The changes of the keys for which ``wanted`` is true."""
         picks = list(map(wanted, self.keys))
         if all(picks):
             return self
@@ -57,7 +57,7 @@ class Changes:
         )
 
     def without(self, unwanted: Callable[[Any], bool]) -> Changes:
-        """The changes without some elements; a key that has none left is left out."""
+        """The changes without unwanted elements, and without keys that have no element left."""
         if self.elements is None:
             return self
         picks = [not unwanted(element) for element in self.elements]
@@ -76,7 +76,7 @@ class Changes:
         )
 
     def groups(self, column: list[Any] | None) -> Iterator[list[Any]]:
-        """What ``elements`` or ``entries`` has for each key."""
+        """The part of ``elements`` or ``entries`` that belongs to each key."""
         assert self.lengths is not None
         assert column is not None
         start = 0
@@ -95,16 +95,6 @@ class StateEntry(NamedTuple):
     key: Any
     namespace: Any
     value: Any
-
-
-def entries_of(tables: Mapping[str, Table]) -> Iterator[StateEntry]:
-    for name, table in tables.items():
-        if table.description.namespaced:
-            for (key, namespace), value in table.items():
-                yield StateEntry(name, key, namespace, value)
-        else:
-            for key, value in table.items():
-                yield StateEntry(name, key, None, value)
 
 
 def changes_of(
@@ -133,13 +123,27 @@ def _chunks(
 
 
 def put_changes(name: str, kind: TableKind, keys: list[Any], values: list[Any]) -> Changes:
-    """``values`` are values, lists or dictionaries, as the kind of the table says."""
+    """``values`` are values, lists or dictionaries, depending on the kind of the table."""
     if kind is TableKind.VALUE:
         return Changes(name, ChangeKind.PUT, keys, values)
-    lengths = list(map(len, values))
     if kind is TableKind.LIST:
-        elements = [element for value in values for element in value]
-        return Changes(name, ChangeKind.PUT, keys, elements, lengths)
-    elements = [element for value in values for element in value.values()]
-    entries = [entry for value in values for entry in value]
-    return Changes(name, ChangeKind.PUT, keys, elements, lengths, entries)
+        return list_changes(name, ChangeKind.PUT, keys, values)
+    return map_changes(name, keys, values)
+
+
+def list_changes(name: str, kind: ChangeKind, keys: list[Any], lists: list[list[Any]]) -> Changes:
+    """Put or append a list for each key."""
+    elements = [element for values in lists for element in values]
+    return Changes(name, kind, keys, elements, lengths=list(map(len, lists)))
+
+
+def map_changes(name: str, keys: list[Any], maps: list[dict[Any, Any]]) -> Changes:
+    """Put the entries of a map for each key."""
+    return Changes(
+        name,
+        ChangeKind.PUT,
+        keys,
+        elements=[value for entries in maps for value in entries.values()],
+        lengths=list(map(len, maps)),
+        entries=[entry for entries in maps for entry in entries],
+    )

@@ -1,15 +1,11 @@
-"""Single values as bytes: plain data without pickle, everything else with it."""
+"""Single values as bytes. Plain data is encoded without pickle, and everything else with it."""
 
 from __future__ import annotations
 
-import json
 import struct
 from typing import Any
 
-from firesteel.common.typeinfo import TypeInformation
 from firesteel.state.key_encoding import decode_key, encode_key, is_plain
-from firesteel.state.operator_state import Redistribution
-from firesteel.state.type_descriptions import describe_type, type_of
 from firesteel.usercode import pickling
 
 _PLAIN, _PICKLED = b"=", b"p"
@@ -18,21 +14,21 @@ _LENGTH = struct.Struct(">I")
 
 
 def encode_element(value: Any) -> bytes:
-    """Whatever comes out, ``decode_element`` knows what it is."""
+    """Encode any value. The first byte tells ``decode_element`` the encoding."""
     if is_plain(value):
         return _PLAIN + encode_key(value)
     return _PICKLED + pickling.dumps(value)
 
 
 def decode_element(payload: bytes, start: int = 0) -> Any:
-    """What begins at ``start`` and takes all of the rest."""
+    """The value that begins at ``start`` and extends to the end."""
     if payload[start] == _PLAIN_TAG:
         return decode_key(payload, start + 1)[0]
     return pickling.loads(memoryview(payload)[start + 1 :])
 
 
 def encode_elements(values: list[Any]) -> bytes:
-    """A list as one."""
+    """Encode a list of values."""
     if all(map(is_plain, values)):
         return _PLAIN + b"".join(map(encode_key, values))
     return _PICKLED + pickling.dumps(values)
@@ -50,7 +46,7 @@ def decode_elements(payload: bytes) -> list[Any]:
 
 
 def encode_pair(key: Any, value: Any) -> bytes:
-    """Two values as one."""
+    """Encode two values."""
     first = encode_element(key)
     return _LENGTH.pack(len(first)) + first + encode_element(value)
 
@@ -62,25 +58,10 @@ def decode_pair(payload: bytes) -> tuple[Any, Any]:
 
 
 def pickles_in(payload: bytes, *, pair: bool) -> list[bytes]:
-    """The pickles of an element or pair, closed."""
+    """The pickles of an element or pair, without loading them."""
     parts = [payload]
     if pair:
         (length,) = _LENGTH.unpack_from(payload)
         middle = _LENGTH.size + length
         parts = [payload[_LENGTH.size : middle], payload[middle:]]
     return [part[1:] for part in parts if part[:1] == _PICKLED]
-
-
-def describe_elements(mode: Redistribution, *types: TypeInformation) -> str:
-    """Of an element, or of a broadcast state's keys and values.
-
-    >>> from firesteel.common import Types
-    >>> describe_elements(Redistribution.UNION, Types.LONG())
-    '["union", "LONG"]'
-    """
-    return json.dumps([mode.value, *map(describe_type, types)])
-
-
-def element_types(description: str) -> list[TypeInformation]:
-    """The way back."""
-    return [type_of(one) for one in json.loads(description)[1:]]

@@ -1,27 +1,31 @@
-"""Operator state when the parallelism changes. Elements stay bytes: nobody looks inside."""
+"""Operator state, and its redistribution when the parallelism changes. Elements stay bytes."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import chain
 
+from firesteel.common.typeinfo import TypeInformation
+from firesteel.state.type_descriptions import describe_type, type_of
+
 
 class Redistribution(Enum):
-    """Who gets what after a restore."""
+    """The distribution of the elements among the subtasks of a restored operator."""
 
     SPLIT = "split"
-    """All elements, divided evenly."""
+    """Each subtask gets an even share of all elements."""
     UNION = "union"
-    """All elements, to everyone."""
+    """Each subtask gets all elements."""
     BROADCAST = "broadcast"
-    """What one subtask had; all had the same."""
+    """Each subtask gets the state of one former subtask. All had the same state."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorState:
-    """One named state of one subtask. ``description`` says in JSON what its elements are."""
+    """One named state of one subtask. ``description`` is the result of ``describe_elements``."""
 
     mode: Redistribution
     elements: tuple[bytes, ...]
@@ -29,15 +33,30 @@ class OperatorState:
 
 
 OperatorStates = Mapping[str, OperatorState]
-"""By name."""
+"""Operator states by name."""
+
+
+def describe_elements(mode: Redistribution, *types: TypeInformation) -> str:
+    """Types of the elements, or of the keys and values of a broadcast state, as JSON.
+
+    >>> from firesteel.common import Types
+    >>> describe_elements(Redistribution.UNION, Types.LONG())
+    '["union", "LONG"]'
+    """
+    return json.dumps([mode.value, *map(describe_type, types)])
+
+
+def element_types(description: str) -> list[TypeInformation]:
+    """The types in a description from ``describe_elements``."""
+    return [type_of(one) for one in json.loads(description)[1:]]
 
 
 def redistribute(
     states: Sequence[OperatorStates], parallelism: int
 ) -> list[dict[str, OperatorState]]:
-    """From the states of all subtasks before to those of all subtasks after a restore.
+    """The states of all new subtasks, from the states of all former subtasks.
 
-    The order of elements is kept. With the same parallelism, split lists stay where they were.
+    Elements keep their order. With the same parallelism, each subtask keeps its split lists.
     """
     result: list[dict[str, OperatorState]] = [{} for _ in range(parallelism)]
     names = dict.fromkeys(chain.from_iterable(states))

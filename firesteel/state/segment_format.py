@@ -32,8 +32,8 @@ from firesteel.common.types import RowKind, new_rows
 from firesteel.errors import TypeMismatchError
 from firesteel.state.changelog import CorruptSegmentError
 from firesteel.state.changes import ChangeKind, Changes
-from firesteel.state.tables import TableDescription
-from firesteel.state.type_descriptions import describe_table, describe_type, table_of, type_of
+from firesteel.state.table_descriptions import TableDescription, describe_table, table_of
+from firesteel.state.type_descriptions import describe_type, type_of
 from firesteel.usercode import pickling
 from firesteel.usercode.unpicklable import unpicklable_record
 

@@ -1,24 +1,25 @@
-"""What keyed state is made of: tables by key, each a confirmed base and the changes of an epoch.
+"""Tables of keyed state. Each consists of a confirmed base and the changes of the running epoch.
 
-The key of an entry is the user's key, or (key, namespace) in a namespaced table; windows are
-namespaces. Reads see the running epoch's changes; the base changes when the epoch is confirmed.
+The key of an entry is the user's key, or (key, namespace) in a namespaced table. Windows are
+namespaces. The changes of the running epoch are the overlay, which lives in memory. Reads see
+it; it becomes part of the base when the epoch is confirmed. The subclasses of a backend keep the
+base.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from enum import Enum
 from itertools import repeat
 from operator import is_
 from typing import Any, Final, Protocol, Self
 
-from firesteel.common.typeinfo import TypeInformation
+from firesteel.state.changes import ChangeKind, Changes, list_changes, map_changes
+from firesteel.state.table_descriptions import TableDescription
 
 
 class Missing:
-    """Marks a key without a value; in an overlay, a key that was deleted. One object per process."""
+    """Marks a key without a value; in an overlay, a deleted key. There is one object per process."""
 
     _instance: Self | None = None
 
@@ -35,55 +36,36 @@ class Missing:
 
 
 MISSING: Final = Missing()
+_NOTHING: dict[Any, Any] = {}
 
 
 def has_missing(entries: dict[Any, Any]) -> bool:
-    """Whether any value is MISSING; values are not asked whether they equal it."""
+    """True if any value is MISSING. It compares identities, because ``==`` may run user code."""
     return any(map(is_, entries.values(), repeat(MISSING)))
 
 
-class TableKind(Enum):
-    VALUE = "value"
-    LIST = "list"
-    MAP = "map"
-
-
-@dataclass(frozen=True, slots=True)
-class TableDescription:
-    """What a table holds. ``element_type`` is that of a value, a list's element, a map's value.
-
-    A type of None stands for any Python object. With ``ttl`` every element is stored as the pair
-    (element, time of its last access).
-    """
-
-    kind: TableKind
-    namespaced: bool = False
-    element_type: TypeInformation | None = None
-    # Of a map's keys.
-    entry_type: TypeInformation | None = None
-    ttl: bool = False
-
-
 class BaseReader(Protocol):
-    """The confirmed part of a value table, as hot loops read it."""
+    """The confirmed part of a value table. Hot loops read it directly."""
 
     def get(self, key: Any, default: Any, /) -> Any: ...
 
 
 class Table(ABC):
-    """What all tables have in common."""
+    """A table of any kind. Operators read and change it; the backend seals and confirms it."""
 
-    description: TableDescription
+    def __init__(self, name: str, description: TableDescription) -> None:
+        self.name = name
+        self.description = description
 
     @abstractmethod
     def remove(self, key: Any) -> None:
-        """Forget everything that is stored for ``key``."""
+        """Remove everything that is stored for ``key``."""
 
     @abstractmethod
     def items(self) -> Iterator[tuple[Any, Any]]:
         """All present entries with their values, as in ``get``. Not for hot paths.
 
-        Only the entry that was given last may be changed on the way.
+        During the iteration only the entry that was given last may be changed.
         """
 
     @abstractmethod
@@ -92,80 +74,330 @@ class Table(ABC):
 
     @abstractmethod
     def next_keys(self, limit: int) -> list[Any]:
-        """The next few keys of an endless round through what is confirmed; for cleaning up."""
+        """The next few keys of an endless round through the base, for cleaning up."""
 
     def __len__(self) -> int:
         return sum(1 for _ in self.keys())
 
+    # For the backend
+
+    @abstractmethod
+    def base_keys(self) -> Iterator[Any]:
+        """All keys of the base."""
+
+    @abstractmethod
+    def has_changes(self) -> bool:
+        """True if the overlay is not empty."""
+
+    @abstractmethod
+    def changes(self) -> Iterator[Changes]:
+        """The overlay as data."""
+
+    @abstractmethod
+    def forget_changes(self) -> None:
+        """Empty the overlay."""
+
+    @abstractmethod
+    def apply(self, changes: Changes) -> None:
+        """Change the base."""
+
 
 class ValueTable(Table):
-    """One value for a key.
+    """One value per key.
 
-    Hot loops read ``overlay`` and then ``base`` directly: both have ``get(key, default)``. A value
-    that comes from ``base`` must not be changed in place: a snapshot may be writing it.
+    ``overlay`` has the values of the running epoch, and MISSING for a removed key. Hot loops read
+    ``overlay`` and then ``base`` directly: both have ``get(key, default)``. A value that comes from
+    ``base`` must not be changed in place, because a snapshot may be writing it.
     """
 
-    overlay: dict[Any, Any]
     base: BaseReader
 
-    @abstractmethod
-    def get(self, key: Any) -> Any:
-        """The value, or MISSING."""
+    def __init__(self, name: str, description: TableDescription) -> None:
+        super().__init__(name, description)
+        self.overlay: dict[Any, Any] = {}
 
     @abstractmethod
-    def put(self, key: Any, value: Any) -> None: ...
+    def base_items(self) -> Iterator[tuple[Any, Any]]:
+        """All entries of the base."""
+
+    def base_keys(self) -> Iterator[Any]:
+        return (key for key, _ in self.base_items())
+
+    def get(self, key: Any) -> Any:
+        """The value, or MISSING."""
+        value = self.overlay.get(key, MISSING)
+        if value is MISSING and key not in self.overlay:
+            value = self.base.get(key, MISSING)
+        return value
+
+    def put(self, key: Any, value: Any) -> None:
+        self.overlay[key] = value
+
+    def remove(self, key: Any) -> None:
+        self.overlay[key] = MISSING
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        changed = dict(self.overlay)
+        for key, value in self.base_items():
+            if key not in changed:
+                yield key, value
+        for key, value in changed.items():
+            if value is not MISSING:
+                yield key, value
+
+    def keys(self) -> Iterator[Any]:
+        return (key for key, _ in self.items())
+
+    # For the backend
+
+    def has_changes(self) -> bool:
+        return bool(self.overlay)
+
+    def changes(self) -> Iterator[Changes]:
+        present = self.overlay
+        if has_missing(present):
+            removed = [key for key, value in present.items() if value is MISSING]
+            yield Changes(self.name, ChangeKind.REMOVE, removed)
+            present = {key: value for key, value in present.items() if value is not MISSING}
+        if present:
+            yield Changes(self.name, ChangeKind.PUT, list(present), list(present.values()))
+
+    def forget_changes(self) -> None:
+        """Empty ``overlay``. It stays the same dictionary, because loops keep a reference to it."""
+        self.overlay.clear()
 
 
 class ListTable(Table):
-    """A list for a key. Appending costs what is appended, however long the list is."""
+    """One list per key. The cost of appending does not depend on the length of the list.
+
+    The overlay has two parts. ``_replaced`` has lists that replace those of the base; an empty one
+    marks a removed key. ``_appended`` has the elements that follow.
+    """
+
+    def __init__(self, name: str, description: TableDescription) -> None:
+        super().__init__(name, description)
+        self._replaced: dict[Any, list[Any]] = {}
+        self._appended: dict[Any, list[Any]] = {}
 
     @abstractmethod
+    def base_list(self, key: Any) -> list[Any] | None:
+        """The list of the base. The caller must not change it."""
+
     def get(self, key: Any) -> list[Any] | None:
         """A new list of all elements; None if the key has no list."""
+        known = self._replaced.get(key)
+        if known is None:
+            known = self.base_list(key)
+        appended = self._appended.get(key)
+        if appended is None:
+            return known[:] if known else None
+        return known + appended if known else appended[:]
 
-    @abstractmethod
-    def append(self, key: Any, element: Any) -> None: ...
+    def append(self, key: Any, element: Any) -> None:
+        appended = self._appended.get(key)
+        if appended is None:
+            self._appended[key] = [element]
+        else:
+            appended.append(element)
 
-    @abstractmethod
     def append_all(self, keys: Iterable[Any], elements: Iterable[Any]) -> None:
-        """Append each element to the list of its key: a batch."""
+        """Append each element of a batch to the list of its key."""
+        appended = self._appended
+        known = appended.get
+        for key, element in zip(keys, elements, strict=True):
+            values = known(key)
+            if values is None:
+                appended[key] = [element]
+            else:
+                values.append(element)
 
-    @abstractmethod
-    def extend(self, key: Any, elements: Iterable[Any]) -> None: ...
+    def extend(self, key: Any, elements: Iterable[Any]) -> None:
+        added = list(elements)
+        if added:
+            self._appended.setdefault(key, []).extend(added)
 
-    @abstractmethod
     def replace(self, key: Any, elements: Iterable[Any]) -> None:
-        """Store exactly these elements; none at all remove the key."""
+        """Store exactly these elements. Without elements the key is removed."""
+        self._replaced[key] = list(elements)
+        self._appended.pop(key, None)
+
+    def remove(self, key: Any) -> None:
+        self._replaced[key] = []
+        self._appended.pop(key, None)
+
+    def keys(self) -> Iterator[Any]:
+        replaced, appended = dict(self._replaced), dict.fromkeys(self._appended)
+        for key in self.base_keys():
+            if key not in replaced and key not in appended:
+                yield key
+        yield from (key for key, values in replaced.items() if values and key not in appended)
+        yield from appended
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        return ((key, self.get(key)) for key in self.keys())
+
+    # For the backend
+
+    def has_changes(self) -> bool:
+        return bool(self._replaced or self._appended)
+
+    def changes(self) -> Iterator[Changes]:
+        removed = [key for key, values in self._replaced.items() if not values]
+        if removed:
+            yield Changes(self.name, ChangeKind.REMOVE, removed)
+        replaced = {key: values for key, values in self._replaced.items() if values}
+        if replaced:
+            yield list_changes(self.name, ChangeKind.PUT, list(replaced), list(replaced.values()))
+        if self._appended:
+            keys, values = list(self._appended), list(self._appended.values())
+            yield list_changes(self.name, ChangeKind.APPEND, keys, values)
+
+    def forget_changes(self) -> None:
+        self._replaced.clear()
+        self._appended.clear()
 
 
 class MapTable(Table):
-    """A map for a key, changed entry by entry. A map without entries is no map."""
+    """One map per key, changed entry by entry. A key whose map is empty is absent.
+
+    The overlay has three parts. ``_overlay`` has the changed entries by key, with MISSING for a
+    removed entry. ``_cleared`` has the keys whose entries in the base no longer count. ``_removed``
+    has the keys with removed entries in ``_overlay``.
+    """
+
+    def __init__(self, name: str, description: TableDescription) -> None:
+        super().__init__(name, description)
+        self._overlay: dict[Any, dict[Any, Any]] = {}
+        self._cleared: dict[Any, None] = {}
+        self._removed: set[Any] = set()
 
     @abstractmethod
+    def base_value(self, key: Any, entry: Any) -> Any:
+        """The value of one entry in the base, or MISSING."""
+
+    @abstractmethod
+    def base_entries(self, key: Any) -> Iterator[tuple[Any, Any]]:
+        """The entries of a key in the base."""
+
+    @abstractmethod
+    def base_map(self, key: Any) -> Mapping[Any, Any] | None:
+        """The entries of a key in the base as a mapping."""
+
     def get(self, key: Any, entry: Any) -> Any:
         """The value of one entry, or MISSING."""
+        changed = self._overlay.get(key)
+        if changed is not None:
+            value = changed.get(entry, MISSING)
+            if value is not MISSING or entry in changed:
+                return value
+        return MISSING if key in self._cleared else self.base_value(key, entry)
 
-    @abstractmethod
-    def put(self, key: Any, entry: Any, value: Any) -> None: ...
+    def put(self, key: Any, entry: Any, value: Any) -> None:
+        changed = self._overlay.get(key)
+        if changed is None:
+            changed = self._overlay[key] = {}
+        changed[entry] = value
 
-    @abstractmethod
     def count_up(self, key: Any, entry: Any) -> None:
-        """Add one to the number that is an entry's value; without an entry it is 1 then."""
+        """Add one to the number of an entry. An absent entry becomes 1."""
+        changed = self._overlay.get(key)
+        if changed is None:
+            changed = self._overlay[key] = {}
+        number: Any = changed.get(entry)
+        if number is None:
+            number = MISSING if key in self._cleared else self.base_value(key, entry)
+        changed[entry] = 1 if number is MISSING else number + 1
 
-    @abstractmethod
-    def remove_entry(self, key: Any, entry: Any) -> None: ...
+    def remove_entry(self, key: Any, entry: Any) -> None:
+        self.put(key, entry, MISSING)
+        self._removed.add(key)
 
-    @abstractmethod
+    def remove(self, key: Any) -> None:
+        self._overlay.pop(key, None)
+        self._removed.discard(key)
+        self._cleared[key] = None
+
     def contains(self, key: Any) -> bool:
-        """Whether the key has any entry."""
+        """True if the key has any entry."""
+        changed = self._overlay.get(key, _NOTHING)
+        if any(value is not MISSING for value in changed.values()):
+            return True
+        if key in self._cleared:
+            return False
+        return any(entry not in changed for entry, _ in self.base_entries(key))
 
-    @abstractmethod
     def view(self, key: Any) -> Mapping[Any, Any]:
-        """All entries at once, for hot loops: not to be changed, and only good until the next change.
+        """All entries at once, for hot loops. The caller must not change the mapping.
 
-        Values of entries that are in it may be replaced on the way.
+        The next change of the key invalidates it, except for new values of entries that it has.
         """
+        changed = self._overlay.get(key)
+        known = None if key in self._cleared else self.base_map(key)
+        if not changed:
+            return known or _NOTHING
+        if known:
+            changed = {**known, **changed}
+        if key in self._removed:
+            return {entry: value for entry, value in changed.items() if value is not MISSING}
+        return changed
 
-    @abstractmethod
     def entries(self, key: Any) -> Iterator[tuple[Any, Any]]:
-        """The entries as they are now; what changes later is not seen by this iterator."""
+        """The entries at the time of the call. The iterator does not see later changes."""
+        # The base does not change during an epoch; the overlay does.
+        changed = dict(self._overlay.get(key, _NOTHING))
+        known = iter(()) if key in self._cleared else self.base_entries(key)
+        return _merged(known, changed)
+
+    def keys(self) -> Iterator[Any]:
+        changed = {**self._overlay, **self._cleared}
+        for key in self.base_keys():
+            if key not in changed:
+                yield key
+        yield from (key for key in changed if self.contains(key))
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        return ((key, dict(self.entries(key))) for key in self.keys())
+
+    # For the backend
+
+    def has_changes(self) -> bool:
+        return bool(self._overlay or self._cleared)
+
+    def changes(self) -> Iterator[Changes]:
+        if self._cleared:
+            yield Changes(self.name, ChangeKind.REMOVE, list(self._cleared))
+        put: dict[Any, dict[Any, Any]] = {}
+        removed: dict[Any, list[Any]] = {}
+        for key, changed in self._overlay.items():
+            if key not in self._removed:
+                put[key] = changed
+                continue
+            removed[key] = [entry for entry, value in changed.items() if value is MISSING]
+            present = {k: v for k, v in changed.items() if v is not MISSING}
+            if present:
+                put[key] = present
+        if put:
+            yield map_changes(self.name, list(put), list(put.values()))
+        if removed:
+            yield Changes(
+                self.name,
+                ChangeKind.REMOVE_ENTRIES,
+                list(removed),
+                lengths=list(map(len, removed.values())),
+                entries=[entry for gone in removed.values() for entry in gone],
+            )
+
+    def forget_changes(self) -> None:
+        self._overlay.clear()
+        self._cleared.clear()
+        self._removed.clear()
+
+
+def _merged(known: Iterator[tuple[Any, Any]], changed: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    for entry, value in known:
+        value = changed.pop(entry, value)
+        if value is not MISSING:
+            yield entry, value
+    for entry, value in changed.items():
+        if value is not MISSING:
+            yield entry, value

@@ -33,9 +33,8 @@ from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from firesteel.errors import InvalidProgramError
 from firesteel.filesystems.file_systems import FileSystemOptions
-from firesteel.state.elements import element_types
-from firesteel.state.operator_state import Redistribution
-from firesteel.state.tables import TableDescription, TableKind
+from firesteel.state.operator_state import Redistribution, element_types
+from firesteel.state.table_descriptions import TableDescription, TableKind
 
 __all__ = ["NewKeyedState", "NewOperatorState"]
 

@@ -32,9 +32,9 @@ from firesteel.protocol.messages import (
 from firesteel.protocol.rows import BufferRow
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.changelog import SegmentStore
-from firesteel.state.hashmap.keyed_state import HashMapKeyedState
+from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
 from firesteel.state.operator_state import OperatorStates
-from firesteel.state.type_descriptions import IncompatibleStateError
+from firesteel.state.table_descriptions import IncompatibleStateError
 from firesteel.task.chain import LocalEdge, connect_operators, is_source
 from firesteel.task.exchange.input_gate import BarrierTracker, InputGate
 from firesteel.task.exchange.record_writers import RecordWriter
@@ -90,7 +90,7 @@ class Subtask:
                         key_types[node_id], nodes[node_id].max_parallelism
                     )
                     if node_id in key_types
-                    else HashMapKeyedState(),
+                    else HashMapKeyedStateBackend(),
                 )
             )
             for node_id in vertex.operators

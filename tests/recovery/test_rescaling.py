@@ -14,7 +14,7 @@ from firesteel.common import Configuration, Types
 from firesteel.datastream.functions import KeyedProcessFunction
 from firesteel.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from firesteel.errors import UserFunctionError
-from firesteel.state.type_descriptions import IncompatibleStateError
+from firesteel.state.table_descriptions import IncompatibleStateError
 from firesteel.testing import JobHarness, ListSink
 from tests.recovery.jobs import RESTARTS, Job, assert_exactly_once
 

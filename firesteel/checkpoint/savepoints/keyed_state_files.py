@@ -26,7 +26,7 @@ from firesteel.state.segment_format import (
     only_tables,
     pickled_columns,
 )
-from firesteel.state.tables import TableDescription, TableKind
+from firesteel.state.table_descriptions import TableDescription, TableKind
 
 __all__ = ["ForeignClassError", "read_keyed_file", "refuse_classes", "write_keyed_files"]
 

@@ -17,14 +17,14 @@ import pyarrow as pa
 
 from firesteel.checkpoint.metadata import KeyedStateFile
 from firesteel.checkpoint.savepoints.keyed_state_files import write_keyed_files
+from firesteel.checkpoint.savepoints.plain_values import from_plain
 from firesteel.checkpoint.storage.storage import open_storage
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.errors import FiresteelError, InvalidProgramError, TypeMismatchError
 from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.state.changes import StateEntry
 from firesteel.state.key_groups import KeyRouter
-from firesteel.state.plain_values import from_plain
-from firesteel.state.tables import TableDescription, TableKind
+from firesteel.state.table_descriptions import TableDescription, TableKind
 from firesteel.usercode import pickling
 
 __all__ = [

@@ -11,20 +11,23 @@ from firesteel.checkpoint.metadata import OperatorMetadata
 from firesteel.checkpoint.rules.redistribution import distribute
 from firesteel.checkpoint.savepoints.keyed_state_files import ForeignClassError
 from firesteel.checkpoint.savepoints.plain_pickle import foreign_class
+from firesteel.checkpoint.savepoints.plain_values import from_plain, plain_column
 from firesteel.checkpoint.savepoints.savepoint_reader import StateNotFoundError
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.errors import TypeMismatchError
 from firesteel.state.elements import (
     decode_element,
     decode_pair,
-    describe_elements,
-    element_types,
     encode_element,
     encode_pair,
     pickles_in,
 )
-from firesteel.state.operator_state import OperatorState, Redistribution
-from firesteel.state.plain_values import from_plain, plain_column
+from firesteel.state.operator_state import (
+    OperatorState,
+    Redistribution,
+    describe_elements,
+    element_types,
+)
 
 __all__ = ["columns_of", "operator_state_table", "operator_states"]
 

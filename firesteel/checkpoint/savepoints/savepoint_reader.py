@@ -15,6 +15,7 @@ from firesteel.checkpoint.savepoints.keyed_state_files import (
     refuse_classes,
 )
 from firesteel.checkpoint.savepoints.plain_pickle import foreign_class
+from firesteel.checkpoint.savepoints.plain_values import plain_column
 from firesteel.checkpoint.state_descriptions import key_type_of, table_descriptions
 from firesteel.checkpoint.storage.metadata_file import open_checkpoint
 from firesteel.checkpoint.storage.segment_store import StorageSegmentStore
@@ -25,9 +26,8 @@ from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.state.backend_factory import HASHMAP, StateBackendSettings, create_keyed_state
 from firesteel.state.changelog import Segment
 from firesteel.state.changes import StateEntry
-from firesteel.state.plain_values import plain_column
 from firesteel.state.segment_format import has_arrow_form, only_tables
-from firesteel.state.tables import TableDescription, TableKind
+from firesteel.state.table_descriptions import TableDescription, TableKind
 
 _ROCKSDB = StateBackendSettings("rocksdb")
 

@@ -1,4 +1,4 @@
-"""A map for each key, in dictionaries."""
+"""Tables whose bases are dictionaries, and the frozen bases that background snapshots write."""
 
 from __future__ import annotations
 
@@ -6,19 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from firesteel.state.changes import ChangeKind, Changes
-from firesteel.state.overlay.tables import (
-    OverlayListTable,
-    OverlayMapTable,
-    OverlayValueTable,
-    list_changes,
-    map_changes,
-)
-from firesteel.state.tables import MISSING, TableDescription, has_missing
+from firesteel.state.changes import ChangeKind, Changes, list_changes, map_changes
+from firesteel.state.table_descriptions import TableDescription
+from firesteel.state.tables import MISSING, ListTable, MapTable, ValueTable, has_missing
 
 
 class KeyRound:
-    """Each round goes through the keys that there were at its beginning."""
+    """Visits the keys of a table round by round. A round has the keys of its beginning."""
 
     __slots__ = ("_keys",)
 
@@ -26,7 +20,7 @@ class KeyRound:
         self._keys: Iterator[Any] = iter(())
 
     def next_keys(self, keys: Iterable[Any], limit: int) -> list[Any]:
-        """Up to ``limit`` keys; the end of a round may give fewer."""
+        """Up to ``limit`` keys. The end of a round may give fewer."""
         found = list(islice(self._keys, limit))
         if not found:
             self._keys = iter(list(keys))
@@ -34,7 +28,7 @@ class KeyRound:
         return found
 
 
-class HashMapValueTable(OverlayValueTable):
+class HashMapValueTable(ValueTable):
     def __init__(self, name: str, description: TableDescription) -> None:
         super().__init__(name, description)
         self.base: dict[Any, Any] = {}
@@ -49,7 +43,7 @@ class HashMapValueTable(OverlayValueTable):
     # For the backend
 
     def confirm(self) -> None:
-        """The epoch's changes become the base."""
+        """Move the overlay into the base."""
         base, overlay = self.base, self.overlay
         if has_missing(overlay):
             for key, value in overlay.items():
@@ -62,7 +56,6 @@ class HashMapValueTable(OverlayValueTable):
         overlay.clear()
 
     def apply(self, changes: Changes) -> None:
-        """Change the base: the way back from a segment."""
         if changes.kind is ChangeKind.REMOVE:
             for key in changes.keys:
                 self.base.pop(key, None)
@@ -78,11 +71,11 @@ class HashMapValueTable(OverlayValueTable):
         return FrozenValues(self.name, self.base)
 
     def thaw(self) -> None:
-        """Values are replaced, never changed, so nothing was held back."""
+        """Do nothing: values are replaced, not changed, so a snapshot needs no protection."""
 
 
 class FrozenValues:
-    """The base at one moment: only references are copied, which is fast."""
+    """The base at one moment. Copying the references is fast."""
 
     __slots__ = ("_keys", "_name", "_values")
 
@@ -97,7 +90,7 @@ class FrozenValues:
             yield Changes(self._name, ChangeKind.PUT, chunk, list(islice(values, entries)))
 
 
-class HashMapListTable(OverlayListTable):
+class HashMapListTable(ListTable):
     def __init__(self, name: str, description: TableDescription) -> None:
         super().__init__(name, description)
         self._base: dict[Any, list[Any]] = {}
@@ -111,7 +104,7 @@ class HashMapListTable(OverlayListTable):
         if key in self._base:
             self._replaced[key] = []
         else:
-            # What came and went within the epoch leaves no trace.
+            # A list that was created and removed within the epoch leaves no change.
             self._replaced.pop(key, None)
 
     def base_keys(self) -> Iterator[Any]:
@@ -123,7 +116,7 @@ class HashMapListTable(OverlayListTable):
     # For the backend
 
     def confirm(self) -> None:
-        """The epoch's changes become the base."""
+        """Move the overlay into the base."""
         base = self._base
         for key, values in self._replaced.items():
             if values:
@@ -135,7 +128,7 @@ class HashMapListTable(OverlayListTable):
             if known is None:
                 base[key] = appended
             else:
-                # In place: a frozen list is known by its length, so growing does not disturb it.
+                # In place: a snapshot reads a list up to its frozen length, so growth does no harm.
                 known.extend(appended)
         self.forget_changes()
 
@@ -160,11 +153,11 @@ class HashMapListTable(OverlayListTable):
         return FrozenLists(self.name, self._base)
 
     def thaw(self) -> None:
-        """Lists only grow or are replaced, so nothing was held back."""
+        """Do nothing: lists grow or are replaced, so a snapshot needs no protection."""
 
 
 class FrozenLists:
-    """The base at one moment: references to the lists, and how long they are now."""
+    """The base at one moment: references to the lists, and their lengths."""
 
     __slots__ = ("_keys", "_lengths", "_lists", "_name")
 
@@ -175,7 +168,7 @@ class FrozenLists:
         self._lengths = list(map(len, self._lists))
 
     def chunks(self, entries: int) -> Iterator[Changes]:
-        """Chunks of about so many elements; a list that is longer is written in parts."""
+        """Chunks of about ``entries`` elements. A longer list is written in parts."""
         keys: list[Any] = []
         lists: list[list[Any]] = []
         room = entries
@@ -184,7 +177,7 @@ class FrozenLists:
             while start < length:
                 part = values[start : min(length, start + room)]
                 if start:
-                    # The first part has put the list, the others append to it.
+                    # The first part puts the list, the others append to it.
                     yield list_changes(self._name, ChangeKind.APPEND, [key], [part])
                     room = entries
                 else:
@@ -200,12 +193,12 @@ class FrozenLists:
             yield list_changes(self._name, ChangeKind.PUT, keys, lists)
 
 
-class HashMapMapTable(OverlayMapTable):
+class HashMapMapTable(MapTable):
     def __init__(self, name: str, description: TableDescription) -> None:
         super().__init__(name, description)
         self._base: dict[Any, dict[Any, Any]] = {}
         self._round = KeyRound()
-        # While a snapshot holds the maps: the keys whose map it does not hold.
+        # While a snapshot holds the maps: the keys whose map was created or copied since.
         self._unshared: set[Any] | None = None
 
     def base_value(self, key: Any, entry: Any) -> Any:
@@ -228,7 +221,7 @@ class HashMapMapTable(OverlayMapTable):
     # For the backend
 
     def confirm(self) -> None:
-        """The epoch's changes become the base."""
+        """Move the overlay into the base."""
         for key in self._cleared:
             self._base.pop(key, None)
         for key, changed in self._overlay.items():
@@ -246,7 +239,7 @@ class HashMapMapTable(OverlayMapTable):
         self.forget_changes()
 
     def _own(self, key: Any) -> dict[Any, Any]:
-        """The base's map of a key, to be changed: a copy of its own if a snapshot holds it."""
+        """The map of a key in the base, for changes. If a snapshot holds it, it is copied first."""
         known = self._base.get(key)
         if known is None:
             known = self._base[key] = {}
@@ -287,12 +280,12 @@ class HashMapMapTable(OverlayMapTable):
         return FrozenMaps(self.name, self._base)
 
     def thaw(self) -> None:
-        """The snapshot is written: maps may be changed in place again."""
+        """Allow changes of maps in place again, after a snapshot."""
         self._unshared = None
 
 
 class FrozenMaps:
-    """The base at one moment: references to maps, which the table copies before it changes them."""
+    """The base at one moment: references to maps. The table copies a map before changing it."""
 
     __slots__ = ("_keys", "_maps", "_name")
 
@@ -302,7 +295,7 @@ class FrozenMaps:
         self._maps = list(base.values())
 
     def chunks(self, entries: int) -> Iterator[Changes]:
-        """Chunks of about so many entries; a map that is larger is written in parts."""
+        """Chunks of about ``entries`` entries. A larger map is written in parts."""
         keys: list[Any] = []
         maps: list[dict[Any, Any]] = []
         room = entries

@@ -1,4 +1,7 @@
-"""How tables lie in RocksDB: table, key group, key, namespace, and what the kind of table adds."""
+"""Rows of tables in RocksDB.
+
+The key of a row is: table number, key group, key, namespace, and a suffix for lists and maps.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,15 @@ from firesteel.state.elements import decode_element, encode_element, pickles_in
 from firesteel.state.key_encoding import comes_back, decode_key, encode_entry, encode_key
 from firesteel.state.key_groups import int_key_groups, key_group_of
 from firesteel.state.stable_hash import fold_int
-from firesteel.state.tables import TableDescription, TableKind
+from firesteel.state.table_descriptions import TableDescription, TableKind
 from firesteel.usercode import pickling
 
 _HEAD = struct.Struct(">HH")
 _TABLE = struct.Struct(">H")
 _STAMP = struct.Struct(">q")
 _LENGTH = struct.Struct(">I")
-# Greater than whatever follows a key in a row, so that it leads behind all rows of the key.
-BEHIND = b"\xff"
+# Greater than any byte that follows a key in a row: a seek with it skips all rows of the key.
+AFTER = b"\xff"
 _AS_ENCODED, _WITH_ORIGINAL = b"\x00", b"\x01"
 
 HEAD_LENGTH = _HEAD.size
@@ -28,13 +31,18 @@ def key_group_of_row(row: bytes) -> int:
     return group
 
 
+def table_prefix(number: int) -> bytes:
+    """The first bytes of all rows of a table."""
+    return _TABLE.pack(number)
+
+
 def moved_to_table(row: bytes, number: int) -> bytes:
-    """The same row in a table of another number."""
+    """The same row in the table with this number."""
     return _TABLE.pack(number) + row[_TABLE.size :]
 
 
 class RowFormat:
-    """Rows of one table. Its keys are (key, namespace) if it is namespaced."""
+    """The row format of one table. Table keys are (key, namespace) if the table is namespaced."""
 
     def __init__(self, number: int, description: TableDescription, max_parallelism: int) -> None:
         self._namespaced = description.namespaced
@@ -45,12 +53,11 @@ class RowFormat:
         self.renumber(number)
 
     def renumber(self, number: int) -> None:
-        self.number = number
-        self.table_prefix = _TABLE.pack(number)
+        self.table_prefix = table_prefix(number)
         self._heads = [_HEAD.pack(number, group) for group in range(self._max_parallelism)]
 
     def prefix(self, key: Any) -> bytes:
-        """What all rows of a table key begin with."""
+        """The first bytes of all rows of a table key."""
         if self._namespaced:
             key, namespace = key
             return self._heads[self._group(key)] + encode_key(key) + encode_entry(namespace)
@@ -65,7 +72,7 @@ class RowFormat:
         return prefix + encode_entry(entry)
 
     def split(self, row: bytes) -> tuple[Any, int]:
-        """The table key of a row, as encoded, and where it ends."""
+        """The decoded table key of a row, and the position after it."""
         key, end = decode_key(row, HEAD_LENGTH)
         if not self._namespaced:
             return key, end
@@ -73,7 +80,7 @@ class RowFormat:
         return (key, namespace), end
 
     def value(self, names: tuple[Any, ...], element: Any) -> bytes:
-        """``names`` are the table key and, in a map, the entry."""
+        """The value of a row. ``names`` are the table key and, in a map, the entry."""
         if self._ttl:
             bare, stamp = element
             content = _STAMP.pack(stamp) + encode_element(bare)
@@ -84,23 +91,23 @@ class RowFormat:
     def framed(self, names: tuple[Any, ...], content: bytes) -> bytes:
         if comes_back(names):
             return _AS_ENCODED + content
-        # A float without fraction, a named tuple: the row's key only has something equal.
+        # For example 1.0 or a named tuple: the key of the row decodes to an equal, but different object.
         original = pickling.dumps(names)
         return _WITH_ORIGINAL + _LENGTH.pack(len(original)) + original + content
 
     def element(self, value: bytes) -> Any:
-        """The way back from ``value``."""
+        """The inverse of ``value``."""
         start = self._content_start(value)
         if self._ttl:
             return decode_element(value, start + _STAMP.size), _STAMP.unpack_from(value, start)[0]
         return decode_element(value, start)
 
     def content(self, value: bytes) -> bytes:
-        """The way back from ``framed``."""
+        """The inverse of ``framed``."""
         return value[self._content_start(value) :]
 
     def pickles(self, value: bytes) -> list[bytes]:
-        """Those in a row's value, closed: the original of its names, and the element or list."""
+        """The pickles in the value of a row: the original names, and the element or list."""
         start = self._content_start(value)
         found = [] if value[:1] == _AS_ENCODED else [value[1 + _LENGTH.size : start]]
         if self._ttl and not self._is_list:
@@ -114,11 +121,11 @@ class RowFormat:
         return 1 + _LENGTH.size + int(length)
 
     def key(self, row: bytes, value: bytes) -> Any:
-        """The table key, as it was given."""
+        """The table key, as the program gave it."""
         return _original(value)[0] if value[:1] == _WITH_ORIGINAL else self.split(row)[0]
 
     def entry(self, row: bytes, value: bytes) -> Any:
-        """The entry of a map, as it was given."""
+        """The entry of a map, as the program gave it."""
         if value[:1] == _WITH_ORIGINAL:
             return _original(value)[1]
         return decode_key(row, self.split(row)[1])[0]

@@ -1,4 +1,4 @@
-"""A map for each key: a row for every entry."""
+"""Tables whose bases are rows in RocksDB: one per value, part of a list, or entry of a map."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 from firesteel.state.changes import ChangeKind, Changes
 from firesteel.state.elements import decode_elements, encode_elements
-from firesteel.state.overlay.tables import OverlayListTable, OverlayMapTable, OverlayValueTable
 from firesteel.state.rocksdb.database import Database
-from firesteel.state.rocksdb.rows import BEHIND, RowFormat
-from firesteel.state.tables import MISSING, TableDescription
+from firesteel.state.rocksdb.rows import AFTER, RowFormat
+from firesteel.state.table_descriptions import TableDescription
+from firesteel.state.tables import MISSING, ListTable, MapTable, ValueTable
 
 
 class KeyRound:
-    """Goes from key to key, however many rows a key has."""
+    """Visits the keys of a table. Each step skips all rows of a key."""
 
     def __init__(self, database: Database, rows: RowFormat) -> None:
         self._database = database
@@ -29,7 +29,7 @@ class KeyRound:
             yield key
 
     def next_keys(self, limit: int) -> list[Any]:
-        """Up to ``limit`` keys; the end of a round may give fewer."""
+        """Up to ``limit`` keys. The end of a round may give fewer."""
         position = self._position or self._rows.table_prefix
         keys: list[Any] = []
         while len(keys) < limit:
@@ -43,17 +43,17 @@ class KeyRound:
         return keys
 
     def _at(self, position: bytes) -> tuple[Any, bytes] | None:
-        """The first key at a position, and the position behind all of its rows."""
+        """The first key at or after a position, and the position after all of its rows."""
         found = self._database.first(position)
         if found is None or not found[0].startswith(self._rows.table_prefix):
             return None
         row, value = found
         _, end = self._rows.split(row)
-        return self._rows.key(row, value), row[:end] + BEHIND
+        return self._rows.key(row, value), row[:end] + AFTER
 
 
 class _Rows:
-    """The base, as hot loops read it."""
+    """The base of a value table. Hot loops read it directly."""
 
     def __init__(self, database: Database, rows: RowFormat) -> None:
         self._database = database
@@ -64,7 +64,7 @@ class _Rows:
         return default if value is None else self._rows.element(value)
 
 
-class RocksDBValueTable(OverlayValueTable):
+class RocksDBValueTable(ValueTable):
     def __init__(
         self, name: str, description: TableDescription, database: Database, rows: RowFormat
     ) -> None:
@@ -81,8 +81,10 @@ class RocksDBValueTable(OverlayValueTable):
     def next_keys(self, limit: int) -> list[Any]:
         return self._round.next_keys(limit)
 
-    def operations(self, changes: Changes) -> Iterator[tuple[bytes, bytes | None]]:
-        """What the changes are to the database."""
+    def apply(self, changes: Changes) -> None:
+        self._database.write(self._operations(changes))
+
+    def _operations(self, changes: Changes) -> Iterator[tuple[bytes, bytes | None]]:
         rows = self.rows
         if changes.kind is ChangeKind.REMOVE:
             for key in changes.keys:
@@ -96,8 +98,8 @@ class RocksDBValueTable(OverlayValueTable):
 _NUMBER = struct.Struct(">Q")
 
 
-class RocksDBListTable(OverlayListTable):
-    """``next_number`` gives ever greater numbers: the parts of a list lie in their order."""
+class RocksDBListTable(ListTable):
+    """``next_number`` gives increasing numbers, which keep the parts of a list in order."""
 
     def __init__(
         self,
@@ -125,7 +127,10 @@ class RocksDBListTable(OverlayListTable):
     def next_keys(self, limit: int) -> list[Any]:
         return self._round.next_keys(limit)
 
-    def operations(self, changes: Changes) -> Iterator[tuple[bytes, bytes | None]]:
+    def apply(self, changes: Changes) -> None:
+        self._database.write(self._operations(changes))
+
+    def _operations(self, changes: Changes) -> Iterator[tuple[bytes, bytes | None]]:
         rows = self.rows
         if changes.kind is not ChangeKind.APPEND:
             for key in changes.keys:
@@ -139,7 +144,7 @@ class RocksDBListTable(OverlayListTable):
             yield row, rows.framed((key,), encode_elements(elements))
 
 
-class RocksDBMapTable(OverlayMapTable):
+class RocksDBMapTable(MapTable):
     def __init__(
         self, name: str, description: TableDescription, database: Database, rows: RowFormat
     ) -> None:
@@ -167,7 +172,10 @@ class RocksDBMapTable(OverlayMapTable):
     def next_keys(self, limit: int) -> list[Any]:
         return self._round.next_keys(limit)
 
-    def operations(self, changes: Changes) -> Iterator[tuple[bytes, bytes | None]]:
+    def apply(self, changes: Changes) -> None:
+        self._database.write(self._operations(changes))
+
+    def _operations(self, changes: Changes) -> Iterator[tuple[bytes, bytes | None]]:
         rows = self.rows
         if changes.kind is ChangeKind.REMOVE:
             for key in changes.keys:

@@ -12,7 +12,7 @@ from firesteel.graph.stream_graph import StreamNode
 from firesteel.metrics import MetricRegistry
 from firesteel.protocol.messages import AbandonedState
 from firesteel.state.backend import KeyedStateBackend
-from firesteel.state.hashmap.keyed_state import HashMapKeyedState
+from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
 from firesteel.task.codegen.fusion import Emit, FusedNode, Step, StepKind
 from firesteel.task.runtime_context import (
     InitializationContext,
@@ -40,7 +40,7 @@ class OperatorContext:
     to_driver: Callable[[int, bytes], None]
     # Whether the operator's input is partitioned by a key.
     keyed: bool = False
-    keyed_state: KeyedStateBackend = field(default_factory=HashMapKeyedState)
+    keyed_state: KeyedStateBackend = field(default_factory=HashMapKeyedStateBackend)
     key_context: KeyContext = field(default_factory=KeyContext)
     operator_state: TaskOperatorStateStore = field(default_factory=TaskOperatorStateStore)
     # Whether the operator goes on from a snapshot, and the checkpoint that the job came from.

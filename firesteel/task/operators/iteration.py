@@ -14,10 +14,10 @@ from firesteel.graph.operator_specs import IterationHeadSpec, IterationTailSpec
 from firesteel.protocol.messages import Feedback, OperatorHandle, ReadBudget
 from firesteel.state.changelog import Segment, SegmentStore
 from firesteel.state.changes import ChangeKind, Changes
-from firesteel.state.hashmap.keyed_state import HashMapKeyedState
+from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
 from firesteel.state.key_groups import KeyGroupRange, key_group_of
 from firesteel.state.segment_format import encode_changes
-from firesteel.state.tables import TableDescription, TableKind
+from firesteel.state.table_descriptions import TableDescription, TableKind
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.state.restoring import restore_from_handle
 from firesteel.task.time.clock import ChunkPacer
@@ -75,7 +75,7 @@ def read_feedback(
 ) -> tuple[list[Any], Timestamps | None]:
     """What ``write_feedback`` wrote; after a change of the parallelism, this subtask's share."""
     tables: dict[str, list[list[Any]]] = {VALUES: [], TIMESTAMPS: []}
-    backend = HashMapKeyedState()
+    backend = HashMapKeyedStateBackend()
     try:
         restore_from_handle(backend, handle, store, options)
         for entry in backend.entries():

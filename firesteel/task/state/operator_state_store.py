@@ -16,15 +16,14 @@ from firesteel.datastream.state import (
     ReadOnlyBroadcastState,
 )
 from firesteel.errors import InvalidProgramError, TypeMismatchError
-from firesteel.state.elements import (
-    decode_element,
-    decode_pair,
+from firesteel.state.elements import decode_element, decode_pair, encode_element, encode_pair
+from firesteel.state.operator_state import (
+    OperatorState,
+    OperatorStates,
+    Redistribution,
     describe_elements,
-    encode_element,
-    encode_pair,
 )
-from firesteel.state.operator_state import OperatorState, OperatorStates, Redistribution
-from firesteel.state.type_descriptions import IncompatibleStateError
+from firesteel.state.table_descriptions import IncompatibleStateError
 from firesteel.task.copies import copy_of
 
 

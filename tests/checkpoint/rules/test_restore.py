@@ -32,10 +32,10 @@ from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.state.backend import KeyGroupFilter
 from firesteel.state.changelog import Segment, with_segment
 from firesteel.state.elements import decode_element, encode_element
-from firesteel.state.hashmap.keyed_state import HashMapKeyedState
+from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
 from firesteel.state.key_groups import KeyGroupRange, key_group_of, subtask_of
 from firesteel.state.operator_state import OperatorState, Redistribution
-from firesteel.state.tables import TableDescription, TableKind
+from firesteel.state.table_descriptions import TableDescription, TableKind
 from tests.checkpoint.builders import metadata, operator
 
 _STATE = SubtaskState((Segment(1, True, 1, inline=b"x"),))
@@ -295,7 +295,7 @@ def test_any_sequence_of_rescalings_keeps_every_entry(
     max_parallelism = 16
     store = StorageSegmentStore(None, 0)
     expected: dict = {}
-    backends = [HashMapKeyedState() for _ in range(parallelism)]
+    backends = [HashMapKeyedStateBackend() for _ in range(parallelism)]
     logs: list[list[Segment]] = [[] for _ in range(parallelism)]
     epoch = 0
     for changes, new_parallelism in steps:
@@ -319,7 +319,7 @@ def test_any_sequence_of_rescalings_keeps_every_entry(
         )
         assigned = _assign(state, new_parallelism)
         parallelism = new_parallelism
-        backends = [HashMapKeyedState() for _ in range(parallelism)]
+        backends = [HashMapKeyedStateBackend() for _ in range(parallelism)]
         logs = [[] for _ in range(parallelism)]
         for index, subtask in enumerate(assigned.subtasks):
             only = KeyGroupFilter(subtask.key_groups, max_parallelism)

@@ -61,7 +61,7 @@ from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.state.changelog import Segment
 from firesteel.state.changes import StateEntry
 from firesteel.state.elements import encode_pair
-from firesteel.state.hashmap.keyed_state import HashMapKeyedState
+from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
 from firesteel.state.key_groups import key_group_of, subtask_of
 from firesteel.state.operator_state import OperatorState, Redistribution
 from firesteel.task.state.restoring import restore_keyed_state
@@ -88,7 +88,7 @@ class Job:
 
     def __init__(self, storage: Storage, parallelism: int = 2) -> None:
         self.store = StorageSegmentStore(storage.at("shared"), inline_threshold=50)
-        self.backends = [HashMapKeyedState(Types.STRING()) for _ in range(parallelism)]
+        self.backends = [HashMapKeyedStateBackend(Types.STRING()) for _ in range(parallelism)]
         self.parallelism = parallelism
         self.limit: Any = 5
 
@@ -125,8 +125,10 @@ class Job:
         counting = operator("count", *states, uid="counter", max_parallelism=_MAX)
         return metadata(counting, *more, checkpoint_id=12)
 
-    def open_backend(self, operator_id: str, segments: Sequence[Segment]) -> HashMapKeyedState:
-        backend = HashMapKeyedState()
+    def open_backend(
+        self, operator_id: str, segments: Sequence[Segment]
+    ) -> HashMapKeyedStateBackend:
+        backend = HashMapKeyedStateBackend()
         backend.restore(segments, self.store)
         return backend
 
@@ -145,14 +147,14 @@ def _filled(storage: Storage, parallelism: int = 2) -> Job:
     return job
 
 
-def _restored(location: str, parallelism: int) -> list[HashMapKeyedState]:
+def _restored(location: str, parallelism: int) -> list[HashMapKeyedStateBackend]:
     """The backends of a new job with another parallelism, each filled as a slot would do it."""
     _, found = open_checkpoint(location)
     target = RestoreTarget("id-of-count", "counter", "count", parallelism, _MAX)
     assigned = plan_restore(found, [target]).assignments["id-of-count"]
     backends = []
     for subtask in assigned.subtasks:
-        backend = HashMapKeyedState(Types.STRING())
+        backend = HashMapKeyedStateBackend(Types.STRING())
         store = StorageSegmentStore(None, 0)
         restore_keyed_state(backend, subtask, assigned.max_parallelism, assigned.states, store)
         # What was restored from elsewhere is written anew at once.
@@ -223,7 +225,7 @@ def test_files_are_sorted_by_key_group_and_lose_nothing(
     file_entries: int,
     max_parallelism: int,
 ) -> None:
-    backend = HashMapKeyedState()
+    backend = HashMapKeyedStateBackend()
     backend.value_table("v")
     backend.list_table("l")
     backend.map_table("m")
@@ -390,7 +392,7 @@ class TestReading:
         assert timers.column_names == ["key", "namespace", "value"]
 
     def test_rows_and_tuples_become_structs(self, local: Storage) -> None:
-        backend = HashMapKeyedState()
+        backend = HashMapKeyedStateBackend()
         row_type = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
         backend.value_table("rows", element_type=row_type).put((1, "x"), Row(name="a", age=3))
         ttl = backend.list_table("pairs", ttl=True)

@@ -32,7 +32,7 @@ from firesteel.checkpoint.storage.storage import Storage, open_storage
 from firesteel.common.job_status import JobStatus
 from firesteel.errors import WriteFailedError
 from firesteel.state.changelog import Segment, with_segment
-from firesteel.state.hashmap.keyed_state import HashMapKeyedState
+from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
 from firesteel.state.key_groups import key_group_of, subtask_of
 from firesteel.task.state.restoring import restore_keyed_state
 from firesteel.testing import StorageFault, StorageFaultKind, with_faults
@@ -63,11 +63,13 @@ class Job:
             now=0.0,
         )
         self.writer = SnapshotWriter(self.directory, self.open_backend)
-        self.backends = [HashMapKeyedState() for _ in range(parallelism)]
+        self.backends = [HashMapKeyedStateBackend() for _ in range(parallelism)]
         self.logs: list[list[Segment]] = [[] for _ in range(parallelism)]
 
-    def open_backend(self, operator_id: str, segments: tuple[Segment, ...]) -> HashMapKeyedState:
-        backend = HashMapKeyedState()
+    def open_backend(
+        self, operator_id: str, segments: tuple[Segment, ...]
+    ) -> HashMapKeyedStateBackend:
+        backend = HashMapKeyedStateBackend()
         backend.restore(segments, self.store)
         return backend
 
@@ -76,7 +78,7 @@ class Job:
         plan = plan_restore(metadata, [target], same_directory=same_directory)
         assigned = plan.assignments["count"]
         for index, subtask in enumerate(assigned.subtasks):
-            backend = self.backends[index] = HashMapKeyedState()
+            backend = self.backends[index] = HashMapKeyedStateBackend()
             restore_keyed_state(backend, subtask, _MAX, assigned.states, self.store)
             keeps = subtask.keyed and not subtask.must_materialize
             self.logs[index] = list(subtask.keyed[0].segments) if keeps else []
@@ -171,7 +173,7 @@ class Recovery(RuleBasedStateMachine):
         self.carry_out(self.job.it.job_failed(self.now))
         latest = self.job.it.store.latest
         if latest is None:
-            self.job.backends = [HashMapKeyedState() for _ in self.job.backends]
+            self.job.backends = [HashMapKeyedStateBackend() for _ in self.job.backends]
             self.job.logs = [[] for _ in self.job.logs]
             self.carry_out(self.job.it.running_files([]))
             self.state = {}

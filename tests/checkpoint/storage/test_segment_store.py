@@ -11,7 +11,7 @@ from firesteel.checkpoint.storage.segment_store import StorageSegmentStore
 from firesteel.checkpoint.storage.storage import Storage, open_storage
 from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.state.changelog import CorruptSegmentError, Segment, with_segment
-from firesteel.state.hashmap.keyed_state import HashMapKeyedState
+from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
 
 
 def test_large_segments_are_files_and_small_ones_are_not(storage: Storage) -> None:
@@ -90,7 +90,7 @@ def test_files_of_a_backend_are_kept_and_come_back(storage: Storage, tmp_path: P
 
 def test_a_backend_seals_and_restores_through_it(storage: Storage) -> None:
     store = StorageSegmentStore(storage.at("shared"), inline_threshold=100)
-    state = HashMapKeyedState()
+    state = HashMapKeyedStateBackend()
     segments: list[Segment] = []
     for epoch in range(1, 6):
         for key in range(epoch * 10):
@@ -98,7 +98,7 @@ def test_a_backend_seals_and_restores_through_it(storage: Storage) -> None:
         for segment in state.seal(epoch, store):
             segments = with_segment(segments, segment)
         state.confirm()
-    restored = HashMapKeyedState()
+    restored = HashMapKeyedStateBackend()
     restored.restore(segments, store)
     assert restored.snapshot() == state.snapshot()
     assert any(segment.path is not None for segment in segments)

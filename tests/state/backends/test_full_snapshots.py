@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from firesteel.state.backend import KeyedStateBackend
-from firesteel.state.hashmap.keyed_state import HashMapKeyedState
+from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
 from firesteel.testing import OperatorHarness
 from tests.state.backends.subtask_state import SubtaskState
 
@@ -19,7 +19,7 @@ Create = Callable[..., KeyedStateBackend]
 
 @pytest.fixture(autouse=True)
 def _always_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("firesteel.state.hashmap.keyed_state._SMALL_BYTES", 0)
+    monkeypatch.setattr("firesteel.state.hashmap.backend._SMALL_BYTES", 0)
 
 
 def _change(backend: KeyedStateBackend, mark: int) -> None:
@@ -38,7 +38,7 @@ def test_compressed_full_segments_are_smaller_and_hold_the_same(tmp_path: Path) 
     for compress in (False, True):
         directory = tmp_path / str(compress)
         directory.mkdir()
-        state = SubtaskState(lambda c=compress: HashMapKeyedState(compress=c), directory)
+        state = SubtaskState(lambda c=compress: HashMapKeyedStateBackend(compress=c), directory)
         _change(state.backend, 1)
         state.end_epoch()
         state.wait_for_snapshot()
@@ -120,7 +120,7 @@ def test_closing_and_restoring_end_a_snapshot_under_way(create: Create, tmp_path
 
 
 def test_freezing_a_million_keys_takes_less_than_a_tenth_of_a_second() -> None:
-    backend = HashMapKeyedState()
+    backend = HashMapKeyedStateBackend()
     table = backend.value_table("t")
     table.overlay.update((number, number) for number in range(1_000_000))
     table.confirm()

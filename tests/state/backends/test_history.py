@@ -126,7 +126,7 @@ def test_any_history_equals_plain_dictionaries(
 ) -> None:
     with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
         if in_background:
-            patch.setattr("firesteel.state.hashmap.keyed_state._SMALL_BYTES", 0)
+            patch.setattr("firesteel.state.hashmap.backend._SMALL_BYTES", 0)
         state = SubtaskState(create, directory if has_directory else None, inline_threshold)
         now = Model()
         confirmed = copy.deepcopy(now)

@@ -17,8 +17,8 @@ from firesteel.errors import TypeMismatchError
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.changelog import SegmentStore
 from firesteel.state.segment_format import decode_column, encode_column
+from firesteel.state.table_descriptions import IncompatibleStateError
 from firesteel.state.tables import MISSING
-from firesteel.state.type_descriptions import IncompatibleStateError
 from tests.state.backends.subtask_state import SubtaskState
 
 Create = Callable[..., KeyedStateBackend]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from firesteel.state.hashmap.keyed_state import HashMapKeyedState
+from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
 from firesteel.task.time.clock import SubtaskClock
 from firesteel.task.time.timers import InternalTimerService
 
@@ -12,7 +12,7 @@ from firesteel.task.time.timers import InternalTimerService
 def _service(fired: list[object]) -> InternalTimerService:
     return InternalTimerService(
         "test",
-        HashMapKeyedState(),
+        HashMapKeyedStateBackend(),
         SubtaskClock(now_millis=lambda: 77),
         lambda key, namespace, at: fired.append(("event", key, namespace, at)),
         lambda key, namespace, at: fired.append(("processing", key, namespace, at)),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from firesteel.common.time import Time
 from firesteel.datastream.window import EventTimeSessionWindows, TimeWindow
-from firesteel.state.hashmap.keyed_state import HashMapKeyedState
+from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
 from firesteel.task.windowing.merging_window_set import MergingWindowSets
 
 
@@ -17,7 +17,7 @@ class CustomSessions(EventTimeSessionWindows):
 
 class Sets:
     def __init__(self, assigner: EventTimeSessionWindows) -> None:
-        self.sets = MergingWindowSets(HashMapKeyedState(), assigner)
+        self.sets = MergingWindowSets(HashMapKeyedStateBackend(), assigner)
         self.windows = self.sets.of("key")
         self.merges: list[tuple] = []
 

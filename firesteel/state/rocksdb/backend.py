@@ -1,17 +1,17 @@
-"""Keyed state in RocksDB: the bases on local disk, the overlays in memory."""
+"""Keyed state in RocksDB. The bases are on local disk, the overlays in memory."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.state.backend import KeyGroupFilter
+from firesteel.state.backend import KeyedStateBackend, KeyGroupFilter
 from firesteel.state.backend_factory import StateBackendSettings
 from firesteel.state.changelog import (
     FullSnapshot,
@@ -21,23 +21,28 @@ from firesteel.state.changelog import (
     check_version,
     delete_files,
 )
-from firesteel.state.changes import Changes
-from firesteel.state.overlay.keyed_state import OverlayKeyedState
 from firesteel.state.rocksdb.database import Database, is_data_file
-from firesteel.state.rocksdb.rows import RowFormat, key_group_of_row, moved_to_table
+from firesteel.state.rocksdb.rows import RowFormat, key_group_of_row, moved_to_table, table_prefix
 from firesteel.state.rocksdb.tables import RocksDBListTable, RocksDBMapTable, RocksDBValueTable
-from firesteel.state.tables import Table, TableDescription, TableKind
-from firesteel.state.type_descriptions import describe_table, table_of
+from firesteel.state.table_descriptions import (
+    TableDescription,
+    TableKind,
+    describe_table,
+    table_of,
+)
+from firesteel.state.tables import Table
 
-# Table 0 has the names of the others.
+# Table 0 has the names and descriptions of the other tables.
 _META = b"\x00\x00tables"
 _NAME, _DESCRIPTION = "name", "description"
 
 RocksDBTable = RocksDBValueTable | RocksDBListTable | RocksDBMapTable
 
 
-class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
+class RocksDBKeyedStateBackend(KeyedStateBackend):
     in_memory = False
+    # ``_create_table`` is the only source of tables.
+    _tables: dict[str, RocksDBTable]  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -52,15 +57,15 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
         self._numbers: dict[str, int] = {}
         self._parts = 0
         self._checkpoints = 0
-        # Data files that a segment has already, by their names.
+        # Data files that an earlier segment contains, by name.
         self._kept_files: dict[str, SegmentFile] = {}
-        # The epoch that the bases are of, if the end of the running one is to begin a snapshot of them.
+        # The epoch of the bases, if the end of the running epoch starts a snapshot of them.
         self._planned: tuple[int, SegmentStore] | None = None
 
     def _create_table(self, name: str, description: TableDescription) -> RocksDBTable:
         number = self._numbers.get(name)
         if number is None:
-            # Tables come and go, and their numbers are few.
+            # Numbers have two bytes, so those of dropped tables are used again.
             taken = set(self._numbers.values())
             number = self._numbers[name] = next(n for n in count(1) if n not in taken)
         rows = RowFormat(number, description, self._max_parallelism)
@@ -75,23 +80,18 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
         return self._parts
 
     def leave_out_of_full_segments(self, table: Table, expired: Callable[[Any], bool]) -> None:
-        """A full segment consists of RocksDB's files as they are, so it has them all."""
+        """Do nothing: a full segment consists of RocksDB's files, and contains all elements."""
 
     # Changes
-
-    def _apply(self, changes: Iterable[Changes]) -> None:
-        for part in changes:
-            # One by one: what a list's or map's removal has to delete is looked up in the database.
-            self._database.write(self._tables[part.table].operations(part))
 
     def _confirm(self) -> None:
         self._apply(self._sealed_changes)
         for table in self._tables.values():
             table.forget_changes()
 
-    def _discard(self, table: RocksDBTable) -> None:
-        self._database.delete_all(table.rows.table_prefix)
-        del self._numbers[table.name]
+    def _discard(self, table: Table) -> None:
+        number = self._numbers.pop(table.name)
+        self._database.delete_all(table_prefix(number))
 
     def _clear(self) -> None:
         self._database.clear()
@@ -103,20 +103,21 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
     # Full segments
 
     def _cover(self, epoch: int, store: SegmentStore) -> Segment:
-        """The bases are those of the epoch before."""
+        """Write the files of the bases, which are at the epoch before."""
         return self._write_files(self._checkpoint(), epoch - 1, store, lambda: None)
 
     def _plan_snapshot(self, epoch: int, store: SegmentStore) -> None:
-        """Nothing is written to the database while an epoch runs, so there is time for a flush.
+        """Start a flush, and plan the snapshot for the end of the running epoch.
 
-        A checkpoint would have to wait for it, and processing with it.
+        Nothing is written to the database while an epoch runs. Without the flush, the snapshot
+        would have to wait for it, and processing with it.
         """
         self._planned = epoch, store
         self._database.start_flush()
 
     def _start_snapshot(self, epoch: int, store: SegmentStore) -> FullSnapshot:
         directory = self._checkpoint()
-        return FullSnapshot(lambda go_on: self._write_files(directory, epoch, store, go_on))
+        return FullSnapshot(lambda check: self._write_files(directory, epoch, store, check))
 
     def _checkpoint(self) -> Path:
         self._write_meta()
@@ -124,7 +125,7 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
         return self._database.checkpoint(self._checkpoints)
 
     def _write_files(
-        self, directory: Path, epoch: int, store: SegmentStore, go_on: Callable[[], None]
+        self, directory: Path, epoch: int, store: SegmentStore, check: Callable[[], None]
     ) -> Segment:
         known = self._kept_files if self._settings.incremental else {}
         paths = sorted(directory.iterdir())
@@ -132,7 +133,7 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
         written: list[SegmentFile] = []
 
         def write(path: Path) -> None:
-            go_on()
+            check()
             written.append(store.write_file(path))
 
         try:
@@ -158,7 +159,7 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
         return segments
 
     def _keep_files_of(self, segment: Segment) -> None:
-        """They need not be written again, as long as RocksDB has them."""
+        """Remember data files, which are not written again while RocksDB uses them."""
         self._kept_files = {file.name: file for file in segment.files if is_data_file(file.name)}
 
     def _write_meta(self) -> None:
@@ -177,13 +178,13 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
         ).encode()
         self._database.write([(_META, meta)])
 
-    # Coming back
+    # Restoring
 
     def _read(
         self, segments: Sequence[Segment], store: SegmentStore, only: KeyGroupFilter | None
     ) -> None:
         logs = list(segments)
-        # Only an empty database of this subtask alone can take over files as they are.
+        # Files can be taken over unchanged if they are the only state of this subtask.
         if logs and logs[0].files and only is None and not self._uncovered:
             self._take_over(logs.pop(0), store)
         for segment in logs:
@@ -191,7 +192,7 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
                 self._copy_rows(segment, store, only)
             else:
                 super()._read([segment], store, only)
-        # Otherwise the first snapshot would do it, and processing would stand still meanwhile.
+        # Otherwise the first snapshot would flush, while processing waits.
         self._database.flush()
 
     def _take_over(self, segment: Segment, store: SegmentStore) -> None:
@@ -205,7 +206,7 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
         self._number_tables(meta)
 
     def _number_tables(self, meta: dict[str, Any]) -> None:
-        """The tables keep the numbers that they have in the files."""
+        """Give the tables the numbers that they have in the files."""
         numbers = {table[_NAME]: table["number"] for table in meta["tables"]}
         unknown = [name for name in self._numbers if name not in numbers]
         next_number = max(numbers.values(), default=0) + 1
@@ -219,21 +220,22 @@ class RocksDBKeyedState(OverlayKeyedState[RocksDBTable]):
     def _copy_rows(
         self, segment: Segment, store: SegmentStore, only: KeyGroupFilter | None
     ) -> None:
-        """Rows of another subtask's database, by their key groups."""
+        """Copy the rows of a different subtask's database, selected by key group."""
         check_version(segment)
         other = Database(self._settings)
         try:
             _place(segment, store, other.replace_files())
             other.reopen()
             meta = _meta_of(other)
-            # Parts of lists keep their order, and come before what is appended from now on.
+            # Parts of lists keep their order, and come before later parts.
             self._parts = max(self._parts, meta["parts"])
             for table in meta["tables"]:
-                mine = self._restored(table[_NAME], table_of(table[_DESCRIPTION]))
-                prefix = RowFormat(table["number"], mine.description, 1).table_prefix
-                rows = other.scan(prefix)
+                name = table[_NAME]
+                self._restored(name, table_of(table[_DESCRIPTION]))
+                number = self._numbers[name]
+                rows = other.scan(table_prefix(table["number"]))
                 self._database.write(
-                    (moved_to_table(row, mine.rows.number), value)
+                    (moved_to_table(row, number), value)
                     for row, value in rows
                     if only is None or key_group_of_row(row) in only.key_groups
                 )

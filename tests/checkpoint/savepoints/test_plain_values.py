@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from firesteel.checkpoint.savepoints.plain_values import from_plain, plain_column
 from firesteel.common import Instant, Row, Types
-from firesteel.state.plain_values import from_plain, plain_column
 
 TIMES = Types.ROW_NAMED(
     ["at", "all"], [Types.INSTANT(), Types.MAP(Types.STRING(), Types.LIST(Types.INSTANT()))]

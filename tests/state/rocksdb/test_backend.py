@@ -82,7 +82,7 @@ def test_closing_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     program = (
         "import os, sys\n"
-        "from tests.state.rocksdb.test_keyed_state import _create\n"
+        "from tests.state.rocksdb.test_backend import _create\n"
         "from pathlib import Path\n"
         "kept = _create(Path(sys.argv[1]))\n"
         "os.kill(os.getpid(), 9)\n"
@@ -129,7 +129,7 @@ import resource, sys
 from pathlib import Path
 limit = int(sys.argv[2])
 resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-from tests.state.rocksdb.test_keyed_state import _create
+from tests.state.rocksdb.test_backend import _create
 from tests.state.backends.subtask_state import SubtaskState
 from firesteel.state.tables import MISSING
 keys = int(sys.argv[1])

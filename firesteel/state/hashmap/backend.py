@@ -1,12 +1,12 @@
-"""Keyed state in dictionaries of the process: fast, bounded by memory."""
+"""Keyed state in dictionaries of the process. It is fast, and limited by memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.state.backend import KeyGroupFilter
+from firesteel.state.backend import KeyedStateBackend, KeyGroupFilter
 from firesteel.state.changelog import (
     CHUNK_ENTRIES,
     FullSnapshot,
@@ -16,18 +16,20 @@ from firesteel.state.changelog import (
 )
 from firesteel.state.changes import Changes
 from firesteel.state.hashmap.tables import HashMapListTable, HashMapMapTable, HashMapValueTable
-from firesteel.state.overlay.keyed_state import OverlayKeyedState
 from firesteel.state.segment_format import encode_changes
-from firesteel.state.tables import Table, TableDescription, TableKind
+from firesteel.state.table_descriptions import TableDescription, TableKind
+from firesteel.state.tables import Table
 
-# A state of about so many bytes is written at once, without a thread.
+# A state up to about this size is written in the foreground, without a thread.
 _SMALL_BYTES = 1 << 20
 
 HashMapTable = HashMapValueTable | HashMapListTable | HashMapMapTable
 
 
-class HashMapKeyedState(OverlayKeyedState[HashMapTable]):
+class HashMapKeyedStateBackend(KeyedStateBackend):
     in_memory = True
+    # ``_create_table`` is the only source of tables.
+    _tables: dict[str, HashMapTable]  # type: ignore[assignment]
 
     def __init__(self, key_type: TypeInformation | None = None, *, compress: bool = False) -> None:
         super().__init__(key_type, compress=compress)
@@ -37,16 +39,12 @@ class HashMapKeyedState(OverlayKeyedState[HashMapTable]):
         return _TABLES[description.kind](name, description)
 
     def leave_out_of_full_segments(self, table: Table, expired: Callable[[Any], bool]) -> None:
-        self._expired[cast("HashMapTable", table).name] = expired
+        self._expired[table.name] = expired
 
     def _alive(self, changes: Iterable[Changes]) -> Iterator[Changes]:
         for part in changes:
             expired = self._expired.get(part.table)
             yield part if expired is None else part.without(expired)
-
-    def _apply(self, changes: Iterable[Changes]) -> None:
-        for part in changes:
-            self._tables[part.table].apply(part)
 
     def _confirm(self) -> None:
         for name, table in self._tables.items():
@@ -56,7 +54,7 @@ class HashMapKeyedState(OverlayKeyedState[HashMapTable]):
                 table.confirm()
         self._apply(part for part in self._sealed_changes if part.table in self._converted)
 
-    def _discard(self, table: HashMapTable) -> None:
+    def _discard(self, table: Table) -> None:
         self._expired.pop(table.name, None)
 
     def _clear(self) -> None:
@@ -75,15 +73,15 @@ class HashMapKeyedState(OverlayKeyedState[HashMapTable]):
         descriptions = dict(self.descriptions())
         frozen = [table.freeze() for table in self._tables.values()]
 
-        def write(go_on: Callable[[], None]) -> Segment:
-            alive = self._alive(chunks(go_on))
+        def write(check: Callable[[], None]) -> Segment:
+            alive = self._alive(chunks(check))
             payload = encode_changes(alive, descriptions, self._key_type, compress=self._compress)
             return store.write(payload, epoch=epoch, full=True)
 
-        def chunks(go_on: Callable[[], None]) -> Iterator[Changes]:
+        def chunks(check: Callable[[], None]) -> Iterator[Changes]:
             for table in frozen:
                 for chunk in table.chunks(CHUNK_ENTRIES):
-                    go_on()
+                    check()
                     yield chunk
 
         return FullSnapshot(write)
@@ -100,7 +98,7 @@ class HashMapKeyedState(OverlayKeyedState[HashMapTable]):
             if segment.files:
                 raise UnknownFormatError(
                     f"the segment of epoch {segment.epoch} was written by the rocksdb backend; "
-                    "only a savepoint can be restored with another one"
+                    "only a savepoint can be restored with a different backend"
                 )
         super()._read(segments, store, only)
 

@@ -1,1 +1,0 @@
-"""Tables as base and overlay: what the backends have in common."""
