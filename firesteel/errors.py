@@ -63,14 +63,33 @@ def _restore(
 
 
 class FiresteelError(Exception):
-    """Base of all errors that Firesteel raises on purpose."""
+    """Base class of all errors that Firesteel raises on purpose.
+
+    Each error also derives from the built-in class that fits, so ``except ValueError`` catches an
+    InvalidProgramError.
+
+    >>> from firesteel.errors import FiresteelError, InvalidProgramError
+    >>> issubclass(InvalidProgramError, FiresteelError), issubclass(InvalidProgramError, ValueError)
+    (True, True)
+    """
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (type(self), self.args, dict(self.__dict__))
 
 
 class ConfigurationError(FiresteelError, ValueError):
-    """A setting is unknown, misspelled, or has a value that does not parse."""
+    """A setting is unknown or misspelled, or its value has the wrong form.
+
+    Attributes:
+        key: The key of the setting, or None.
+        suggestion: A known key with a similar name, or None.
+
+    >>> env.get_config().to_configuration().set_string("parallelism.default", "many")
+    Configuration({'parallelism.default': 'many'})
+    >>> env.get_parallelism()
+    Traceback (most recent call last):
+    firesteel.errors.ConfigurationError: parallelism.default: ..., got 'many'.
+    """
 
     def __init__(
         self, message: str, *, key: str | None = None, suggestion: str | None = None
@@ -81,11 +100,16 @@ class ConfigurationError(FiresteelError, ValueError):
 
 
 class InvalidProgramError(FiresteelError, ValueError):
-    """The program cannot be turned into a job graph."""
+    """The program cannot become a job graph.
+
+    >>> env.execute()
+    Traceback (most recent call last):
+    firesteel.errors.InvalidProgramError: ...
+    """
 
 
 class _UnsupportedError(FiresteelError, NotImplementedError):
-    """Shared shape of the two errors for names of Flink that Firesteel does not run."""
+    """Base class of the errors for names of Flink that Firesteel does not run."""
 
     _when = "is not supported"
 
@@ -100,22 +124,54 @@ class _UnsupportedError(FiresteelError, NotImplementedError):
 
 
 class NotYetSupportedError(_UnsupportedError):
-    """Flink has it, Firesteel will have it, but not in this version."""
+    """This version of Firesteel does not have a feature of Flink that a later one may have.
+
+    Attributes:
+        name: The name in Flink's API.
+        reason: The reason, or an alternative.
+
+    >>> from firesteel.datastream.connectors.file_system import FileSource
+    >>> FileSource.for_bulk_file_format(None, "/data/in")
+    Traceback (most recent call last):
+    firesteel.errors.NotYetSupportedError: FileSource.for_bulk_file_format is not yet supported ...
+    """
 
     _when = "is not yet supported by Firesteel"
 
 
 class NeverSupportedError(_UnsupportedError):
-    """Flink has it, but it makes no sense without Flink's JVM."""
+    """Firesteel will not have a feature of Flink, because it needs Flink's JVM.
+
+    Attributes:
+        name: The name in Flink's API.
+        reason: The reason, or an alternative.
+
+    >>> env.get_config().enable_force_kryo()
+    Traceback (most recent call last):
+    firesteel.errors.NeverSupportedError: ExecutionConfig.enable_force_kryo is not supported ...
+    """
 
     _when = "is not supported by Firesteel and never will be"
 
 
 class TypeMismatchError(FiresteelError, TypeError):
-    """A value does not fit the type that was declared for it.
+    """A value does not fit the declared type.
 
-    ``value`` and ``type`` are kept as text, so the error pickles whatever the value is. Whoever
-    knows the operator sets ``operator`` on the way out.
+    The value and the type are text, so that the error can always be pickled.
+
+    Attributes:
+        value: The value.
+        type: The declared type.
+        reason: The difference.
+        operator: The name of the operator, or None if the error did not pass through one.
+
+    >>> from firesteel.errors import TypeMismatchError
+    >>> words = env.from_collection(["be"]).map(lambda word: word, output_type=Types.INT())
+    >>> try:
+    ...     list(words.execute_and_collect())
+    ... except TypeMismatchError as error:
+    ...     print(error.reason)
+    expected int, got str.
     """
 
     def __init__(
@@ -133,7 +189,28 @@ class TypeMismatchError(FiresteelError, TypeError):
 
 
 class UserFunctionError(FiresteelError, RuntimeError):
-    """A user's function raised. The user's own traceback comes first in the message."""
+    """A function of the user raised an error. The message starts with the user's traceback.
+
+    Attributes:
+        job: The name of the job.
+        operator: The name of the operator.
+        function: The name of the function.
+        file: The file of the function, or None.
+        line: The first line of the function, or None.
+        record: The text of the record, or None if no record was processed.
+        traceback_text: The user's traceback.
+        cause: The name of the error's class.
+
+    >>> from firesteel.errors import UserFunctionError
+    >>> def invert(number):
+    ...     return 1 / number
+    >>> stream = env.from_collection([2, 0]).map(invert).name("invert")
+    >>> try:
+    ...     list(stream.execute_and_collect())
+    ... except UserFunctionError as error:
+    ...     print(error.operator, error.function, error.record, error.cause)
+    invert invert 0 ZeroDivisionError
+    """
 
     def __init__(
         self,
@@ -147,7 +224,7 @@ class UserFunctionError(FiresteelError, RuntimeError):
         traceback_text: str,
         cause: str = "",
     ) -> None:
-        """``cause`` is the name of the error's class; the error itself may not be able to travel."""
+        """Create the error from text, because the user's error may not be picklable."""
         super().__init__(function)
         self.job = job
         self.operator = operator
@@ -171,7 +248,15 @@ class UserFunctionError(FiresteelError, RuntimeError):
 class WriteFailedError(FiresteelError, OSError):
     """A file could not be written, for example because the disk is full.
 
-    Whoever knows the operator sets ``operator`` on the way out.
+    Attributes:
+        path: The file.
+        reason: The reason of the operating system.
+        operator: The name of the operator, or None if the error did not pass through one.
+
+    >>> import errno
+    >>> from firesteel.errors import WriteFailedError
+    >>> print(WriteFailedError("/data/part-0", errno.ENOSPC, "No space left on device", "Sink"))
+    Operator 'Sink' could not write /data/part-0: No space left on device. Free ...
     """
 
     def __init__(
@@ -184,7 +269,16 @@ class WriteFailedError(FiresteelError, OSError):
 
     @staticmethod
     def of(path: object, error: OSError) -> OSError:
-        """What to raise where writing ``path`` raised ``error``."""
+        """Return the error to raise when writing a file failed.
+
+        Args:
+            path: The file.
+            error: The error of the operating system. An error of Firesteel is returned unchanged.
+
+        >>> from firesteel.errors import WriteFailedError
+        >>> print(WriteFailedError.of("/data/part-0", PermissionError(13, "Permission denied")))
+        Firesteel could not write /data/part-0: Permission denied.
+        """
         if isinstance(error, FiresteelError):
             return error
         return WriteFailedError(str(path), error.errno, error.strerror or str(error))
@@ -202,7 +296,16 @@ class WriteFailedError(FiresteelError, OSError):
 
 
 class InsufficientSlotsError(FiresteelError, RuntimeError):
-    """The job needs more slots than Spark can run at once."""
+    """The job needs more slots than Spark can run at the same time.
+
+    Attributes:
+        required: The number of slots of the job.
+        available: The number of slots that Spark offers.
+
+    >>> from firesteel.errors import InsufficientSlotsError
+    >>> print(InsufficientSlotsError(required=8, available=4))
+    The job needs 8 task slots, but Spark offers 4. Lower the parallelism to 4, or ...
+    """
 
     def __init__(self, required: int, available: int) -> None:
         super().__init__(required, available)
@@ -218,7 +321,16 @@ class InsufficientSlotsError(FiresteelError, RuntimeError):
 
 
 class JobExecutionError(FiresteelError, RuntimeError):
-    """A job ended in failure."""
+    """A job failed, and the cause is not a function of the user.
+
+    Attributes:
+        job_id: The id of the job, or None.
+        job_name: The name of the job, or None.
+
+    >>> from firesteel.errors import JobExecutionError
+    >>> JobExecutionError("The driver lost all slots.", job_name="orders").job_name
+    'orders'
+    """
 
     def __init__(
         self, message: str, *, job_id: str | None = None, job_name: str | None = None
@@ -229,7 +341,21 @@ class JobExecutionError(FiresteelError, RuntimeError):
 
 
 class JobCancelledError(FiresteelError, RuntimeError):
-    """The job's result was asked for, but the job was canceled."""
+    """A result was requested from a canceled job.
+
+    Attributes:
+        job_id: The id of the job, or None.
+
+    >>> from firesteel.testing import ScriptedSource
+    >>> endless = ScriptedSource([1], bounded=False)
+    >>> sink = env.from_source(endless, WatermarkStrategy.no_watermarks(), "numbers").print()
+    >>> client = env.execute_async()
+    1
+    >>> client.cancel().result()
+    >>> client.get_job_execution_result().result()
+    Traceback (most recent call last):
+    firesteel.errors.JobCancelledError: Job ... was canceled.
+    """
 
     def __init__(self, job_id: str | None = None) -> None:
         super().__init__(job_id)
@@ -240,7 +366,25 @@ class JobCancelledError(FiresteelError, RuntimeError):
 
 
 class UnstableKeyError(FiresteelError, TypeError):
-    """A key whose hash differs between processes would land in different slots."""
+    """A key has a hash that differs between processes, so its records would reach different slots.
+
+    Attributes:
+        value: The key.
+        reason: The reason.
+        operator: The name of the operator, or None if the error did not pass through one.
+
+    The job fails with a UserFunctionError that names the function of ``key_by``.
+
+    >>> from firesteel.errors import UserFunctionError
+    >>> class Point:
+    ...     pass
+    >>> keyed = env.from_collection([1]).key_by(lambda number: Point()).map(lambda number: number)
+    >>> try:
+    ...     list(keyed.execute_and_collect())
+    ... except UserFunctionError as error:
+    ...     print(error.cause, error.record)
+    UnstableKeyError 1
+    """
 
     def __init__(self, value: object, reason: str, operator: str | None = None) -> None:
         super().__init__(reason)
@@ -254,7 +398,15 @@ class UnstableKeyError(FiresteelError, TypeError):
 
 
 class UnsavedStateError(FiresteelError, RuntimeError):
-    """A slot is gone, and with it what a CheckpointedFunction had not saved yet."""
+    """A slot was lost with state that a CheckpointedFunction had not saved.
+
+    Attributes:
+        operator: The name of the operator.
+
+    >>> from firesteel.errors import UnsavedStateError
+    >>> print(UnsavedStateError("buffer"))
+    Operator 'buffer' has to start again in the middle of the job, ...
+    """
 
     def __init__(self, operator: str) -> None:
         super().__init__(operator)
@@ -270,7 +422,7 @@ class UnsavedStateError(FiresteelError, RuntimeError):
 
 
 class RescalingError(FiresteelError, RuntimeError):
-    """State that only fits the parallelism it was written with."""
+    """State fits only the parallelism with which it was written."""
 
     def __init__(self, operator: str) -> None:
         super().__init__(operator)
@@ -284,7 +436,17 @@ class RescalingError(FiresteelError, RuntimeError):
 
 
 class ChannelSequenceError(FiresteelError, RuntimeError):
-    """Buffers of a channel came out of order, twice, or not at all."""
+    """Buffers of a channel arrived out of order, twice, or not at all. The job restarts.
+
+    Attributes:
+        channel: The channel.
+        expected: The number of the expected buffer.
+        actual: The number of the buffer that arrived.
+
+    >>> from firesteel.errors import ChannelSequenceError
+    >>> print(ChannelSequenceError("Map -> Sink", expected=3, actual=5))
+    Channel Map -> Sink: expected buffer 3 next, but got 5. ...
+    """
 
     def __init__(self, channel: str, expected: int, actual: int) -> None:
         super().__init__(channel, expected, actual)

@@ -1,4 +1,4 @@
-"""Metrics of user functions and operators: measured in the subtasks, merged in the driver."""
+"""Metrics of user functions and operators. Subtasks measure them, and the driver merges them."""
 
 from firesteel.metrics.kinds import Counter, Distribution, Gauge, Meter
 from firesteel.metrics.registry import Metric, MetricGroup, MetricRegistry

@@ -1,4 +1,4 @@
-"""Count, sum, smallest and largest of the values seen."""
+"""The kinds of metrics: counters, gauges, meters and distributions."""
 
 from __future__ import annotations
 
@@ -11,13 +11,21 @@ from typing import Any
 
 
 class Counter:
-    """Counts events. The values of all subtasks are added up.
+    """Counts events. The job reports the sum over all subtasks.
 
-    >>> counter = Counter()
-    >>> counter.inc(3)
-    >>> counter.dec()
-    >>> counter.get_count()
-    2
+    >>> class CountWords(MapFunction):
+    ...     def open(self, runtime_context):
+    ...         self.words = runtime_context.get_metrics_group().counter("words")
+    ...     def map(self, line):
+    ...         self.words.inc(len(line.split()))
+    ...         return line
+    >>> lines = env.from_collection(["to be", "or not to be"])
+    >>> sink = lines.map(CountWords()).name("lines").print()
+    >>> result = env.execute()
+    to be
+    or not to be
+    >>> result.get_accumulator_result("lines.words")
+    6
     """
 
     __slots__ = ("_count",)
@@ -26,15 +34,46 @@ class Counter:
         self._count = 0
 
     def inc(self, n: int = 1) -> None:
+        """Increase the count.
+
+        Args:
+            n: The number of events.
+
+        >>> counter = Counter()
+        >>> counter.inc()
+        >>> counter.inc(3)
+        >>> counter.get_count()
+        4
+        """
         self._count += n
 
     def dec(self, n: int = 1) -> None:
+        """Decrease the count.
+
+        Args:
+            n: The number of events.
+
+        >>> counter = Counter()
+        >>> counter.dec(2)
+        >>> counter.get_count()
+        -2
+        """
         self._count -= n
 
     def get_count(self) -> int:
+        """Return the count of this subtask.
+
+        >>> Counter().get_count()
+        0
+        """
         return self._count
 
     def snapshot(self) -> dict[str, Any]:
+        """Return the present value as JSON. Not in PyFlink.
+
+        >>> Counter().snapshot()
+        {'kind': 'counter', 'count': 0}
+        """
         return {"kind": "counter", "count": self._count}
 
 
@@ -42,7 +81,22 @@ _log = logging.getLogger(__name__)
 
 
 class Gauge:
-    """Calls a function of the user at every snapshot. Each subtask's value is kept by itself."""
+    """Reports the present result of a function. The job reports a value per subtask.
+
+    >>> class Latest(MapFunction):
+    ...     def open(self, runtime_context):
+    ...         self.latest = None
+    ...         runtime_context.get_metrics_group().gauge("latest", lambda: self.latest)
+    ...     def map(self, value):
+    ...         self.latest = value
+    ...         return value
+    >>> sink = env.from_collection([1, 2]).map(Latest()).name("numbers").print()
+    >>> client = env.execute_async()
+    1
+    2
+    >>> client.get_metrics()["numbers.latest"]
+    {'kind': 'gauge', 'values': [2]}
+    """
 
     __slots__ = ("_has_failed", "_obj")
 
@@ -53,9 +107,22 @@ class Gauge:
         self._has_failed = False
 
     def get_value(self) -> Any:
+        """Call the function and return its result. Not in PyFlink.
+
+        >>> Gauge(lambda: 5).get_value()
+        5
+        """
         return self._obj()
 
     def snapshot(self) -> dict[str, Any]:
+        """Return the present value as JSON. Not in PyFlink.
+
+        An object that JSON does not have becomes text. If the function fails, the value is null,
+        and the first failure is logged.
+
+        >>> Gauge(lambda: 5).snapshot()
+        {'kind': 'gauge', 'values': [5]}
+        """
         return {"kind": "gauge", "values": [self._json_value()]}
 
     def _json_value(self) -> Any:
@@ -77,10 +144,20 @@ _SAMPLES_PER_SPAN = 12
 
 
 class Meter:
-    """Counts events, and tells their rate over the last ``time_span_in_seconds``.
+    """Counts events and reports their rate over a span of time.
 
-    Marking only counts, so it is cheap; the clock is read when the rate is asked for. Rates of all
-    subtasks are added up.
+    ``mark_event`` only counts, so it is fast. The clock is read when the rate is needed. The job
+    reports the sum of the rates of all subtasks.
+
+    Args:
+        time_span_in_seconds: The span of time over which the rate is measured.
+        clock: Returns seconds.
+
+    >>> seconds = iter([0.0, 10.0])
+    >>> meter = Meter(clock=lambda: next(seconds))
+    >>> meter.mark_event(20)
+    >>> meter.get_count(), meter.get_rate()
+    (20, 2.0)
     """
 
     __slots__ = ("_clock", "_count", "_samples", "_span")
@@ -96,13 +173,22 @@ class Meter:
         self._samples: deque[tuple[float, int]] = deque([(clock(), 0)])
 
     def mark_event(self, value: int = 1) -> None:
+        """Count events.
+
+        Args:
+            value: The number of events.
+        """
         self._count += value
 
     def get_count(self) -> int:
+        """Return the number of events of this subtask."""
         return self._count
 
     def get_rate(self) -> float:
-        """Events per second, since the meter was made if that is less than the span ago."""
+        """Return events per second over the span.
+
+        A meter that is younger than the span returns the rate since its creation.
+        """
         now = self._clock()
         samples = self._samples
         # The sample that lies just outside the span is the best start of the span that we have.
@@ -114,17 +200,26 @@ class Meter:
         return (self._count - count_then) / (now - began) if now > began else 0.0
 
     def snapshot(self) -> dict[str, Any]:
+        """Return the present values as JSON. Not in PyFlink.
+
+        >>> meter = Meter(clock=lambda: 0.0)
+        >>> meter.mark_event()
+        >>> meter.snapshot()
+        {'kind': 'meter', 'count': 1, 'rate': 0.0}
+        """
         return {"kind": "meter", "count": self._count, "rate": self.get_rate()}
 
 
 class Distribution:
-    """Summarizes values. The summaries of all subtasks are merged.
+    """Summarizes numbers. The job reports the summary over all subtasks.
 
     >>> sizes = Distribution()
     >>> sizes.update(2)
     >>> sizes.update(4)
     >>> sizes.get_mean()
     3.0
+    >>> sizes.get_count(), sizes.get_sum(), sizes.get_min(), sizes.get_max()
+    (2, 6, 2, 4)
     """
 
     __slots__ = ("_count", "_max", "_min", "_sum")
@@ -136,6 +231,11 @@ class Distribution:
         self._max: float | None = None
 
     def update(self, value: float) -> None:
+        """Add a number.
+
+        Args:
+            value: The number.
+        """
         self._count += 1
         self._sum += value
         if self._min is None or value < self._min:
@@ -144,24 +244,33 @@ class Distribution:
             self._max = value
 
     def get_count(self) -> int:
+        """Return how many numbers were added. Not in PyFlink."""
         return self._count
 
     def get_sum(self) -> float:
+        """Return the sum of the numbers. Not in PyFlink."""
         return self._sum
 
     def get_min(self) -> float | None:
-        """None before the first value."""
+        """Return the smallest number, or None before the first one. Not in PyFlink."""
         return self._min
 
     def get_max(self) -> float | None:
-        """None before the first value."""
+        """Return the largest number, or None before the first one. Not in PyFlink."""
         return self._max
 
     def get_mean(self) -> float | None:
-        """None before the first value."""
+        """Return the mean of the numbers, or None before the first one. Not in PyFlink."""
         return self._sum / self._count if self._count else None
 
     def snapshot(self) -> dict[str, Any]:
+        """Return the present values as JSON. Not in PyFlink.
+
+        >>> sizes = Distribution()
+        >>> sizes.update(2)
+        >>> sizes.snapshot()
+        {'kind': 'distribution', 'count': 1, 'sum': 2, 'min': 2, 'max': 2, 'mean': 2.0}
+        """
         return {
             "kind": "distribution",
             "count": self._count,

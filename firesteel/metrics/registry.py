@@ -1,4 +1,4 @@
-"""All metrics of one operator in one subtask."""
+"""The metrics of an operator in a subtask."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from firesteel.metrics.kinds import Counter, Distribution, Gauge, Meter
 
 
 class Metric(Protocol):
-    """What the registry asks of a metric."""
+    """The interface of a metric that the registry needs."""
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the current value as JSON, in the form ``merge_snapshots`` takes."""
+        """Return the present value as JSON, in the form that ``merge_snapshots`` takes."""
 
 
 M = TypeVar("M", bound=Metric)
 
 
 class MetricRegistry:
-    """Keeps the metrics of an operator by their full names, which begin with the operator's.
+    """Keeps the metrics of an operator by full name. A full name starts with the operator's name.
 
     >>> registry = MetricRegistry()
     >>> registry.group("Map").counter("seen").inc()
@@ -38,7 +38,7 @@ class MetricRegistry:
         return MetricGroup(self, scope)
 
     def register(self, name: str, kind: type[M], create: Callable[[], M] | None = None) -> M:
-        """Return the metric of that name, made now if there is none."""
+        """Return the metric of a name, and create it if there is none."""
         existing = self._metrics.get(name)
         if existing is None:
             metric = kind() if create is None else create()
@@ -55,7 +55,7 @@ class MetricRegistry:
         self._metrics[name] = metric
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the current values by name, as JSON."""
+        """Return the present values by name, as JSON."""
         return {name: metric.snapshot() for name, metric in self._metrics.items()}
 
 
@@ -67,9 +67,28 @@ def _clash(name: str, existing: Metric, kind: type[Any]) -> ValueError:
 
 
 class MetricGroup:
-    """A scope under which metrics are registered, as ``scope.name``.
+    """A scope for metrics, from ``RuntimeContext.get_metrics_group()``.
 
-    Asking twice for the same name and kind gives the same metric.
+    The full name of a metric is ``scope.name``. A second call for the same name and kind returns
+    the same metric.
+
+    >>> class Measure(MapFunction):
+    ...     def open(self, runtime_context):
+    ...         group = runtime_context.get_metrics_group().add_group("words")
+    ...         self.count = group.counter("count")
+    ...         self.lengths = group.distribution("lengths")
+    ...     def map(self, word):
+    ...         self.count.inc()
+    ...         self.lengths.update(len(word))
+    ...         return word
+    >>> sink = env.from_collection(["be", "not"]).map(Measure()).name("measure").print()
+    >>> client = env.execute_async()
+    be
+    not
+    >>> client.get_metrics()["measure.words.count"]
+    {'kind': 'counter', 'count': 2}
+    >>> client.get_metrics()["measure.words.lengths"]["mean"]
+    2.5
     """
 
     __slots__ = ("_registry", "_scope")
@@ -79,18 +98,67 @@ class MetricGroup:
         self._scope = scope
 
     def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
-        """Return a group within this one. With ``extra``: a pair of a key and its value."""
+        """Return a group inside this one.
+
+        Args:
+            name: The name of the group, or the key of a key and value.
+            extra: The value of the key.
+
+        >>> from firesteel.metrics import MetricRegistry
+        >>> group = MetricRegistry().group("Map")
+        >>> group.add_group("region", "eu").get_metric_identifier("orders")
+        'Map.region.eu.orders'
+        """
         parts = (name,) if extra is None else (name, extra)
         return MetricGroup(self._registry, (*self._scope, *parts))
 
     def counter(self, name: str) -> Counter:
+        """Return the counter of a name.
+
+        Args:
+            name: The name in this group.
+
+        Raises:
+            ValueError: A metric of a different kind has the name.
+        """
         return self._registry.register(self.get_metric_identifier(name), Counter)
 
     def gauge(self, name: str, obj: Callable[[], Any]) -> None:
-        """Register a callable whose value is taken at every snapshot; a new one replaces it."""
+        """Register a function whose result is reported.
+
+        A second function of the same name replaces the first.
+
+        Args:
+            name: The name in this group.
+            obj: A function without parameters.
+
+        Raises:
+            ValueError: A metric of a different kind has the name.
+
+        >>> from firesteel.metrics import MetricRegistry
+        >>> registry = MetricRegistry()
+        >>> registry.group("Map").gauge("depth", lambda: 3)
+        >>> registry.snapshot()
+        {'Map.depth': {'kind': 'gauge', 'values': [3]}}
+        """
         self._registry.replace(self.get_metric_identifier(name), Gauge(obj))
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
+        """Return the meter of a name.
+
+        Args:
+            name: The name in this group.
+            time_span_in_seconds: The span of time over which the rate is measured.
+
+        Raises:
+            ValueError: A metric of a different kind has the name.
+
+        >>> from firesteel.metrics import MetricRegistry
+        >>> meter = MetricRegistry().group("Map").meter("records", time_span_in_seconds=30)
+        >>> meter.mark_event()
+        >>> meter.get_count()
+        1
+        """
         registry = self._registry
         return registry.register(
             self.get_metric_identifier(name),
@@ -99,10 +167,33 @@ class MetricGroup:
         )
 
     def distribution(self, name: str) -> Distribution:
+        """Return the distribution of a name.
+
+        Args:
+            name: The name in this group.
+
+        Raises:
+            ValueError: A metric of a different kind has the name.
+        """
         return self._registry.register(self.get_metric_identifier(name), Distribution)
 
     def get_scope_components(self) -> tuple[str, ...]:
+        """Return the names of the scope, from the outside in. Not in PyFlink.
+
+        >>> from firesteel.metrics import MetricRegistry
+        >>> MetricRegistry().group("Map").add_group("words").get_scope_components()
+        ('Map', 'words')
+        """
         return self._scope
 
     def get_metric_identifier(self, metric_name: str) -> str:
+        """Return the full name of a metric. Not in PyFlink.
+
+        Args:
+            metric_name: The name in this group.
+
+        >>> from firesteel.metrics import MetricRegistry
+        >>> MetricRegistry().group("Map").get_metric_identifier("words")
+        'Map.words'
+        """
         return ".".join((*self._scope, metric_name))

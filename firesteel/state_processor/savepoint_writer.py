@@ -1,4 +1,4 @@
-"""Writes savepoints: new ones, and changed ones."""
+"""SavepointWriter, which writes new and changed savepoints."""
 
 from __future__ import annotations
 
@@ -33,17 +33,24 @@ __all__ = ["SavepointWriter"]
 
 
 class SavepointWriter:
-    """Collects what the new savepoint shall have; ``write`` writes it.
+    """Collects the state of a new savepoint, and writes it. Not in PyFlink.
 
-    Rows of state come in a Spark DataFrame or a ``pyarrow.Table``, in the columns that
-    ``SavepointReader`` gives. A state is named by the descriptor that the job uses; the name alone
-    does if the savepoint has the state already.
+    The rows of a state come in a Spark DataFrame or a ``pyarrow.Table``, with the columns of
+    ``SavepointReader``. The parameter ``state`` is the descriptor that the job uses. The name is
+    enough if the savepoint already has the state.
 
-    >>> from firesteel.datastream import StreamExecutionEnvironment
-    >>> env = StreamExecutionEnvironment.get_execution_environment()
-    >>> SavepointWriter.new_savepoint(env, max_parallelism=128).remove_operator("counter")
-    Traceback (most recent call last):
-    firesteel.checkpoint.savepoints.savepoint_reader.StateNotFoundError: no operator is called 'counter', or several are; there are: none
+    >>> import pyarrow as pa
+    >>> from firesteel.state_processor import SavepointReader
+    >>> counts = ValueStateDescriptor("count", Types.LONG())
+    >>> writer = SavepointWriter.new_savepoint(env, max_parallelism=128)
+    >>> rows = pa.table({"key": ["be"], "value": [2]})
+    >>> writer.with_keyed_state("counter", counts, rows, Types.STRING()).write("first")
+    >>> changed = SavepointWriter.from_existing_savepoint(env, "first")
+    >>> rows = pa.table({"key": ["be"], "value": [5]})
+    >>> changed.with_keyed_state("counter", "count", rows).write("second")
+    >>> reader = SavepointReader.read(env, "second")
+    >>> reader.read_keyed_state_as_arrow("counter", "count").to_pylist()
+    [{'key': 'be', 'value': 5}]
     """
 
     def __init__(
@@ -70,7 +77,12 @@ class SavepointWriter:
     def new_savepoint(
         environment: StreamExecutionEnvironment, max_parallelism: int
     ) -> SavepointWriter:
-        """A savepoint with nothing in it: for a job that shall not start from nothing."""
+        """Start a savepoint without state, for the first start of a job.
+
+        Args:
+            environment: Provides the settings of file systems and the parallelism of new operators.
+            max_parallelism: The maximum parallelism of the job.
+        """
         now = round(time.time() * 1000)
         empty = CheckpointMetadata(
             checkpoint_id=0,
@@ -88,10 +100,13 @@ class SavepointWriter:
     def from_existing_savepoint(
         environment: StreamExecutionEnvironment, path: str, *, allow_pickle: bool = False
     ) -> SavepointWriter:
-        """Begin with all that a savepoint has. The new one is a copy, and leaves it as it is.
+        """Start with all state of a savepoint. The new savepoint is a copy, and the old one stays.
 
-        A retained checkpoint will do, too; if it has objects of the job's own classes, these have to
-        be rebuilt on the way, which runs their code and needs ``allow_pickle``.
+        Args:
+            environment: Provides the settings of file systems and the parallelism of new operators.
+            path: The directory of a savepoint or of a retained checkpoint.
+            allow_pickle: True allows objects of the job's own classes in a checkpoint. Copying them
+                runs their code.
         """
         options = file_system_options(environment._configuration)
         directory, base = open_checkpoint(path, options)
@@ -105,12 +120,16 @@ class SavepointWriter:
         rows: Any,
         key_type: TypeInformation | None = None,
     ) -> SavepointWriter:
-        """Give an operator a keyed state, in the place of one of that name if it has one.
+        """Set a keyed state of an operator. It replaces a state of the same name.
 
-        ``rows`` has the columns ``key`` and ``value``. ``key_type`` is that of the job's ``key_by``;
-        if it is not given, the one that the operator's keys have in the savepoint. It matters for
-        rows and tuples: both are structs in a table. A row without a value is left out. With a time
-        to live, everything counts as used at the time of writing.
+        With a time to live, all entries count as used at the time of writing.
+
+        Args:
+            uid: The uid of the operator. An unknown uid adds an operator.
+            state: The descriptor of the state, or the name of a state that the savepoint has.
+            rows: The columns ``key`` and ``value``. A row without a value is left out.
+            key_type: The type of the keys in the job's ``key_by``. It separates rows from tuples,
+                which are both structs in a table. The default is the type in the savepoint.
         """
         operator = self._find(uid)
         new = NewKeyedState.of(operator, state, rows, key_type)
@@ -120,19 +139,54 @@ class SavepointWriter:
     def with_list_state(
         self, uid: str, state: ListStateDescriptor | str, rows: Any
     ) -> SavepointWriter:
-        """Give an operator a list state, in the place of one of that name; column ``value``."""
+        """Set an operator list state. It replaces a state of the same name.
+
+        Args:
+            uid: The uid of the operator. An unknown uid adds an operator.
+            state: The descriptor of the state, or the name of a state that the savepoint has.
+            rows: The column ``value``.
+
+        >>> import pyarrow as pa
+        >>> buffer = ListStateDescriptor("buffer", Types.STRING())
+        >>> writer = SavepointWriter.new_savepoint(env, max_parallelism=128)
+        >>> rows = pa.table({"value": ["a", "b"]})
+        >>> writer.with_list_state("sink", buffer, rows).write("savepoint")
+        """
         return self._with_operator_state(uid, state, Redistribution.SPLIT, rows)
 
     def with_union_state(
         self, uid: str, state: ListStateDescriptor | str, rows: Any
     ) -> SavepointWriter:
-        """Give an operator a union list state, in the place of one of that name; column ``value``."""
+        """Set an operator union list state. It replaces a state of the same name.
+
+        Args:
+            uid: The uid of the operator. An unknown uid adds an operator.
+            state: The descriptor of the state, or the name of a state that the savepoint has.
+            rows: The column ``value``.
+
+        >>> import pyarrow as pa
+        >>> offsets = ListStateDescriptor("offsets", Types.LONG())
+        >>> writer = SavepointWriter.new_savepoint(env, max_parallelism=128)
+        >>> writer.with_union_state("source", offsets, pa.table({"value": [7]})).write("savepoint")
+        """
         return self._with_operator_state(uid, state, Redistribution.UNION, rows)
 
     def with_broadcast_state(
         self, uid: str, state: MapStateDescriptor | str, rows: Any
     ) -> SavepointWriter:
-        """Give an operator a broadcast state, in the place of one of that name; columns ``key``, ``value``."""
+        """Set a broadcast state of an operator. It replaces a state of the same name.
+
+        Args:
+            uid: The uid of the operator. An unknown uid adds an operator.
+            state: The descriptor of the state, or the name of a state that the savepoint has.
+            rows: The columns ``key`` and ``value``.
+
+        >>> import pyarrow as pa
+        >>> rules = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
+        >>> rows = pa.table({"key": ["limit"], "value": [100]})
+        >>> writer = SavepointWriter.new_savepoint(env, max_parallelism=128)
+        >>> writer.with_broadcast_state("rules", rules, rows).write("savepoint")
+        """
         return self._with_operator_state(uid, state, Redistribution.BROADCAST, rows)
 
     def _with_operator_state(
@@ -144,7 +198,18 @@ class SavepointWriter:
         return self
 
     def remove_operator(self, operator: str) -> SavepointWriter:
-        """Leave an operator out with all its state. It is named by uid, operator id or name."""
+        """Remove an operator with all its state.
+
+        Args:
+            operator: The uid, operator id or name of the operator.
+
+        Raises:
+            StateNotFoundError: The savepoint has no such operator.
+
+        >>> SavepointWriter.new_savepoint(env, max_parallelism=128).remove_operator("counter")
+        Traceback (most recent call last):
+        firesteel...StateNotFoundError: no operator is called 'counter', ...
+        """
         found = find_operator(self._base, operator)
         kept = tuple(one for one in self._base.operators if one is not found)
         self._base = replace(self._base, operators=kept)
@@ -153,7 +218,25 @@ class SavepointWriter:
         return self
 
     def change_operator_identifier(self, operator: str, uid: str) -> SavepointWriter:
-        """Give the state of an operator to the one of another uid."""
+        """Move the state of an operator to a different uid.
+
+        Args:
+            operator: The uid, operator id or name of the operator.
+            uid: The new uid.
+
+        Raises:
+            InvalidProgramError: The savepoint already has an operator of the new uid.
+
+        >>> import pyarrow as pa
+        >>> from firesteel.state_processor import SavepointReader
+        >>> buffer = ListStateDescriptor("buffer", Types.STRING())
+        >>> writer = SavepointWriter.new_savepoint(env, max_parallelism=128)
+        >>> writer = writer.with_list_state("sink", buffer, pa.table({"value": ["a"]}))
+        >>> writer.change_operator_identifier("sink", "files").write("savepoint")
+        >>> reader = SavepointReader.read(env, "savepoint")
+        >>> reader.read_list_state_as_arrow("files", "buffer").to_pylist()
+        [{'value': 'a'}]
+        """
         found = find_operator(self._base, operator)
         renamed = renamed_operator(found, uid)
         if any(one.operator_id == renamed.operator_id for one in self._base.operators):
@@ -166,7 +249,14 @@ class SavepointWriter:
         return self
 
     def write(self, path: str) -> None:
-        """Write the savepoint into a new directory. After an error nothing is left."""
+        """Write the savepoint. If it fails, no files remain.
+
+        Args:
+            path: A directory that does not exist or is empty.
+
+        Raises:
+            InvalidProgramError: The directory has files.
+        """
         target = open_storage(path, self._options)
         if target.list_files():
             raise InvalidProgramError(
