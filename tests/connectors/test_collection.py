@@ -131,7 +131,9 @@ def test_records_handed_out_are_lists_of_their_own():
     source = CollectionSource(elements)
     reader = source.create_reader(ReaderContext(0, 1))
     reader.add_splits(source.create_enumerator(1).discover_splits())
-    reader.read(10).clear()
+    records = reader.read(10)
+    assert isinstance(records, list)
+    records.clear()
     assert elements == [1, 2, 3]
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -76,7 +77,7 @@ def test_the_rate_is_divided_among_subtasks_and_the_delay_leads_to_the_next_reco
     assert reader.next_read_delay() > 0
     reader.add_splits(splits[:1])
     began = time.monotonic()
-    records = []
+    records: list[Any] = []
     while len(records) < 6:
         batch = reader.read(100)
         records += batch

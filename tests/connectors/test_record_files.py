@@ -1,7 +1,8 @@
-"""Files of records: what was written is read, once and in order, wherever the reader is cut."""
+"""Record files: a reader that is stopped anywhere returns each record once and in order."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -52,12 +53,13 @@ def test_any_cut_and_any_restart_gives_each_record_once_in_order(
         splits = list(source.create_enumerator(1).discover_splits())
         found: list[tuple[int, int | None]] = []
         for limit in [*limits, *[100] * (len(batches) + 1)]:
-            # Each time another reader, from where the one before it was.
+            # Each reader continues where the one before it stopped.
             reader = source.create_reader(ReaderContext(0, 1))
             if splits:
                 reader.add_splits(splits)
             values = reader.read(limit)
-            found += zip(values, reader.timestamps() or [None] * len(values), strict=True)
+            times: Sequence[int | None] = reader.timestamps() or [None] * len(values)
+            found += zip(values, times, strict=True)
             splits = reader.snapshot_splits()
             reader.close()
         assert found == expected
@@ -75,11 +77,11 @@ def test_files_that_were_not_committed_are_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
+def test_a_full_disk_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = RecordFileSink(str(tmp_path)).create_writer(WriterContext(0, 1, "job"))
     (path,) = tmp_path.iterdir()
-    writer._file.close()
-    writer._file = open("/dev/full", "wb")  # noqa: SIM115 - as the writer does
+    full = open("/dev/full", "wb")  # noqa: SIM115 - as the writer does
+    monkeypatch.setattr(writer, "_file", full)
     with pytest.raises(WriteFailedError) as caught:
         writer.write_batch(["x" * 1_000_000], None, WriteContext())
     assert caught.value.path == str(path)

@@ -26,7 +26,7 @@ def _reader(port, **options):
 
 def _read(reader, count, limit=100):
     deadline = time.monotonic() + 10
-    texts = []
+    texts: list[str] = []
     while len(texts) < count:
         assert time.monotonic() < deadline
         texts += reader.read(limit)
@@ -36,7 +36,7 @@ def _read(reader, count, limit=100):
 
 def _read_to_end(reader, limit=100):
     deadline = time.monotonic() + 10
-    texts = []
+    texts: list[str] = []
     while reader.snapshot_splits():
         assert time.monotonic() < deadline
         texts += reader.read(limit)
@@ -64,7 +64,7 @@ def test_the_limit_holds_and_nothing_waits():
         connection, _ = server.accept()
         connection.sendall(b"".join(b"%d\n" % i for i in range(100)))
         connection.close()
-        texts = []
+        texts: list[str] = []
         while reader.snapshot_splits():
             batch = reader.read(7)
             assert len(batch) <= 7

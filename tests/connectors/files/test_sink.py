@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import cloudpickle
 import pytest
@@ -339,7 +340,7 @@ def test_not_yet(tmp_path):
     with pytest.raises(NotYetSupportedError, match="s3://bucket"):
         _builder("s3://bucket/out")
     with pytest.raises(TypeError, match="Encoder"):
-        FileSink.for_row_format(str(tmp_path), "text")
+        FileSink.for_row_format(str(tmp_path), "text")  # type: ignore[arg-type]  # refused
     assert _builder(tmp_path).disable_compact().build() is not None
 
 
@@ -354,10 +355,12 @@ class _Model:
         self.sink = builder.with_rolling_policy(policy).build()
         self.json = driver.through_json
         self.next = 0
-        self.checkpoint = (None, [], 0)  # writer state, committables to repeat, next record
-        self.epoch = (None, [], 0)
+        # Each has the writer's state, the committables to repeat, and the next record.
+        self.checkpoint: tuple[Any, list[Any], int] = (None, [], 0)
+        self.epoch: tuple[Any, list[Any], int] = (None, [], 0)
         self.writer = self.sink.create_writer(CONTEXT)
-        self.committables = []  # of the checkpoints since the last completed one
+        # Of the checkpoints since the last completed one.
+        self.committables: list[Any] = []
 
     def write(self, count, batch):
         values = [f"{'xy'[i % 2]}{i:03}" for i in range(self.next, self.next + count)]

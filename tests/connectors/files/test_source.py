@@ -17,7 +17,7 @@ from firesteel.common.time import Duration
 from firesteel.common.typeinfo import Types
 from firesteel.connectors.files.enumerator import FileSplitEnumerator
 from firesteel.connectors.files.reader import TextLineReader
-from firesteel.connectors.files.storage import list_files, open_file, qualify
+from firesteel.connectors.files.storage import PathNotFoundError, list_files, open_file, qualify
 from firesteel.datastream.connectors.base import Boundedness, ReaderContext, SourceSplit
 from firesteel.datastream.connectors.file_system import (
     FileEnumeratorProvider,
@@ -25,7 +25,7 @@ from firesteel.datastream.connectors.file_system import (
     FileSplitAssignerProvider,
     StreamFormat,
 )
-from firesteel.errors import FiresteelError, NotYetSupportedError
+from firesteel.errors import NotYetSupportedError
 
 
 def _source(*paths, charset="UTF-8"):
@@ -116,9 +116,9 @@ def test_file_uris_and_relative_paths(driver, lines_file, monkeypatch):
 
 @pytest.mark.parametrize("name", ["nowhere.txt", "*.nothing"])
 def test_a_missing_path_fails_when_the_enumerator_starts(tmp_path, name):
-    with pytest.raises(FileNotFoundError, match="there is nothing at") as caught:
+    with pytest.raises(PathNotFoundError, match="there is nothing at") as caught:
         _source(tmp_path / name).create_enumerator(1)
-    assert isinstance(caught.value, FiresteelError)
+    assert isinstance(caught.value, FileNotFoundError)
     assert caught.value.path == str(tmp_path / name)
 
 
@@ -297,7 +297,7 @@ def test_builder_errors(tmp_path):
     with pytest.raises(ValueError, match="path"):
         FileSource.for_record_stream_format(StreamFormat.text_line_format())
     with pytest.raises(TypeError, match="StreamFormat"):
-        FileSource.for_record_stream_format("text", str(tmp_path))
+        FileSource.for_record_stream_format("text", str(tmp_path))  # type: ignore[arg-type]  # refused
     with pytest.raises(NotYetSupportedError):
         FileSource.for_bulk_file_format(None, str(tmp_path))
 

@@ -6,6 +6,7 @@ import time
 import uuid
 from collections import defaultdict
 from itertools import chain
+from typing import Any
 
 import cloudpickle
 import pytest
@@ -71,7 +72,8 @@ def by_partition(records):
 
 def read_until(reader, count):
     """At least so many records, or what came while one could wait."""
-    records, deadline = [], time.monotonic() + PATIENCE
+    records: list[Any] = []
+    deadline = time.monotonic() + PATIENCE
     while len(records) < count and time.monotonic() < deadline:
         records += reader.read(100)
     return records
@@ -112,7 +114,7 @@ def test_a_read_tells_its_partition_and_the_timestamps_of_kafka(kafka):
         stamps = range(1000 * partition + 5, 1000 * partition + 15)
         kafka.write(topic, map(str, stamps), partition, timestamps=stamps)
     reader, _ = start(bounded(kafka, topic).build())
-    seen = {}
+    seen: dict[str, list[Any]] = {}
     while reader.snapshot_splits():
         values = reader.read(4)
         assert len(values) <= 4
@@ -125,7 +127,7 @@ def test_a_read_tells_its_partition_and_the_timestamps_of_kafka(kafka):
 def test_partitions_that_are_paused_lose_nothing_and_give_nothing(kafka, three_partitions):
     reader, _ = start(bounded(kafka, three_partitions).build())
     first, third = f"{three_partitions}-0", f"{three_partitions}-2"
-    records = []
+    records: list[Any] = []
     # All of them have been fetched, and in part handed out.
     while len(records) < 30:
         records += reader.read(10)
