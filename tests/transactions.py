@@ -62,7 +62,9 @@ class StoreSink(TwoPhaseCommitSinkFunction[Any, str, Any]):
     def begin_transaction(self) -> str:
         return self.store.begin()
 
-    def invoke(self, transaction: str, value: Any, context: Any) -> None:
+    def invoke(  # type: ignore[override]  # Flink's overload of the name
+        self, transaction: str, value: Any, context: Any
+    ) -> None:
         self.store.write(transaction, value)
 
     def pre_commit(self, transaction: str) -> None:

@@ -90,12 +90,13 @@ def test_every_function_of_a_case_takes_part_in_its_checked_run(case: Case) -> N
 
         return call
 
-    functions = {
+    functions: dict[str, Any] = {
         name: getattr(checked, name)
         for name in ("make", "keep", "key", "combine", "other", "then")
         if hasattr(checked, name)
     }
-    watched = replace(checked, **{name: spy(name, one) for name, one in functions.items()})
+    spies: dict[str, Any] = {name: spy(name, one) for name, one in functions.items()}
+    watched = replace(checked, **spies)
     for _ in plain_results(watched, 10_000):
         pass
     # Only the exchange asks for the key of a record that is just passed on.
@@ -167,7 +168,7 @@ def test_what_was_measured_before_somebody_gave_up_is_kept(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(command, "run_peers", interrupted)
-    monkeypatch.setattr(command.signal, "signal", lambda *_: None)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
     monkeypatch.setattr(history, "HISTORY", tmp_path / "history.jsonl")
     monkeypatch.setattr("sys.argv", ["benchmarks", "--cases", _CASE.name, "--sections"])
     with pytest.raises(KeyboardInterrupt):

@@ -14,7 +14,6 @@ from firesteel.checkpoint.metadata import SnapshotType, StateDescription, Subtas
 from firesteel.checkpoint.storage.metadata_file import write_metadata
 from firesteel.checkpoint.storage.storage import open_storage
 from firesteel.cli.main import main
-from firesteel.filesystems import arrow_files
 from tests.checkpoint.builders import file_segment, metadata, operator
 
 
@@ -86,7 +85,7 @@ def test_hdfs_without_its_libraries_is_one_sentence(
         def from_uri(uri: str) -> None:
             raise OSError("Unable to load libjvm\n" + "dlopen(/a/libjvm.so) failed\n" * 20)
 
-    monkeypatch.setattr(arrow_files.fs, "FileSystem", WithoutLibraries)
+    monkeypatch.setattr("pyarrow.fs.FileSystem", WithoutLibraries)
     result = _run("savepoint", "show", "hdfs://name-node:8020/savepoints/1")
     assert result.exit_code == 1
     assert "hdfs:// needs Java's libjvm and Hadoop's libhdfs" in result.output

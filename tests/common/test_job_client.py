@@ -1,6 +1,7 @@
 """Futures, job ids, states, results and clients."""
 
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ class FakeJob:
 
 
 def test_a_client_speaks_for_its_job():
-    job = FakeJob()
+    job: Any = FakeJob()
     client = JobClient(job)
     assert str(client.get_job_id()) == "0123456789abcdef" * 2
     assert client.get_job_status().result() is JobStatus.RUNNING
@@ -51,7 +52,8 @@ def test_a_client_speaks_for_its_job():
 
 
 def test_savepoints_are_asked_of_the_job():
-    client = JobClient(FakeJob())
+    job: Any = FakeJob()
+    client = JobClient(job)
     assert client.trigger_savepoint().result() == "None None"
     assert client.stop_with_savepoint(True, "/data").result() == "/data DRAIN"
     assert client.stop_with_savepoint(False, "/data").result() == "/data SUSPEND"
@@ -78,7 +80,8 @@ def test_a_future_converts_and_can_be_cancelled():
 
 def test_canceling_a_future_ends_the_waiting_of_other_threads_but_not_the_work():
     work: Future = Future()
-    one, other = CompletableFuture(work), CompletableFuture(work)
+    one: CompletableFuture = CompletableFuture(work)
+    other: CompletableFuture = CompletableFuture(work)
     with ThreadPoolExecutor() as pool:
         waiting = pool.submit(one.result, 10)
         assert one.cancel()

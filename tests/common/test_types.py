@@ -56,7 +56,7 @@ def test_values_are_set_by_item_but_not_by_attribute():
     row[1] = 4
     assert row == Row(a=3, b=4)
     with pytest.raises(AttributeError):
-        row.a = 5
+        row.a = 5  # type: ignore[attr-defined]  # refused
 
 
 def test_unknown_names_are_errors():

@@ -63,6 +63,7 @@ def test_enriching_a_strategy_keeps_the_rest():
         .with_watermark_alignment("group", Duration.of_seconds(5))
     )
     assert strategy.generator == MonotonousTimestamps()
+    assert isinstance(strategy.timestamp_assigner, First)
     assert strategy.timestamp_assigner.extract_timestamp((7,), -1) == 7
     assert strategy.idle_timeout == Duration.of_minutes(1)
     assert strategy.alignment == WatermarkAlignment(
@@ -77,7 +78,7 @@ def test_the_assigner_is_set_on_the_strategy_itself_as_in_pyflink():
     strategy.with_timestamp_assigner(lambda value, timestamp: value + timestamp)
     assert strategy.timestamp_assigner.extract_timestamp(1, 2) == 3
     with pytest.raises(TypeError):
-        strategy.with_timestamp_assigner(5)
+        strategy.with_timestamp_assigner(5)  # type: ignore[arg-type]  # refused
 
 
 def test_idleness_must_be_longer_than_zero():
@@ -101,9 +102,10 @@ def test_restart_strategies_keep_their_figures():
     assert rate.get_failure_interval() == timedelta(minutes=1)
     assert rate.get_delay_between_attempts_interval() == timedelta(seconds=1)
     assert RestartStrategies.no_restart() == RestartStrategies.no_restart()
-    assert RestartStrategies.fall_back_restart() != RestartStrategies.no_restart()
+    fall_back: object = RestartStrategies.fall_back_restart()
+    assert fall_back != RestartStrategies.no_restart()
     with pytest.raises(TypeError, match="milliseconds or a timedelta"):
-        RestartStrategies.fixed_delay_restart(3, "1 s")
+        RestartStrategies.fixed_delay_restart(3, "1 s")  # type: ignore[arg-type]  # refused
 
 
 def test_restart_strategies_translate_to_declared_keys(caplog):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from firesteel.common.constants import MAX_WATERMARK
 from firesteel.common.time import Time
-from firesteel.datastream.window import EventTimeSessionWindows
+from firesteel.datastream.window import EventTimeSessionWindows, WindowAssigner
 from tests.properties.window_model import MIN_WATERMARK, WindowModel, aligned, sessions
 from tests.properties.window_subtasks import Subtasks, events_of_windows
 from tests.task.windows import (
@@ -93,6 +93,7 @@ def _program(
 @settings(max_examples=150, deadline=None)
 def test_aligned_windows(events, shape, lateness, parallelism, tag):
     size, slide, offset = shape
+    assigner: WindowAssigner
     if slide is None:
         offset = max(1 - size, min(size - 1, offset))
         assigner, assign = tumbling(size, offset), aligned(size, size, offset)

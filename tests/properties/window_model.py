@@ -1,4 +1,4 @@
-"""Windows of event time as a person would write them down: records one by one, nothing clever."""
+"""A model of event-time windows that handles one record at a time, as the rules are written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 MIN_WATERMARK = -(2**63)
 
-Record = tuple[str, int, int]
+Record = tuple[str, Any, int]
 """(key, value, timestamp)"""
 
 Window = tuple[int, int]
@@ -20,15 +20,15 @@ class WindowModel:
 
     assign: Callable[[int], list[Window]]
     lateness: int
-    compute: Callable[[list[int]], Any]
+    compute: Callable[[list[Any]], Any]
     merges: bool = False
     watermark: int = MIN_WATERMARK
-    contents: dict[tuple[str, Window], list[int]] = field(default_factory=dict)
-    # (time, key, window) of what is to happen.
+    contents: dict[tuple[str, Window], list[Any]] = field(default_factory=dict)
+    # (time, key, window) of future events.
     timers: set[tuple[int, str, Window]] = field(default_factory=set)
     output: list[tuple[Any, int]] = field(default_factory=list)
-    late: list[tuple[str, int]] = field(default_factory=list)
-    # How each record was counted, in the order of arrival.
+    late: list[tuple[str, Any]] = field(default_factory=list)
+    # "on time", "accepted late" or "late" for each record, in the order of arrival.
     fates: list[str] = field(default_factory=list)
 
     def add(self, record: Record) -> None:

@@ -1,4 +1,4 @@
-"""All subtasks of one operator, and what may happen to them."""
+"""All subtasks of one operator, with the events of their life: records, time and restarts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Subtasks:
             # A job remembers the watermarks of its channels.
             self.advance(self._watermark)
 
-    def take(self) -> list[tuple[Any, int]]:
+    def take(self) -> list[tuple[Any, int | None]]:
         output = [pair for h in self._harnesses for pair in h.output_with_timestamps]
         for harness in self._harnesses:
             harness.extract_output()

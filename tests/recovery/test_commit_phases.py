@@ -1,7 +1,7 @@
 """A crash in each phase of a commit, with a FileSink, a sink with a committer, and transactions.
 
 The phases: before pre-commit, between pre-commit and the completion of the checkpoint, between
-completion and commit, after the commit and before anybody has noted it.
+completion and commit, after the commit and before it has been noted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from firesteel.testing import Fault, JobHarness
 from tests.recovery.jobs import RESTARTS, Job, Trap, assert_exactly_once, golden
 from tests.transactions import StoreSink
 
-POLICIES = {
+POLICIES: dict[str, Callable[[], RollingPolicy]] = {
     "each checkpoint finishes files": RollingPolicy.on_checkpoint_rolling_policy,
     "files grow across checkpoints": RollingPolicy.default_rolling_policy,
 }

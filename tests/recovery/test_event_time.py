@@ -21,7 +21,7 @@ LATE = OutputTag("late")
 
 class Second(TimestampAssigner):
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        return value[1]
+        return int(value[1])
 
 
 # Mostly in order, with some that come much too late.

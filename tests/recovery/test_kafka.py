@@ -62,7 +62,7 @@ def test_each_record_once(tmp_path: Path, kafka: KafkaBroker, topic: str, ends: 
 
 
 def committed_when(kafka: KafkaBroker, group: str, topic: str, expected: list[Any]) -> list[Any]:
-    """Nobody waits for a commit, so this does."""
+    """Wait until the group's offsets are the expected ones: jobs commit without waiting."""
     deadline = time.monotonic() + 20
     while (found := kafka.committed(group, topic, 3)) != expected and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -95,11 +95,11 @@ def test_offsets_are_committed_with_checkpoints_and_not_before(
     harness.stop()
     assert committed_when(kafka, group, topic, [30, 31, 30]) == [30, 31, 30]
 
-    # Another job takes over from what is committed.
+    # A second job starts from the committed offsets.
     kafka.write(topic, ["taken over"], 2)
     start = KafkaOffsetsInitializer.committed_offsets()
-    source = builder(kafka, topic).set_group_id(group).set_starting_offsets(start)
-    source = source.set_bounded(LATEST).build()
+    committed = builder(kafka, topic).set_group_id(group).set_starting_offsets(start)
+    source = committed.set_bounded(LATEST).build()
     successor = JobHarness(program)
     successor.run()
     assert successor.collected == ["taken over"]

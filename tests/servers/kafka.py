@@ -11,7 +11,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, as its manual says
+    AdminClient,
+    NewPartitions,
+    NewTopic,
+)
 
 from firesteel.spark.java import find_java
 from tests.servers import leash

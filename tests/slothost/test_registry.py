@@ -9,6 +9,8 @@ from firesteel.datastream.functions import MapFunction
 from firesteel.protocol.messages import SlotAddress
 from firesteel.protocol.program import JobProgram, PackedProgram
 from firesteel.slothost.registry import SlotRegistry
+from firesteel.task.operators.map import MapOperator
+from firesteel.task.slot import Slot
 
 
 class Identity(MapFunction):
@@ -46,12 +48,13 @@ def test_subtasks_in_one_process_do_not_share_their_functions():
     registry, load = SlotRegistry(), Loader()
     functions = []
     for slot in range(2):
-        subtasks = registry.entry(_address(slot), load).slot._subtasks.values()
+        built = registry.entry(_address(slot), load).slot
+        assert isinstance(built, Slot)
         functions += [
             operator.function
-            for subtask in subtasks
+            for subtask in built._subtasks.values()
             for operator in subtask.operators.values()
-            if operator.name == "Map"
+            if isinstance(operator, MapOperator)
         ]
     assert len(functions) == 2
     assert functions[0] is not functions[1]

@@ -13,7 +13,6 @@ from firesteel.datastream import RuntimeExecutionMode, StreamExecutionEnvironmen
 from firesteel.errors import ConfigurationError
 from firesteel.graph.settings import CachedFile, JobSettings, PythonArchive
 from firesteel.protocol.program import JobProgram, PackedProgram
-from firesteel.spark import slot_task
 from firesteel.spark.shipping import stage_resources
 from firesteel.spark.slot_task import SlotTask
 from firesteel.usercode import pickling
@@ -78,6 +77,7 @@ def test_on_a_cluster_files_of_one_name_do_not_get_in_each_others_way(archive, t
     # Spark has them in one directory.
     shipped = {path.name: path for path in context.files}
     placed = resources.place(tmp_path / "place", lambda path: shipped[Path(path).name])
+    assert placed.working_directory is not None
     assert (Path(placed.working_directory) / "data" / "words.txt").read_text() == "to be"
     assert Path(placed.cached_files["other"]).name == "data.zip"
     assert Path(placed.cached_files["other"]).read_text() == "another one"
@@ -123,7 +123,7 @@ def test_on_another_machine_a_task_finds_them_among_sparks_files(archive, tmp_pa
     (sparks / "program.pickle").write_bytes(pickling.dumps(PackedProgram.pack(program)))
     for path in context.files:
         path.rename(sparks / path.name)
-    monkeypatch.setattr(slot_task.SparkFiles, "get", lambda name: str(sparks / name))
+    monkeypatch.setattr("pyspark.SparkFiles.get", lambda name: str(sparks / name))
     packed = SlotTask("/the/driver/only/program.pickle", None).load_program()
     assert packed.placed.working_directory == str(sparks / "resources-1234" / "work")
     assert (Path(packed.placed.working_directory) / "data" / "words.txt").exists()

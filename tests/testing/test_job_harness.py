@@ -1,5 +1,6 @@
 import gc
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from firesteel.testing import (
 
 
 class Life(MapFunction):
-    events = []
+    events: list[Any] = []
 
     def open(self, runtime_context):
         self.index = runtime_context.get_index_of_this_subtask()

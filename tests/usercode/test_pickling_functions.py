@@ -17,9 +17,10 @@ class Counter(MapFunction):
 
 class Slotted(MapFunction):
     __slots__ = ("factor",)
+    factor: int
 
     def map(self, value: int) -> int:
-        return value * int(self.factor)
+        return value * self.factor
 
 
 class WithStateOfItsOwn(MapFunction):

@@ -32,6 +32,7 @@ def archive(tmp_path: Path) -> Path:
 def test_archives_are_unpacked_with_permissions_and_links(archive, tmp_path):
     resources = JobResources(archives=(JobFile(str(archive), "mine/tools", unpack=True),))
     placed = resources.place(tmp_path / "place", Path)
+    assert placed.working_directory is not None
     tools = Path(placed.working_directory) / "mine" / "tools"
     assert (tools / "data" / "words.txt").read_text() == "to be"
     assert os.access(tools / "bin" / "run", os.X_OK)
@@ -45,6 +46,7 @@ def test_a_link_in_an_archive_leads_nowhere_outside_before_it_is_made(tmp_path):
         file.writestr("../escaped.txt", "x")
     resources = JobResources(archives=(JobFile(str(path), "a", unpack=True),))
     placed = resources.place(tmp_path / "place", Path)
+    assert placed.working_directory is not None
     assert not (Path(placed.working_directory) / "escaped.txt").exists()
     assert not (tmp_path / "escaped.txt").exists()
 

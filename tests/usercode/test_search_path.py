@@ -9,6 +9,7 @@ import sys
 import sysconfig
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -78,7 +79,7 @@ def _import(name: str, directory: Path, text: str) -> ModuleType:
     return importlib.import_module(name)
 
 
-def _pack(function: object) -> PackedProgram:
+def _pack(function: Any) -> PackedProgram:
     env = StreamExecutionEnvironment().set_parallelism(1)
     env.from_sequence(1, 3).map(function).name("double").print()
     return PackedProgram.pack(JobProgram("id", "doubling", 0, env._compile("job").levels))
