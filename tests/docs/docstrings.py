@@ -7,6 +7,7 @@ still lack an example.
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import importlib
 import inspect
@@ -16,6 +17,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -96,9 +98,10 @@ def needs_spark(example: doctest.DocTest) -> bool:
 
 
 def failures(example: doctest.DocTest) -> str:
-    """Runs an example; the report of what differs, or an empty text."""
+    """Runs an example in a new directory; the report of what differs, or an empty text."""
     report: list[str] = []
-    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(example, out=report.append)
+    with TemporaryDirectory() as directory, contextlib.chdir(directory):
+        doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(example, out=report.append)
     return "".join(report)
 
 

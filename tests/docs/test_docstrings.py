@@ -12,9 +12,7 @@ from tests.docs.harness_launcher import on_harness
 
 
 @pytest.fixture(autouse=True)
-def _temporary_directory(tmp_path, monkeypatch) -> None:
-    """Examples write files with relative names."""
-    monkeypatch.chdir(tmp_path)
+def _default_settings(monkeypatch) -> None:
     for variable in ("FIRESTEEL_CONF_DIR", "FLINK_CONF_DIR"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(StreamExecutionEnvironment, "_default_local_parallelism", None)
