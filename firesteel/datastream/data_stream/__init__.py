@@ -1,4 +1,4 @@
-"""The streams a program is made of, one class a file, under PyFlink's import path."""
+"""Streams, under PyFlink's import path."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Which results of an aggregation leave it, in Spark's words; windows and keyed streams share them."""
+"""Checks of the arguments that a program passes to streams and environments."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from firesteel.errors import InvalidProgramError, shorten
 
 
 class ProgramTypeError(InvalidProgramError, TypeError):
-    """An argument of an operator has the wrong type; PyFlink raises TypeError there."""
+    """Raised for an argument of the wrong type. It is a TypeError too, as in PyFlink."""
 
 
 def require_instance(operation: str, argument: object, *expected: type, hint: str = "") -> None:
-    """``argument`` must be an instance of one of ``expected``."""
+    """Check that ``argument`` is an instance of one of the classes ``expected``."""
     if isinstance(argument, expected):
         return
     raise _wrong(operation, argument, _names(expected), hint)
 
 
 def require_function_or_callable(operation: str, function: object, expected: type) -> None:
-    """``function`` must be of the class ``expected``, or a lambda or other callable."""
+    """Check that ``function`` is an instance of the class ``expected``, or a plain callable."""
     if isinstance(function, expected):
         return
     is_other_function = isinstance(function, Function) or (
@@ -36,7 +36,7 @@ def require_function_or_callable(operation: str, function: object, expected: typ
 def key_selector_of(
     operation: str, key_selector: object
 ) -> tuple[Callable[[Any], Any], tuple[Function, ...]]:
-    """The callable, and the function object that the task must open."""
+    """Return a callable, and the function objects that the task must open."""
     require_function_or_callable(operation, key_selector, KeySelector)
     if isinstance(key_selector, KeySelector):
         return key_selector.get_key, (key_selector,)
@@ -47,6 +47,7 @@ def key_selector_of(
 def partitioner_of(
     operation: str, partitioner: object
 ) -> tuple[Callable[[Any, int], int], tuple[Function, ...]]:
+    """Return a callable, and the function objects that the task must open."""
     require_function_or_callable(operation, partitioner, Partitioner)
     if isinstance(partitioner, Partitioner):
         return partitioner.partition, (partitioner,)
@@ -55,7 +56,7 @@ def partitioner_of(
 
 
 def as_type(operation: str, given: object, what: str = "output type") -> TypeInformation:
-    """None is any Python object; a list of types is a row of them, as in PyFlink.
+    """Return a type from an argument: None is any Python object, a list of types is a row of them.
 
     ``what`` names the argument in the error.
     """
@@ -71,8 +72,18 @@ def as_type(operation: str, given: object, what: str = "output type") -> TypeInf
     )
 
 
+def field_position(operation: str, field: object) -> int | str:
+    """Return the position or name of a field."""
+    if isinstance(field, int | str) and not isinstance(field, bool):
+        return field
+    raise ProgramTypeError(
+        f"{operation}: the field must be an int (its position) or a str (its name), but it is "
+        f"{shorten(field)}."
+    )
+
+
 def check_not_aligned(operation: str, strategy: WatermarkStrategy) -> None:
-    """Only a source can read less when it is ahead of others."""
+    """Check that a strategy has no watermark alignment: only a source can be slowed down."""
     if strategy.alignment is not None:
         raise InvalidProgramError(
             f"{operation}: watermark alignment needs a source that can be slowed down. Give the "
@@ -100,6 +111,7 @@ APPEND, UPDATE, COMPLETE = _ALL = ("append", "update", "complete")
 
 
 def check_output_mode(mode: str) -> str:
+    """Check the name of an output mode. The modes have Spark's names."""
     if mode not in _ALL:
         raise InvalidProgramError(
             f"output_mode expects one of {', '.join(_ALL)}, but got {shorten(mode)}."

@@ -1,4 +1,4 @@
-"""CachedDataStream: a stream whose records are kept for the next jobs."""
+"""Cached streams: batch jobs write their records to files, and later jobs read them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class StreamCache:
-    """``computed`` are the origins of the stream.
+    """The files of a cached stream. ``computed`` are the origins of the stream.
 
-    The files belong to the source that reads them: they go when nothing holds it any more, neither
-    the cache nor a stream that was made of it nor a job.
+    The files belong to the source that reads them. They are deleted when no cache, stream and job
+    refers to it any more.
     """
 
     def __init__(
@@ -45,12 +45,12 @@ class StreamCache:
 
     @property
     def origins(self) -> tuple[Origin, ...]:
-        """Where consumers get the records from: the files, once they are there."""
+        """The origins of the records: the files once they are written, before that the computation."""
         self._look()
         return self._computed if self._source is None else (Origin(self._source),)
 
     def is_computed_by(self, transformations: list[Transformation]) -> bool:
-        """Whether a job with these transformations computes the stream, and should write it."""
+        """Return True if a job with these transformations computes the stream, and should write it."""
         self._look()
         if self._source is not None:
             return False
@@ -58,7 +58,7 @@ class StreamCache:
         return wanted <= {one.id for one in _all_before(transformations)}
 
     def writing(self) -> Transformation:
-        """The sink for the job that computes the stream; it knows this cache."""
+        """Return the sink for a job that computes the stream."""
         directory = str(self._root / f"firesteel-cache-{uuid.uuid4().hex}")
         source = RecordFileSource(directory)
         weakref.finalize(source, shutil.rmtree, directory, ignore_errors=True)
@@ -71,11 +71,11 @@ class StreamCache:
         )
 
     def written_by(self, result: CompletableFuture[Any], source: RecordFileSource) -> None:
-        """A job that writes what ``source`` will read has been started."""
+        """Remember the job that writes the files which ``source`` will read."""
         self._writing = result, source
 
     def _look(self) -> None:
-        """Whether the job that writes has ended, and well."""
+        """Switch to the files if the job that writes them has ended without an error."""
         if self._writing is None or not self._writing[0].done():
             return
         result, source = self._writing
@@ -89,13 +89,13 @@ class StreamCache:
             )
 
     def invalidate(self) -> None:
-        """Forget what was written; the next job that needs it computes it again."""
+        """Forget the files. The next job that needs the stream computes it again."""
         self._source = self._writing = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CacheWriting:
-    """What the sink of a job knows: whose records it writes, and what will read them."""
+    """The cache whose records a sink writes, and the source that will read them."""
 
     cache: StreamCache
     source: RecordFileSource
@@ -113,7 +113,16 @@ def _all_before(transformations: list[Transformation]) -> list[Transformation]:
 
 
 class CachedDataStream(DataStream):
-    """The first batch job that needs the stream writes it down; jobs of the same environment that come later read it there."""
+    """A stream whose records are kept for later jobs: the result of ``cache``.
+
+    >>> _ = env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    >>> slow = env.from_collection([1, 2]).map(lambda number: number * 10).cache()
+    >>> list(slow.execute_and_collect())  # computes the stream and writes it
+    [10, 20]
+    >>> list(slow.map(str).execute_and_collect())  # reads the files
+    ['10', '20']
+    >>> slow.invalidate()
+    """
 
     def __init__(
         self,
@@ -126,6 +135,7 @@ class CachedDataStream(DataStream):
 
     @property
     def _origins(self) -> tuple[Origin, ...]:
+        """The origins of the cache, which change when it has been written."""
         return self._cache.origins
 
     @_origins.setter
@@ -133,5 +143,5 @@ class CachedDataStream(DataStream):
         """Those of the cache, whatever they are at the time."""
 
     def invalidate(self) -> None:
-        """Forget the records; if the stream is used again, it is computed and cached again."""
+        """Drop the records. A job that uses the stream again computes and caches it again."""
         self._cache.invalidate()

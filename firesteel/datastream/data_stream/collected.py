@@ -1,4 +1,4 @@
-"""The iterator that execute_and_collect returns."""
+"""Collected streams: the iterator of ``execute_and_collect``, and the buffer that fills it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _CAPACITY = 1_000_000
 
 
 class CollectBuffer:
-    """A queue between the job's thread and the user's.
+    """A queue between the thread of the job and that of the program.
 
-    A job that is ahead of its reader by more than ``capacity`` records waits in ``add``, so that
-    the driver does not grow.
+    A job that is ahead of its reader by more than ``capacity`` records waits in ``add``, so that the
+    driver does not grow.
     """
 
     def __init__(self, capacity: int = _CAPACITY) -> None:
@@ -27,7 +27,7 @@ class CollectBuffer:
         self._error: BaseException | None = None
 
     def add(self, records: list[Any]) -> None:
-        """Called by the job. Records that come after ``close`` are dropped."""
+        """Add records, called by the job. Records that come after ``close`` are dropped."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or len(self._records) < self._capacity)
             if self._closed:
@@ -36,14 +36,14 @@ class CollectBuffer:
             self._changed.notify_all()
 
     def end(self, error: BaseException | None = None) -> None:
-        """The job has ended. The reader gets what is left, and then the error if there is one."""
+        """End the iterator when the job has ended. The reader gets the remaining records, then the error."""
         with self._changed:
             self._ended = True
             self._error = error
             self._changed.notify_all()
 
     def close(self) -> None:
-        """The reader wants no more."""
+        """Drop all records, now and later: the reader has stopped."""
         with self._changed:
             self._closed = True
             self._records.clear()
@@ -65,12 +65,15 @@ class CollectBuffer:
 
 
 class CloseableIterator:
-    """Iterates over a job's results while the job runs; closing it ends the job.
+    """Iterates over the results of a job while it runs. Closing it cancels the job.
 
-    >>> with CloseableIterator(iter([1, 2]), close=lambda: print("closed")) as results:
-    ...     list(results)
-    [1, 2]
-    closed
+    >>> with env.from_collection([1, 2, 3]).execute_and_collect() as results:
+    ...     for result in results:
+    ...         print(result)
+    ...         if result == 2:
+    ...             break
+    1
+    2
     """
 
     def __init__(self, records: Iterator[Any], close: Callable[[], None] | None = None) -> None:
@@ -84,11 +87,25 @@ class CloseableIterator:
         return next(self._records)
 
     def next(self) -> Any:
-        """The next record; StopIteration after the last one."""
+        """Return the next record.
+
+        Raises:
+            StopIteration: There are no more records.
+
+        >>> results = env.from_collection([1]).execute_and_collect()
+        >>> results.next()
+        1
+        """
         return next(self._records)
 
     def close(self) -> None:
-        """End the job if it still runs. A second call does nothing."""
+        """Cancel the job if it still runs. A second call does nothing.
+
+        >>> results = env.from_collection([1]).execute_and_collect()
+        >>> results.close()
+        >>> list(results)
+        []
+        """
         close, self._close = self._close, None
         self._records = iter(())
         if close is not None:

@@ -1,4 +1,4 @@
-"""ConnectedStreams: two streams that one function reads."""
+"""Connected streams: two streams that one function reads."""
 
 from __future__ import annotations
 
@@ -28,14 +28,25 @@ from firesteel.graph.operator_specs import (
     CoProcessSpec,
     OperatorSpec,
 )
-from firesteel.graph.transformations import Origin, Transformation
 
 if TYPE_CHECKING:
     from firesteel.datastream.data_stream.data_stream import DataStream
 
 
 class ConnectedStreams:
-    """What ``connect`` gives. If both streams are keyed, the function has state per key."""
+    """Two streams that one function reads: the result of ``connect``.
+
+    If both streams are keyed, the function has state per key.
+
+    >>> class Flag(CoProcessFunction):
+    ...     def process_element1(self, value, ctx):
+    ...         yield "left", value
+    ...     def process_element2(self, value, ctx):
+    ...         yield "right", value
+    >>> left, right = env.from_collection([1]), env.from_collection(["a"])
+    >>> sorted(left.connect(right).process(Flag()).execute_and_collect())
+    [('left', 1), ('right', 'a')]
+    """
 
     def __init__(self, stream1: StreamBase, stream2: StreamBase) -> None:
         self.stream1 = stream1
@@ -47,21 +58,68 @@ class ConnectedStreams:
         key_selector2: Callable[[Any], Any] | KeySelector,
         key_type: TypeInformation | None = None,
     ) -> ConnectedStreams:
-        """Give both streams a key of one common type."""
+        """Partition both streams by keys of one common type.
+
+        Args:
+            key_selector1: Returns the key of the first stream's records.
+            key_selector2: Returns the key of the second stream's records.
+            key_type: The type of the keys.
+
+        >>> class Match(KeyedCoProcessFunction):
+        ...     def open(self, runtime_context):
+        ...         self.name = runtime_context.get_state(ValueStateDescriptor("name", Types.STRING()))
+        ...     def process_element1(self, value, ctx):
+        ...         self.name.update(value[1])
+        ...     def process_element2(self, value, ctx):
+        ...         yield self.name.value(), value[1]
+        >>> users = env.from_collection([(1, "ann"), (2, "bob")])
+        >>> clicks = env.from_collection([(2, "home")])
+        >>> keyed = users.connect(clicks).key_by(lambda user: user[0], lambda click: click[0])
+        >>> list(keyed.process(Match()).execute_and_collect())
+        [('bob', 'home')]
+        """
         return ConnectedStreams(
             self.stream1.key_by(key_selector1, key_type),
             self.stream2.key_by(key_selector2, key_type),
         )
 
     def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
-        """``map1`` for each record of the first stream, ``map2`` for those of the second."""
+        """Turn each record of either stream into one result.
+
+        Args:
+            func: A CoMapFunction. ``map1`` takes records of the first stream, ``map2`` of the second.
+            output_type: The type of the results.
+
+        >>> class Text(CoMapFunction):
+        ...     def map1(self, value):
+        ...         return str(value)
+        ...     def map2(self, value):
+        ...         return value
+        >>> numbers, words = env.from_collection([1]), env.from_collection(["a"])
+        >>> sorted(numbers.connect(words).map(Text()).execute_and_collect())
+        ['1', 'a']
+        """
         require_instance("map on ConnectedStreams", func, CoMapFunction)
         return self._apply("Co-Map", CoMapSpec(func), as_type("map", output_type))
 
     def flat_map(
         self, func: CoFlatMapFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
-        """As map, with any number of results."""
+        """Turn each record of either stream into any number of results.
+
+        Args:
+            func: A CoFlatMapFunction.
+            output_type: The type of the results.
+
+        >>> class Words(CoFlatMapFunction):
+        ...     def flat_map1(self, value):
+        ...         yield from value.split()
+        ...     def flat_map2(self, value):
+        ...         return []
+        >>> lines, other = env.from_collection(["to be"]), env.from_collection(["ignored"])
+        >>> list(lines.connect(other).flat_map(Words()).execute_and_collect())
+        ['to', 'be']
+        """
         require_instance("flat_map on ConnectedStreams", func, CoFlatMapFunction)
         return self._apply("Co-Flat Map", CoFlatMapSpec(func), as_type("flat_map", output_type))
 
@@ -70,7 +128,15 @@ class ConnectedStreams:
         func: CoProcessFunction | KeyedCoProcessFunction,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Any number of results per record, side outputs, and a context."""
+        """Call a function with each record of either stream and a context.
+
+        Args:
+            func: A CoProcessFunction; on two keyed streams it may be a KeyedCoProcessFunction.
+            output_type: The type of the results.
+
+        Raises:
+            InvalidProgramError: A KeyedCoProcessFunction gets streams that are not both keyed.
+        """
         require_instance(
             "process on ConnectedStreams", func, CoProcessFunction, KeyedCoProcessFunction
         )
@@ -90,7 +156,11 @@ class ConnectedStreams:
 
 
 class BroadcastStream:
-    """What ``broadcast`` with state descriptors gives; ``connect`` another stream with it."""
+    """A stream that goes to every subtask, with broadcast state: to ``connect`` another stream with.
+
+    >>> rules = MapStateDescriptor("rules", Types.STRING(), Types.INT())
+    >>> broadcast = env.from_collection([("limit", 2)]).broadcast(rules)
+    """
 
     def __init__(
         self, input_stream: StreamBase, broadcast_state_descriptors: list[MapStateDescriptor]
@@ -113,7 +183,22 @@ def _check(descriptor: Any) -> None:
 
 
 class BroadcastConnectedStream:
-    """What ``connect`` with a BroadcastStream gives."""
+    """A stream that is connected with a BroadcastStream. One function reads both.
+
+    >>> rules = MapStateDescriptor("rules", Types.STRING(), Types.INT())
+    >>> class Limit(BroadcastProcessFunction):
+    ...     def process_broadcast_element(self, value, ctx):
+    ...         ctx.get_broadcast_state(rules).put(*value)
+    ...     def process_element(self, value, ctx):
+    ...         limit = ctx.get_broadcast_state(rules).get("limit")
+    ...         if limit is None or value <= limit:
+    ...             yield value
+    >>> from firesteel.testing import Pause, ScriptedSource
+    >>> numbers = env.from_source(ScriptedSource([Pause(), 1, 2, 3]), None, "numbers")
+    >>> limits = env.from_collection([("limit", 2)]).broadcast(rules)
+    >>> list(numbers.connect(limits).process(Limit()).execute_and_collect())
+    [1, 2]
+    """
 
     def __init__(
         self,
@@ -130,9 +215,12 @@ class BroadcastConnectedStream:
         func: BroadcastProcessFunction | KeyedBroadcastProcessFunction,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Any number of results per record of either stream."""
-        from firesteel.datastream.data_stream.data_stream import DataStream
+        """Call a function with each record of either stream, with broadcast state in the context.
 
+        Args:
+            func: A BroadcastProcessFunction, or a KeyedBroadcastProcessFunction on a keyed stream.
+            output_type: The type of the results.
+        """
         require_instance(
             "process on a BroadcastConnectedStream",
             func,
@@ -148,16 +236,10 @@ class BroadcastConnectedStream:
                 else "A BroadcastProcessFunction can only be used on a stream without a key: use a "
                 "KeyedBroadcastProcessFunction here."
             )
-        result_type = as_type("process", output_type)
-        transformation = Transformation(
-            name="Co-Process-Broadcast-Keyed" if keyed else "Co-Process-Broadcast",
-            spec=BroadcastProcessSpec(func, tuple(self.broadcast_state_descriptors)),
-            inputs=(
-                self.non_broadcast_stream._origins,
-                self.broadcast_stream.input_stream._origins,
-            ),
-            output_type=result_type,
+        return two_input_stream(
+            "Co-Process-Broadcast-Keyed" if keyed else "Co-Process-Broadcast",
+            BroadcastProcessSpec(func, tuple(self.broadcast_state_descriptors)),
+            self.non_broadcast_stream,
+            self.broadcast_stream.input_stream,
+            as_type("process", output_type),
         )
-        environment = self.non_broadcast_stream.get_execution_environment()
-        environment._add_operator(transformation)
-        return DataStream(environment, (Origin(transformation),), result_type)

@@ -1,4 +1,4 @@
-"""DataStream: a stream of records without a key."""
+"""Non-keyed streams, and streams that ``split`` divides."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ from firesteel.graph.parallelism import check_max_parallelism
 from firesteel.graph.partitioning import Partitioning, ShipStrategy
 from firesteel.graph.settings import check_buffer_timeout
 from firesteel.graph.transformations import ChainingStrategy, Origin, Transformation
+from firesteel.stability import public_evolving
 
 if TYPE_CHECKING:
     from firesteel.datastream.data_stream.cache import CachedDataStream
@@ -44,8 +45,19 @@ if TYPE_CHECKING:
 class DataStream(StreamBase, OperatorSettings):
     """A stream of records of one type.
 
-    Operators give new streams. Setters such as ``name`` change the operator behind this stream, so
-    they are errors where there is none: after a union, a repartitioning or a side output.
+    Operators return new streams. Setters such as ``name`` change the operator that produced this
+    stream. They are errors after a union, a repartitioning or a side output, which have no operator.
+
+    >>> words = env.from_collection(["to be", "or not to be"]).flat_map(str.split)
+    >>> counts = words.map(lambda word: (word, 1)).key_by(lambda pair: pair[0]).sum(1)
+    >>> sink = counts.print()
+    >>> result = env.execute("word count")
+    ('to', 1)
+    ('be', 1)
+    ('or', 1)
+    ('not', 1)
+    ('to', 2)
+    ('be', 2)
     """
 
     # -- operators -----------------------------------------------------------------------------
@@ -53,7 +65,19 @@ class DataStream(StreamBase, OperatorSettings):
     def process(
         self, func: ProcessFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
-        """Any number of results per record, side outputs, and a context."""
+        """Call a function with each record and a context: timestamps, side outputs, any number of results.
+
+        Args:
+            func: A ProcessFunction.
+            output_type: The type of the results.
+
+        >>> class Twice(ProcessFunction):
+        ...     def process_element(self, value, ctx):
+        ...         yield value
+        ...         yield value
+        >>> list(env.from_collection(["a"]).process(Twice()).execute_and_collect())
+        ['a', 'a']
+        """
         require_instance(
             "process",
             func,
@@ -67,7 +91,17 @@ class DataStream(StreamBase, OperatorSettings):
         key_selector: Callable[[Any], Any] | KeySelector,
         key_type: TypeInformation | None = None,
     ) -> KeyedStream:
-        """Send all records with the same key to the same subtask, which keeps state per key."""
+        """Partition the stream by key. All records of a key go to the same subtask, which has state per key.
+
+        Args:
+            key_selector: A callable or KeySelector that returns the key of a record. Keys are numbers,
+                text, bytes, dates and times, None, and tuples or rows of these.
+            key_type: The type of the key.
+
+        >>> words = env.from_collection(["a", "b", "a"]).map(lambda word: (word, 1))
+        >>> list(words.key_by(lambda pair: pair[0]).sum(1).execute_and_collect())
+        [('a', 1), ('b', 1), ('a', 2)]
+        """
         select, functions = key_selector_of("key_by", key_selector)
         by_key = Partitioning(
             ShipStrategy.HASH,
@@ -77,14 +111,42 @@ class DataStream(StreamBase, OperatorSettings):
         )
         return KeyedStream(self, by_key)
 
+    @public_evolving
     def split(
         self, output_selector: Callable[[Any], Iterable[str] | str] | OutputSelector
     ) -> SplitStream:
-        """Name the outputs each record goes to; ``select`` then takes some of them."""
+        """Name the outputs that each record goes to; ``select`` takes some of them. Not in PyFlink.
+
+        Args:
+            output_selector: A callable or OutputSelector that returns names, or one name.
+
+        >>> numbers = env.from_collection([1, 2, 3])
+        >>> split = numbers.split(lambda number: "even" if number % 2 == 0 else "odd")
+        >>> list(split.select("odd").execute_and_collect())
+        [1, 3]
+        """
         return SplitStream(self, output_selector)
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
-        """The records that the operator behind this stream sent to ``output_tag``."""
+        """Return the records that the operator of this stream sent to a side output.
+
+        Args:
+            output_tag: The tag that the function emitted with.
+
+        Raises:
+            InvalidProgramError: The side output was read with a different type before.
+
+        >>> rejected = OutputTag("rejected")
+        >>> class Parse(ProcessFunction):
+        ...     def process_element(self, value, ctx):
+        ...         if value.isdigit():
+        ...             yield int(value)
+        ...         else:
+        ...             yield rejected, value
+        >>> parsed = env.from_collection(["1", "x", "2"]).process(Parse())
+        >>> list(parsed.get_side_output(rejected).execute_and_collect())
+        ['x']
+        """
         if not isinstance(output_tag, OutputTag):
             raise ProgramTypeError(
                 f"get_side_output expects an OutputTag, but got {shorten(output_tag)}."
@@ -102,23 +164,51 @@ class DataStream(StreamBase, OperatorSettings):
     # -- partitioning --------------------------------------------------------------------------
 
     def forward(self) -> DataStream:
-        """Subtask i sends to subtask i of the next operator, which must be as parallel."""
+        """Send the records of subtask i to subtask i of the next operator, which must be as parallel.
+
+        >>> forwarded = env.from_collection([1, 2]).map(abs).forward().map(str)
+        >>> list(forwarded.execute_and_collect())
+        ['1', '2']
+        """
         return self._shipped(partitioning.FORWARD)
 
     def rebalance(self) -> DataStream:
-        """Round robin over all subtasks of the next operator."""
+        """Send records to all subtasks of the next operator in turn.
+
+        >>> spread = env.from_collection([1, 2]).rebalance().map(str)
+        >>> list(spread.execute_and_collect())
+        ['1', '2']
+        """
         return self._shipped(partitioning.REBALANCE)
 
     def rescale(self) -> DataStream:
-        """Round robin over the few subtasks of the next operator that belong to this one."""
+        """Send records in turn to the subtasks of the next operator that belong to this one.
+
+        With two subtasks before and four after, each subtask sends to two.
+
+        >>> spread = env.from_collection([1, 2]).rescale().map(str)
+        >>> list(spread.execute_and_collect())
+        ['1', '2']
+        """
         return self._shipped(partitioning.RESCALE)
 
     def shuffle(self) -> DataStream:
-        """A random subtask of the next operator for each record."""
+        """Send each record to a random subtask of the next operator.
+
+        >>> spread = env.from_collection([1, 2]).shuffle().map(str)
+        >>> sorted(spread.execute_and_collect())
+        ['1', '2']
+        """
         return self._shipped(partitioning.SHUFFLE)
 
+    @public_evolving
     def global_(self) -> DataStream:
-        """Everything to the first subtask of the next operator. Not in PyFlink."""
+        """Send all records to the first subtask of the next operator. Not in PyFlink.
+
+        >>> gathered = env.from_collection([1, 2]).global_().map(str)
+        >>> list(gathered.execute_and_collect())
+        ['1', '2']
+        """
         return self._shipped(partitioning.GLOBAL)
 
     @overload
@@ -136,9 +226,16 @@ class DataStream(StreamBase, OperatorSettings):
         broadcast_state_descriptor: MapStateDescriptor | None = None,
         *other_broadcast_state_descriptors: MapStateDescriptor,
     ) -> DataStream | BroadcastStream:
-        """Each record to every subtask of the next operator.
+        """Send each record to every subtask of the next operator.
 
-        With descriptors of broadcast state, it is for ``connect`` of another stream.
+        Args:
+            broadcast_state_descriptor: With descriptors of broadcast state, the result is a
+                BroadcastStream to ``connect`` another stream with.
+            other_broadcast_state_descriptors: Descriptors of more broadcast states.
+
+        >>> copies = env.from_collection(["a"]).broadcast().map(str.upper).set_parallelism(2)
+        >>> list(copies.execute_and_collect())
+        ['A', 'A']
         """
         shipped = self._shipped(partitioning.BROADCAST)
         if broadcast_state_descriptor is None:
@@ -151,7 +248,17 @@ class DataStream(StreamBase, OperatorSettings):
         partitioner: Callable[[Any, int], int] | Partitioner,
         key_selector: Callable[[Any], Any] | KeySelector,
     ) -> DataStream:
-        """Let ``partitioner(key, number of subtasks)`` choose the subtask."""
+        """Let a function choose the subtask of the next operator for each record.
+
+        Args:
+            partitioner: A callable or Partitioner of a key and the number of subtasks.
+            key_selector: Returns the key of a record.
+
+        >>> numbers = env.from_collection([1, 2, 3])
+        >>> parted = numbers.partition_custom(lambda key, subtasks: key % subtasks, lambda number: number)
+        >>> list(parted.map(str).execute_and_collect())
+        ['1', '2', '3']
+        """
         partition, opened = partitioner_of("partition_custom", partitioner)
         select, also_opened = key_selector_of("partition_custom", key_selector)
         return self._shipped(
@@ -169,10 +276,21 @@ class DataStream(StreamBase, OperatorSettings):
     # -- settings of the operator --------------------------------------------------------------
 
     def get_name(self) -> str:
+        """Return the name of the operator that produced this stream.
+
+        >>> env.from_collection([1]).map(abs).get_name()
+        'Map'
+        """
         return self._operator("get_name").name
 
     def set_max_parallelism(self, max_parallelism: int) -> Self:
-        """Set the number of key groups, and so the highest parallelism to rescale to."""
+        """Set the number of key groups, which is the highest parallelism that state can be rescaled to.
+
+        Args:
+            max_parallelism: A number from 1 to 32768.
+
+        >>> mapped = env.from_collection([1]).map(abs).set_max_parallelism(720)
+        """
         operator = self._operator("set_max_parallelism")
         check_max_parallelism(max_parallelism)
         if operator.non_parallel and max_parallelism != 1:
@@ -184,20 +302,35 @@ class DataStream(StreamBase, OperatorSettings):
         return self
 
     def force_non_parallel(self) -> Self:
-        """Set the parallelism to 1, for good."""
+        """Set the parallelism to 1 for good; a higher one is an error.
+
+        >>> env.from_collection([1]).map(abs).force_non_parallel().set_parallelism(2)
+        Traceback (most recent call last):
+        ...
+        firesteel.errors.InvalidProgramError: The parallelism of the non parallel operator 'Map' must be 1, not 2.
+        """
         operator = self._operator("force_non_parallel")
         operator.parallelism = operator.max_parallelism = 1
         operator.non_parallel = True
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
-        """How long records may wait in a buffer; 0: not at all, -1: as the environment says."""
+        """Set how long the records of the operator may wait in a buffer.
+
+        Args:
+            timeout_millis: Milliseconds; 0 sends them at once, -1 takes the value of the environment.
+
+        >>> mapped = env.from_collection([1]).map(abs).set_buffer_timeout(10)
+        """
         operator = self._operator("set_buffer_timeout")
         operator.buffer_timeout = check_buffer_timeout(timeout_millis)
         return self
 
     def start_new_chain(self) -> Self:
-        """Begin a chain with this operator: it is not chained to what comes before it."""
+        """Begin a chain with this operator: it is not chained to the operators before it.
+
+        >>> mapped = env.from_collection([1]).map(abs).start_new_chain()
+        """
         self._operator("start_new_chain").chaining = ChainingStrategy.HEAD
         return self
 
@@ -220,15 +353,40 @@ class DataStream(StreamBase, OperatorSettings):
     # -- windows -------------------------------------------------------------------------------
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
-        """Cut the whole stream into windows, in one subtask."""
+        """Put the whole stream into windows, which one subtask handles.
+
+        Args:
+            window_assigner: The assigner.
+
+        >>> pairs = env.from_collection([1, 2, 3, 4]).window_all(CountTumblingWindowAssigner.of(2))
+        >>> list(pairs.reduce(lambda a, b: a + b).execute_and_collect())
+        [3, 7]
+        """
         return AllWindowedStream(self, window_assigner)
 
+    @public_evolving
     def full_window_partition(self) -> NonKeyedPartitionWindowedStream:
-        """All records of a subtask as one window, which ends with the input. Not in PyFlink."""
+        """Take all records of a subtask as one window, which ends with the input. Not in PyFlink.
+
+        >>> numbers = env.from_collection([3, 1, 2]).full_window_partition()
+        >>> list(numbers.sort_partition(0).execute_and_collect())
+        [1, 2, 3]
+        """
         return NonKeyedPartitionWindowedStream(self)
 
+    @public_evolving
     def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
-        """Windows of ``size`` records; with ``slide``, a new one after so many. Not in PyFlink."""
+        """Put the whole stream into windows of a number of records. Not in PyFlink.
+
+        Args:
+            size: The number of records in a window.
+            slide: The number of records from the start of a window to the start of the next. With 0
+                windows do not overlap.
+
+        >>> windows = env.from_collection([1, 2, 3, 4]).count_window_all(2, 1)
+        >>> list(windows.reduce(lambda a, b: a + b).execute_and_collect())
+        [3, 5, 7]
+        """
         if slide == 0:
             return AllWindowedStream(self, CountTumblingWindowAssigner(size))
         return AllWindowedStream(self, CountSlidingWindowAssigner(size, slide))
@@ -236,9 +394,16 @@ class DataStream(StreamBase, OperatorSettings):
     # -- caching -------------------------------------------------------------------------------
 
     def cache(self) -> CachedDataStream:
-        """Keep this stream's records for the next jobs of the environment. For batch jobs only.
+        """Keep this stream's records for the next jobs of the environment. For batch jobs only, as in Flink.
 
-        The first job that computes the stream writes it down.
+        The first job that computes the stream writes its records to files, and later jobs read them.
+
+        >>> _ = env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+        >>> slow = env.from_collection([1, 2]).map(lambda number: number * 10).cache()
+        >>> list(slow.execute_and_collect())
+        [10, 20]
+        >>> list(slow.map(str).execute_and_collect())  # reads the files
+        ['10', '20']
         """
         from firesteel.datastream.data_stream.cache import CachedDataStream
 
@@ -246,8 +411,17 @@ class DataStream(StreamBase, OperatorSettings):
         return CachedDataStream(self._environment, cache, self._type)
 
 
+@public_evolving
 class SplitStream:
-    """A stream whose records have named outputs. A record may go to several, or to none."""
+    """A stream whose records have named outputs: the result of ``split``. Not in PyFlink.
+
+    A record may go to several outputs, or to none.
+
+    >>> numbers = env.from_collection([1, 2, 3])
+    >>> split = numbers.split(lambda number: ["even"] if number % 2 == 0 else ["odd", "uneven"])
+    >>> list(split.select("odd", "uneven").execute_and_collect())
+    [1, 3]
+    """
 
     def __init__(
         self,
@@ -259,7 +433,11 @@ class SplitStream:
         self._selector = output_selector
 
     def select(self, *output_names: str) -> DataStream:
-        """The records that go to at least one of the named outputs, each once."""
+        """Return the records that go to at least one of some outputs, each once.
+
+        Args:
+            output_names: The names of the outputs.
+        """
         if not output_names:
             raise InvalidProgramError("select needs the name of at least one output.")
         for name in output_names:

@@ -1,4 +1,4 @@
-"""ConnectedIterativeStreams: a stream, and what comes back to it, as two streams."""
+"""Iterations: streams with records that come back. Not in PyFlink."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from firesteel.datastream.data_stream.stream_base import StreamBase
 from firesteel.errors import InvalidProgramError, shorten
 from firesteel.graph.operator_specs import IterationHeadSpec, IterationTailSpec
 from firesteel.graph.transformations import ChainingStrategy, Origin, Transformation
+from firesteel.stability import public_evolving
 
 
 def iteration_head(
     origins: tuple[Origin, ...], max_wait: object, *, feedback_only: bool = False
 ) -> Transformation:
-    """It is not added to the environment: who does not use the loop need not close it."""
+    """Return the head of a loop. It joins the program only when the loop is closed or read."""
     if isinstance(max_wait, bool) or not isinstance(max_wait, int) or max_wait < 0:
         raise InvalidProgramError(
             f"max_wait must be an int of milliseconds, 0 or more, but it is {max_wait!r}."
@@ -32,6 +33,7 @@ def iteration_head(
 
 
 def close_loop(head: Transformation, feedback: StreamBase) -> StreamBase:
+    """Send the records of ``feedback`` back to the head."""
     if not any(_comes_from(origin.transformation, head) for origin in feedback._origins):
         raise InvalidProgramError(
             "Cannot close an iteration with a feedback stream that does not originate from said "
@@ -58,10 +60,17 @@ def _comes_from(transformation: Transformation, head: Transformation) -> bool:
     return False
 
 
+@public_evolving
 class IterativeStream(DataStream):
-    """What ``iterate`` gives: the records of the stream, and those of its feedback streams.
+    """A stream with the records that come back to it: the result of ``iterate``. Not in PyFlink.
 
-    Setters such as ``name`` and ``uid`` are for the loop.
+    Setters such as ``name`` and ``uid`` apply to the loop.
+
+    >>> loop = env.from_collection([5]).iterate(max_wait=100)
+    >>> halves = loop.map(lambda number: number // 2)
+    >>> again = loop.close_with(halves.filter(lambda number: number > 0))
+    >>> sorted(halves.execute_and_collect())
+    [0, 1, 2]
     """
 
     def __init__(self, input_stream: StreamBase, max_wait: int = 0) -> None:
@@ -75,15 +84,39 @@ class IterativeStream(DataStream):
         )
 
     def close_with(self, feedback_stream: StreamBase) -> StreamBase:
-        """Send the records of a stream that comes out of this one back to it; that stream.
+        """Send the records of a stream back to this one.
 
-        It may be a union, and there may be several of them, each with a call of its own.
+        It may be called several times, each with a stream of its own.
+
+        Args:
+            feedback_stream: A stream of this stream's records, possibly a union.
+
+        Returns:
+            The feedback stream.
+
+        Raises:
+            InvalidProgramError: The feedback stream does not originate from this one.
         """
         self._check_joinable("close_with", feedback_stream)
         return close_loop(self._head, feedback_stream)
 
     def with_feedback_type(self, feedback_type: TypeInformation) -> ConnectedIterativeStreams:
-        """The same loop, with records of another type coming back as the second of two streams."""
+        """Let records of a different type come back, as the second of two connected streams.
+
+        Args:
+            feedback_type: The type of the records that come back.
+
+        >>> class Countdown(CoMapFunction):
+        ...     def map1(self, value):
+        ...         return len(value)
+        ...     def map2(self, value):
+        ...         return value - 1
+        >>> loop = env.from_collection(["abc"]).iterate(max_wait=100).with_feedback_type(Types.INT())
+        >>> counts = loop.map(Countdown(), Types.INT())
+        >>> again = loop.close_with(counts.filter(lambda count: count > 0))
+        >>> list(counts.execute_and_collect())
+        [3, 2, 1, 0]
+        """
         if not isinstance(feedback_type, TypeInformation):
             raise ProgramTypeError(
                 "with_feedback_type expects a TypeInformation, for example Types.STRING(), but got "
@@ -96,8 +129,21 @@ class IterativeStream(DataStream):
         )
 
 
+@public_evolving
 class ConnectedIterativeStreams(ConnectedStreams):
-    """What ``with_feedback_type`` gives: the input is the first stream, the feedback the second."""
+    """The input as the first stream, and the records that come back as the second. Not in PyFlink.
+
+    >>> class Countdown(CoMapFunction):
+    ...     def map1(self, value):
+    ...         return len(value)
+    ...     def map2(self, value):
+    ...         return value - 1
+    >>> loop = env.from_collection(["ab"]).iterate(max_wait=100).with_feedback_type(Types.INT())
+    >>> counts = loop.map(Countdown(), Types.INT())
+    >>> again = loop.close_with(counts.filter(lambda count: count > 0))
+    >>> list(counts.execute_and_collect())
+    [2, 1, 0]
+    """
 
     def __init__(
         self, input_stream: StreamBase, feedback_type: TypeInformation, max_wait: int
@@ -111,6 +157,13 @@ class ConnectedIterativeStreams(ConnectedStreams):
         )
 
     def close_with(self, feedback_stream: StreamBase) -> StreamBase:
-        """Send the records of a stream that comes out of these two back; that stream."""
+        """Send the records of a stream back as the second stream.
+
+        Args:
+            feedback_stream: A stream that originates from these two.
+
+        Returns:
+            The feedback stream.
+        """
         self.stream1._check_joinable("close_with", feedback_stream)
         return close_loop(self._head, feedback_stream)

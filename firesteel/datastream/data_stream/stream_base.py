@@ -1,4 +1,4 @@
-"""What a keyed and an unkeyed stream have in common, and nothing else."""
+"""The base of keyed and non-keyed streams, and the settings of operators and sinks."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ from firesteel.graph.operator_specs import (
 )
 from firesteel.graph.parallelism import check_parallelism
 from firesteel.graph.transformations import ChainingStrategy, Origin, Transformation
+from firesteel.stability import public_evolving
 
 if TYPE_CHECKING:
     from firesteel.common.execution_config import ExecutionConfig
@@ -66,29 +67,63 @@ if TYPE_CHECKING:
 
 
 class OperatorSettings:
-    """Each setter changes the operator that produced this stream, and returns the stream."""
+    """Settings of the operator that produced a stream. Each setter returns the stream."""
 
     def _operator(self, setting: str) -> Transformation:
-        """The one operator that ``setting`` applies to; an error if there is no such."""
+        """Return the one operator that ``setting`` applies to, or raise an error if there is none."""
         raise NotImplementedError
 
     def name(self, name: str) -> Self:
-        """Set the name that plans, logs and metrics show."""
+        """Set the name that plans, logs and metrics show.
+
+        Args:
+            name: The name.
+
+        >>> env.from_collection([1]).map(abs).name("absolute").get_name()
+        'absolute'
+        """
         self._operator("name").name = _text("name", name)
         return self
 
     def uid(self, uid: str) -> Self:
-        """Set the id by which state finds its operator again; unique within a job."""
+        """Set the id by which an operator finds its state in a checkpoint or savepoint.
+
+        Set it for each operator with state before the program goes into production. Without it the id
+        follows from the position in the graph, and changes with the graph.
+
+        Args:
+            uid: The id, unique within the job.
+
+        >>> counts = env.from_collection(["a"]).key_by(lambda word: word).sum(0).uid("counts")
+        """
         self._operator("uid").uid = _text("uid", uid)
         return self
 
     def set_uid_hash(self, uid_hash: str) -> Self:
-        """Set the operator id itself: 32 hexadecimal characters."""
+        """Set the id of an operator in its final form, for example from the logs of an earlier job.
+
+        Args:
+            uid_hash: 32 hexadecimal characters.
+
+        >>> mapped = env.from_collection([1]).map(abs)
+        >>> mapped = mapped.set_uid_hash("0123456789abcdef0123456789abcdef")
+        """
         self._operator("set_uid_hash").uid_hash = check_uid_hash(uid_hash)
         return self
 
     def set_parallelism(self, parallelism: int) -> Self:
-        """Set the number of subtasks."""
+        """Set the number of subtasks of the operator.
+
+        Args:
+            parallelism: A number from 1 on.
+
+        Raises:
+            InvalidProgramError: The operator is not parallel and the number is not 1.
+
+        >>> mapped = env.from_collection([1, 2]).map(abs).set_parallelism(2)
+        >>> sorted(mapped.execute_and_collect())
+        [1, 2]
+        """
         operator = self._operator("set_parallelism")
         check_parallelism(parallelism)
         if operator.non_parallel and parallelism != 1:
@@ -100,17 +135,34 @@ class OperatorSettings:
         return self
 
     def set_description(self, description: str) -> Self:
-        """Set the longer text that the plan shows instead of the name."""
+        """Set the longer text that the plan shows instead of the name.
+
+        Args:
+            description: The text.
+
+        >>> mapped = env.from_collection([1]).map(abs).set_description("distance to zero")
+        >>> "distance to zero" in env.get_execution_plan()
+        True
+        """
         self._operator("set_description").description = _text("description", description)
         return self
 
     def disable_chaining(self) -> Self:
-        """Never run this operator in one chain with another."""
+        """Never run this operator in a chain with others.
+
+        >>> mapped = env.from_collection([1]).map(abs).disable_chaining()
+        """
         self._operator("disable_chaining").chaining = ChainingStrategy.NEVER
         return self
 
     def slot_sharing_group(self, slot_sharing_group: Any) -> Self:
-        """Set the group, by its name or as a SlotSharingGroup; groups never share slots."""
+        """Set the slot sharing group of the operator. Operators of different groups never share a slot.
+
+        Args:
+            slot_sharing_group: The name of the group, or a SlotSharingGroup.
+
+        >>> mapped = env.from_collection([1]).map(abs).slot_sharing_group("heavy")
+        """
         operator = self._operator("slot_sharing_group")
         operator.slot_sharing_group = self._register_slot_sharing_group(slot_sharing_group)
         return self
@@ -133,7 +185,14 @@ def _text(what: str, value: object) -> str:
 
 
 class DataStreamSink(OperatorSettings):
-    """A sink in the program; its settings can be changed, nothing can come after it."""
+    """A sink of the program. Its settings can be changed; no operator can follow it.
+
+    >>> env.from_collection(["a", "b"]).print().name("letters").set_parallelism(1)
+    <firesteel.datastream.data_stream.stream_base.DataStreamSink object at ...>
+    >>> result = env.execute()
+    a
+    b
+    """
 
     def __init__(self, transformation: Transformation) -> None:
         self._transformation = transformation
@@ -143,7 +202,7 @@ class DataStreamSink(OperatorSettings):
 
 
 class StreamBase(ABC):
-    """A stream: whose outputs it carries (several after a union), and of which type."""
+    """Methods shared by keyed and non-keyed streams."""
 
     def __init__(
         self,
@@ -156,13 +215,27 @@ class StreamBase(ABC):
         self._type = value_type
 
     def get_type(self) -> TypeInformation:
-        """The type of the records."""
+        """Return the type of the records.
+
+        >>> env.from_collection(["a"], Types.STRING()).get_type()
+        String
+        """
         return self._type
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """Return the environment that the stream belongs to.
+
+        >>> env.from_collection([1]).get_execution_environment() is env
+        True
+        """
         return self._environment
 
     def get_execution_config(self) -> ExecutionConfig:
+        """Return the ExecutionConfig of the environment.
+
+        >>> env.from_collection([1]).get_execution_config().get_parallelism()
+        1
+        """
         return self._environment.get_config()
 
     # -- operators -----------------------------------------------------------------------------
@@ -172,7 +245,19 @@ class StreamBase(ABC):
         func: Callable[[Any], Any] | MapFunction,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """One result for each record."""
+        """Turn each record into one result.
+
+        Args:
+            func: A callable or MapFunction that takes a record.
+            output_type: The type of the results. Without it, results are arbitrary Python objects.
+
+        Returns:
+            The stream of results.
+
+        >>> squares = env.from_collection([1, 2, 3]).map(lambda number: number * number)
+        >>> list(squares.execute_and_collect())
+        [1, 4, 9]
+        """
         require_function_or_callable("map", func, MapFunction)
         return self._apply("Map", MapSpec(func), as_type("map", output_type))
 
@@ -181,17 +266,51 @@ class StreamBase(ABC):
         func: Callable[[Any], Any] | FlatMapFunction,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Any number of results for each record."""
+        """Turn each record into any number of results.
+
+        Args:
+            func: A callable or FlatMapFunction that returns or yields the results of a record.
+            output_type: The type of the results.
+
+        Returns:
+            The stream of results.
+
+        >>> words = env.from_collection(["to be", "or not"]).flat_map(str.split)
+        >>> list(words.execute_and_collect())
+        ['to', 'be', 'or', 'not']
+        """
         require_function_or_callable("flat_map", func, FlatMapFunction)
         return self._apply("FlatMap", FlatMapSpec(func), as_type("flat_map", output_type))
 
     def filter(self, func: Callable[[Any], Any] | FilterFunction) -> DataStream:
-        """Keep the records for which the function is true."""
+        """Keep the records for which a function returns true.
+
+        Args:
+            func: A callable or FilterFunction that takes a record.
+
+        Returns:
+            A stream of the same type.
+
+        >>> evens = env.from_collection([1, 2, 3, 4]).filter(lambda number: number % 2 == 0)
+        >>> list(evens.execute_and_collect())
+        [2, 4]
+        """
         require_function_or_callable("filter", func, FilterFunction)
         return self._apply("Filter", FilterSpec(func), self._type)
 
     def project(self, *field_indexes: int) -> DataStream:
-        """Keep some fields of a stream of tuples, in the given order."""
+        """Keep some fields of a stream of tuples.
+
+        Args:
+            field_indexes: The positions of the fields, in the order of the result.
+
+        Raises:
+            InvalidProgramError: The stream has no tuple type, or a field does not exist.
+
+        >>> pairs = env.from_collection([("a", 1)], Types.TUPLE([Types.STRING(), Types.INT()]))
+        >>> list(pairs.project(1, 0).execute_and_collect())
+        [(1, 'a')]
+        """
         if not isinstance(self._type, TupleTypeInfo):
             raise InvalidProgramError(
                 f"Only Tuple DataStreams can be projected; this one has the type {self._type}. "
@@ -211,7 +330,22 @@ class StreamBase(ABC):
         return self._apply("Projection", ProjectSpec(field_indexes), projected)
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
-        """Give the records timestamps and the stream watermarks, instead of those it has."""
+        """Give the records timestamps and the stream watermarks, in place of those it has.
+
+        Args:
+            watermark_strategy: The strategy. It cannot have watermark alignment, which needs a source.
+
+        >>> clicks = env.from_collection([("ann", 1000), ("bob", 2000)])
+        >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(
+        ...     Duration.of_seconds(5)
+        ... ).with_timestamp_assigner(lambda click, _: click[1])
+        >>> class Show(ProcessFunction):
+        ...     def process_element(self, value, ctx):
+        ...         yield value[0], ctx.timestamp()
+        >>> timed = clicks.assign_timestamps_and_watermarks(strategy)
+        >>> list(timed.process(Show()).execute_and_collect())
+        [('ann', 1000), ('bob', 2000)]
+        """
         operation = "assign_timestamps_and_watermarks"
         require_instance(operation, watermark_strategy, WatermarkStrategy)
         check_not_aligned(operation, watermark_strategy)
@@ -224,10 +358,21 @@ class StreamBase(ABC):
         key_selector: Callable[[Any], Any] | KeySelector,
         key_type: TypeInformation | None = None,
     ) -> KeyedStream:
-        """Send all records with the same key to the same subtask, which keeps state per key."""
+        """Partition the stream by key."""
 
     def union(self, *streams: StreamBase) -> DataStream:
-        """This stream's records and those of the others. A stream may come twice."""
+        """Put the records of several streams of the same type into one stream.
+
+        Args:
+            streams: The other streams. A stream may occur twice.
+
+        Raises:
+            InvalidProgramError: The types differ.
+
+        >>> low, high = env.from_collection([1, 2]), env.from_collection([8, 9])
+        >>> sorted(low.union(high).map(lambda number: number).execute_and_collect())
+        [1, 2, 8, 9]
+        """
         for stream in streams:
             self._check_joinable("union", stream)
             if stream._type != self._type:
@@ -246,7 +391,23 @@ class StreamBase(ABC):
     def connect(
         self, ds: StreamBase | BroadcastStream
     ) -> ConnectedStreams | BroadcastConnectedStream:
-        """Two streams, of whatever types, that one function will read."""
+        """Connect two streams of any types, so that one function reads both.
+
+        Args:
+            ds: A stream, or a BroadcastStream.
+
+        Returns:
+            ConnectedStreams, or a BroadcastConnectedStream for a BroadcastStream.
+
+        >>> class Label(CoMapFunction):
+        ...     def map1(self, value):
+        ...         return f"number {value}"
+        ...     def map2(self, value):
+        ...         return f"word {value}"
+        >>> numbers, words = env.from_collection([1]), env.from_collection(["a"])
+        >>> sorted(numbers.connect(words).map(Label()).execute_and_collect())
+        ['number 1', 'word a']
+        """
         from firesteel.datastream.data_stream.connected_streams import (
             BroadcastConnectedStream,
             BroadcastStream,
@@ -261,22 +422,75 @@ class StreamBase(ABC):
 
     # -- joins; not in PyFlink -----------------------------------------------------------------
 
+    @public_evolving
     def join(self, other_stream: StreamBase) -> JoinedStreams:
-        """Join records of equal keys within windows."""
+        """Join records with equal keys within windows. Not in PyFlink.
+
+        Args:
+            other_stream: The second stream.
+
+        Returns:
+            A JoinedStreams; ``where``, ``equal_to``, ``window`` and ``apply`` follow.
+
+        >>> numbers, squares = env.from_collection([1, 2, 3]), env.from_collection([4, 9])
+        >>> joined = (
+        ...     numbers.join(squares)
+        ...     .where(lambda number: number * number)
+        ...     .equal_to(lambda square: square)
+        ...     .window(GlobalWindows.create_with_end_of_stream_trigger())
+        ...     .apply(lambda number, square: (number, square))
+        ... )
+        >>> list(joined.execute_and_collect())
+        [(2, 4), (3, 9)]
+        """
         from firesteel.datastream.data_stream.joins import JoinedStreams
 
         self._check_joinable("join", other_stream)
         return JoinedStreams(self, other_stream)
 
+    @public_evolving
     def co_group(self, other_stream: StreamBase) -> CoGroupedStreams:
-        """Group the records of two streams by equal keys within windows."""
+        """Group the records of two streams by equal keys within windows. Not in PyFlink.
+
+        Args:
+            other_stream: The second stream.
+
+        Returns:
+            A CoGroupedStreams; ``where``, ``equal_to``, ``window`` and ``apply`` follow.
+
+        >>> left, right = env.from_collection(["a", "b"]), env.from_collection(["a", "a"])
+        >>> counts = (
+        ...     left.co_group(right)
+        ...     .where(lambda letter: letter)
+        ...     .equal_to(lambda letter: letter)
+        ...     .window(GlobalWindows.create_with_end_of_stream_trigger())
+        ...     .apply(lambda first, second: [(first[0], len(second))])
+        ... )
+        >>> list(counts.execute_and_collect())
+        [('a', 2), ('b', 0)]
+        """
         from firesteel.datastream.data_stream.joins import CoGroupedStreams
 
         self._check_joinable("co_group", other_stream)
         return CoGroupedStreams(self, other_stream)
 
+    @public_evolving
     def join_on(self, other_stream: StreamBase, how: str = "inner") -> UnboundedJoin:
-        """Join all records of equal keys, without a window: inner, left, right or full."""
+        """Join all records with equal keys, without a window. Not in PyFlink.
+
+        Args:
+            other_stream: The second stream.
+            how: One of ``inner``, ``left``, ``right`` and ``full``.
+
+        Returns:
+            An UnboundedJoin; ``where``, ``equal_to`` and ``apply`` follow.
+
+        >>> users = env.from_collection([(1, "ann"), (2, "bob")])
+        >>> clicks = env.from_collection([(1, "home"), (1, "cart")])
+        >>> joined = users.join_on(clicks).where(lambda user: user[0]).equal_to(lambda click: click[0])
+        >>> list(joined.apply(lambda user, click: (user[1], click[1])).execute_and_collect())
+        [<Row('ann', 'home')>, <Row('ann', 'cart')>]
+        """
         from firesteel.datastream.data_stream.joins import UnboundedJoin
 
         self._check_joinable("join_on", other_stream)
@@ -285,26 +499,85 @@ class StreamBase(ABC):
     # -- sinks ---------------------------------------------------------------------------------
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Write each record as a line to standard output."""
+        """Write each record as a line to the standard output of the program.
+
+        With a parallelism above 1, each line begins with the number of the subtask, from 1.
+
+        Args:
+            sink_identifier: A prefix for the lines.
+
+        >>> sink = env.from_collection(["a", "b"]).print()
+        >>> sink = env.from_collection([1]).print("number")
+        >>> result = env.execute()
+        a
+        b
+        number> 1
+        """
         return self._sink("Print to Std. Out", PrintSpec(sink_identifier, self._type))
 
     def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
-        """Call ``sink_func.invoke`` for each record; a TwoPhaseCommitSinkFunction in transactions."""
+        """Write each record with a SinkFunction.
+
+        Args:
+            sink_func: Its ``invoke`` is called for each record. A TwoPhaseCommitSinkFunction writes in
+                transactions.
+
+        >>> class Shout(SinkFunction):
+        ...     def invoke(self, value, context):
+        ...         print(value.upper())
+        >>> sink = env.from_collection(["a", "b"]).add_sink(Shout())
+        >>> result = env.execute()
+        A
+        B
+        """
         require_instance("add_sink", sink_func, SinkFunction, hint="For a Sink, use sink_to().")
         if isinstance(sink_func, TwoPhaseCommitSinkFunction):
             return self._sink("Unnamed", TwoPhaseCommitSinkSpec(sink_func))
         return self._sink("Unnamed", SinkFunctionSpec(sink_func))
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
-        """Write each record through a sink with writer and committer."""
+        """Write each record with a Sink, which has a writer and may have a committer.
+
+        Args:
+            sink: The sink, for example a FileSink.
+
+        >>> from firesteel.testing import ListSink
+        >>> kept = ListSink()
+        >>> sink = env.from_collection(["a", "b"]).sink_to(kept)
+        >>> result = env.execute()
+        >>> kept.values()
+        ['a', 'b']
+        """
         require_instance("sink_to", sink, Sink, hint="For a SinkFunction, use add_sink().")
         return self._sink("Sink", SinkSpec(sink.with_input_type(self._type)))
 
+    @public_evolving
     def to_dataframe(self, write: Callable[[Any, int], None]) -> DataStreamSink:
-        """Hand the records to Spark: ``write(data_frame, epoch)`` is called in the driver.
+        """Hand the records to Spark as DataFrames. Not in PyFlink.
 
-        It is called once per epoch, and once in all in batch mode; not in PyFlink. The columns are
-        the fields of a ROW type, those of a TUPLE (``f0``, ``f1``, ...), else one column ``value``.
+        The columns are the fields of a ROW type, the fields ``f0``, ``f1`` and so on of a TUPLE, or one
+        column ``value``.
+
+        Args:
+            write: Called in the driver as ``write(data_frame, epoch)`` once per epoch, or once in all in
+                batch mode.
+
+        Raises:
+            InvalidProgramError: The stream has no type, so the columns are unknown.
+
+        >>> spark = env.get_spark_session()
+        >>> _ = env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+        >>> numbers = env.from_collection([1, 2, 3], Types.LONG())
+        >>> sink = numbers.to_dataframe(lambda data_frame, epoch: data_frame.show())
+        >>> result = env.execute()
+        +-----+
+        |value|
+        +-----+
+        |    1|
+        |    2|
+        |    3|
+        +-----+
+        <BLANKLINE>
         """
         if not callable(write):
             raise ProgramTypeError(
@@ -322,9 +595,25 @@ class StreamBase(ABC):
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None
     ) -> CloseableIterator | list[Any]:
-        """Run the job and get this stream's records: an iterator, or with ``limit`` a list.
+        """Run the job and return the records of this stream.
 
-        Everything that was added to the environment since its last job runs too.
+        Everything that was added to the environment since its last job runs, too.
+
+        Args:
+            job_execution_name: The name of the job.
+            limit: Return a list of at most this many records, and cancel the job.
+
+        Returns:
+            A CloseableIterator, or a list if ``limit`` is set.
+
+        >>> numbers = env.from_sequence(1, 1_000)
+        >>> numbers.execute_and_collect(limit=3)
+        [1, 2, 3]
+        >>> with env.from_collection([1, 2]).execute_and_collect() as results:
+        ...     for result in results:
+        ...         print(result)
+        1
+        2
         """
         if limit is not None and limit < 1:
             raise InvalidProgramError(f"The limit must be at least 1, not {limit!r}.")
@@ -335,12 +624,19 @@ class StreamBase(ABC):
         with results:
             return list(islice(results, limit))
 
+    @public_evolving
     def collect_async(self) -> CloseableIterator:
-        """An iterator over this stream's records, to read once the job has been started.
+        """Return an iterator over this stream's records, to read once the job has started. Not in PyFlink.
 
-        Unlike with ``execute_and_collect`` several streams of one job can be collected, next to
-        its other sinks; start it with ``execute_async``. Closing the iterator drops the records
-        that are left, and the job goes on. Not in PyFlink.
+        One job can have several of them, next to other sinks. Start it with ``execute_async``. Closing the
+        iterator drops the remaining records; the job continues.
+
+        >>> numbers = env.from_collection([1, 2])
+        >>> evens = numbers.filter(lambda number: number % 2 == 0).collect_async()
+        >>> odds = numbers.filter(lambda number: number % 2 == 1).collect_async()
+        >>> client = env.execute_async()
+        >>> list(evens), list(odds)
+        ([2], [1])
         """
         collect, buffer = self._collect()
         self._environment._add_operator(collect)
@@ -360,17 +656,20 @@ class StreamBase(ABC):
 
     # -- iteration -----------------------------------------------------------------------------
 
+    @public_evolving
     def iterate(self, max_wait: int = 0) -> IterativeStream:
         """Begin a loop, which ``close_with`` of the result closes. Not in PyFlink.
 
-        Once this stream has ended, the loop ends when nothing came back for ``max_wait``
-        milliseconds; with 0 it never does.
+        Args:
+            max_wait: When the input has ended, the loop ends after this many milliseconds without a
+                record that came back. With 0 it never ends.
 
-        >>> from firesteel.datastream import StreamExecutionEnvironment
-        >>> numbers = StreamExecutionEnvironment.get_execution_environment().from_collection([1])
+        >>> numbers = env.from_collection([1, 3])
         >>> loop = numbers.iterate(max_wait=100)
         >>> smaller = loop.map(lambda number: number - 1)
         >>> again = loop.close_with(smaller.filter(lambda number: number > 0))
+        >>> sorted(smaller.execute_and_collect())
+        [0, 0, 1, 2]
         """
         from firesteel.datastream.data_stream.iterations import IterativeStream
 
@@ -379,7 +678,7 @@ class StreamBase(ABC):
     # -- helpers -------------------------------------------------------------------------------
 
     def _common_parallelism(self) -> int | None:
-        """The parallelism of all origins if it is the same (None: the environment's)."""
+        """Return the parallelism of all origins if it is the same; None stands for the environment's."""
         parallelisms = {origin.transformation.parallelism for origin in self._origins}
         return parallelisms.pop() if len(parallelisms) == 1 else None
 
