@@ -28,6 +28,14 @@ for _options in ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
 _SPARK_TESTS = Path(__file__).parent / "integration"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write the files that tests compare generated text with, instead of comparing",
+    )
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _SPARK_TESTS in item.path.parents:

@@ -45,12 +45,16 @@ def of_tuples(kind: str, index: int, size: int) -> tuple[str, ...]:
     results = [*fields[:index], combined, *fields[index + 1 :]]
     return (
         "try:",
-        f"    {', '.join(fields)}, = kept",
+        f"    {_tuple(fields)} = kept",
         "except ValueError:",
         f"    {CALL_REDUCTION[0]}",
         "else:",
-        f"    result = ({', '.join(results)},)",
+        f"    result = {_tuple(results)}",
     )
+
+
+def _tuple(parts: list[str]) -> str:
+    return f"({', '.join(parts)})" if len(parts) > 1 else f"({parts[0]},)"
 
 
 def combining_function(

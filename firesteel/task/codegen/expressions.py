@@ -22,8 +22,6 @@ _WITHOUT_EFFECT = frozenset(("RESUME", "NOP", "RETURN_VALUE"))
 _LITERALS = (int, str, bool, NoneType)
 # Longer functions gain little, and Python's parser limits how deep an expression is nested.
 _MAX_INSTRUCTIONS = 40
-# Python refuses to print integers with thousands of digits.
-_MAX_INT_BITS = 1024
 
 
 def expression_of(function: Callable[[Any], Any], argument: str) -> str | None:
@@ -42,7 +40,11 @@ def expression_of(function: Callable[[Any], Any], argument: str) -> str | None:
     code = function.__code__
     if code.co_argcount != 1 or code.co_kwonlyargcount:
         return None
-    instructions = list(dis.get_instructions(code))
+    try:
+        instructions = list(dis.get_instructions(code))
+    except ValueError:
+        # dis prints the constants, and Python refuses to print integers of thousands of digits.
+        return None
     if len(instructions) > _MAX_INSTRUCTIONS:
         return None
     stack: list[str] = []
@@ -60,8 +62,9 @@ def _apply(instruction: dis.Instruction, code: CodeType, argument: str, stack: l
             stack.append(argument)
         case "LOAD_FAST_LOAD_FAST" if value == (code.co_varnames[0],) * 2:
             stack += (argument, argument)
-        case "LOAD_CONST" | "RETURN_CONST" if _is_literal(value):
-            stack.append(f"({value!r})")
+        case "LOAD_CONST" | "RETURN_CONST" if type(value) in _LITERALS:
+            # Operators bind more tightly than the sign of a number.
+            stack.append(f"({value})" if type(value) is int and value < 0 else repr(value))
         case "BINARY_SUBSCR" if len(stack) > 1:
             index = stack.pop()
             stack[-1] = f"{stack[-1]}[{index}]"
@@ -71,9 +74,3 @@ def _apply(instruction: dis.Instruction, code: CodeType, argument: str, stack: l
         case _:
             return name in _WITHOUT_EFFECT
     return True
-
-
-def _is_literal(value: Any) -> bool:
-    if type(value) is int:
-        return value.bit_length() <= _MAX_INT_BITS
-    return type(value) in _LITERALS
