@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
 
 from firesteel.checkpoint.payload import Payload
+from firesteel.checkpoint.state_descriptions import StateDescription
 from firesteel.state.changelog import Segment
 from firesteel.state.key_groups import KeyGroupRange
 from firesteel.state.operator_state import OperatorStates
-
-__all__ = [
-    "CheckpointMetadata",
-    "KeyedStateFile",
-    "OperatorMetadata",
-    "SnapshotType",
-    "StateDescription",
-    "SubtaskState",
-]
 
 
 class SnapshotType(Enum):
@@ -27,18 +18,6 @@ class SnapshotType(Enum):
 
     CHECKPOINT = "checkpoint"
     SAVEPOINT = "savepoint"
-
-
-@dataclass(frozen=True, slots=True)
-class StateDescription:
-    """A named state: ``kind`` is that of its table (value, list, map), or ``operator split`` etc.
-
-    ``types`` is JSON: what ``state.type_descriptions`` says about it.
-    """
-
-    name: str
-    kind: str
-    types: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

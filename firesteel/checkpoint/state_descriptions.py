@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from firesteel.checkpoint.metadata import StateDescription
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.state.operator_state import OperatorStates
 from firesteel.state.table_descriptions import TableDescription, describe_table, table_of
 from firesteel.state.type_descriptions import UnknownTypeError, describe_type, type_of
 
-__all__ = [
-    "describe_operator_states",
-    "describe_tables",
-    "in_words",
-    "key_type_of",
-    "table_descriptions",
-]
-
 _TABLE_KINDS = frozenset({"value", "list", "map"})
 _NO_TABLE = "operator "
+
+
+@dataclass(frozen=True, slots=True)
+class StateDescription:
+    """A named state: ``kind`` is that of its table (value, list, map), or ``operator split`` etc.
+
+    ``types`` is JSON: what ``state.type_descriptions`` says about it.
+    """
+
+    name: str
+    kind: str
+    types: dict[str, Any] = field(default_factory=dict)
 
 
 def describe_tables(

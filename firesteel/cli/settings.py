@@ -48,6 +48,6 @@ def configuration_of(settings: tuple[str, ...]) -> Configuration:
 
 def file_system_options(settings: tuple[str, ...]) -> FileSystemOptions:
     """How to reach object stores."""
-    from firesteel.checkpoint.rules.settings import file_system_options as options_of
+    from firesteel.filesystems.settings import file_system_options as options_of
 
     return options_of(configuration_of(settings))

@@ -19,7 +19,7 @@ from firesteel.checkpoint.rules.decisions import (
     WriteSnapshot,
 )
 from firesteel.checkpoint.rules.requests import SnapshotRequest
-from firesteel.checkpoint.storage.checkpoint_directory import SnapshotWriter
+from firesteel.checkpoint.snapshot_writer import SnapshotWriter
 from firesteel.errors import FiresteelError, JobExecutionError
 from firesteel.master.job_checkpoints import EdgeDecision
 from firesteel.master.job_master import JobMaster

@@ -10,7 +10,6 @@ from dataclasses import replace
 from threading import Condition
 from typing import Any
 
-from firesteel.checkpoint.errors import CorruptFileError
 from firesteel.checkpoint.metadata import CheckpointMetadata
 from firesteel.checkpoint.payload import Payload
 from firesteel.checkpoint.rules.completed_checkpoint import CompletedCheckpoint
@@ -22,21 +21,22 @@ from firesteel.checkpoint.rules.restore import (
     restore_targets,
     with_stored_max_parallelism,
 )
-from firesteel.checkpoint.rules.settings import checkpoint_settings, file_system_options
+from firesteel.checkpoint.rules.settings import checkpoint_settings
 from firesteel.checkpoint.rules.tasks import operators_of
+from firesteel.checkpoint.snapshot_writer import SnapshotWriter
 from firesteel.checkpoint.storage.checkpoint_directory import (
     JobCheckpointStorage,
-    SnapshotWriter,
     job_checkpoint_storage,
 )
 from firesteel.checkpoint.storage.discovery import find_checkpoint
-from firesteel.checkpoint.storage.storage import open_storage
+from firesteel.checkpoint.storage.storage import CorruptFileError, open_storage
 from firesteel.checkpoint.storage.verification import verify
 from firesteel.common.configuration import Configuration
 from firesteel.common.job_status import JobStatus
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.config import checkpoint_options
 from firesteel.errors import FiresteelError, UserFunctionError
+from firesteel.filesystems.settings import file_system_options
 from firesteel.graph.job_graph import JobGraph, key_types_of
 from firesteel.graph.levels import Levels
 from firesteel.graph.operator_specs import SourceSpec

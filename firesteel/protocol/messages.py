@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from random import getrandbits
 from typing import Any
 
-from firesteel.checkpoint.metadata import StateDescription
 from firesteel.checkpoint.rules.restore import SubtaskAssignment
 from firesteel.checkpoint.rules.tasks import NO_TIMING, TaskTiming
+from firesteel.checkpoint.state_descriptions import StateDescription
 from firesteel.common.constants import MIN_WATERMARK
 from firesteel.connectors.base import SourceSplit
 from firesteel.errors import FiresteelError

@@ -9,12 +9,12 @@ from contextlib import ExitStack
 from typing import Any
 
 from firesteel.checkpoint.rules.requests import SnapshotRequest
-from firesteel.checkpoint.rules.settings import file_system_options
 from firesteel.common.execution_config import ExecutionConfig
 from firesteel.common.job_status import JobStatus
 from firesteel.config import options
 from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
+from firesteel.filesystems.settings import file_system_options
 from firesteel.graph.levels import Levels
 from firesteel.graph.operator_specs import DataFrameSourceSpec
 from firesteel.graph.settings import JobSettings

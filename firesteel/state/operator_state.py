@@ -7,9 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import chain
+from typing import TypeVar
 
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.state.type_descriptions import describe_type, type_of
+
+_T = TypeVar("_T")
 
 
 class Redistribution(Enum):
@@ -80,15 +83,20 @@ def _redistribute_one(
     elements = tuple(chain.from_iterable(state.elements for state in known))
     if first.mode is Redistribution.UNION:
         return [replace(first, elements=elements)] * parallelism
-    return [replace(first, elements=part) for part in _evenly(elements, parallelism)]
+    return [replace(first, elements=tuple(part)) for part in distribute(elements, parallelism)]
 
 
-def _evenly(elements: tuple[bytes, ...], parts: int) -> list[tuple[bytes, ...]]:
-    size, rest = divmod(len(elements), parts)
-    divided = []
+def distribute(elements: Sequence[_T], parallelism: int) -> list[list[_T]]:
+    """Divide elements evenly into runs of neighbors.
+
+    >>> distribute([1, 2, 3, 4, 5], 3)
+    [[1, 2], [3, 4], [5]]
+    """
+    each, odd = divmod(len(elements), parallelism)
+    result: list[list[_T]] = []
     start = 0
-    for part in range(parts):
-        end = start + size + (part < rest)
-        divided.append(elements[start:end])
+    for turn in range(parallelism):
+        end = start + each + (turn < odd)
+        result.append(list(elements[start:end]))
         start = end
-    return divided
+    return result

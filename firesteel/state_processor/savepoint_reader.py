@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from firesteel.checkpoint.rules.settings import file_system_options
 from firesteel.checkpoint.savepoints.operator_state_tables import operator_state_table
 from firesteel.checkpoint.savepoints.savepoint_reader import find_operator, open_state
 from firesteel.checkpoint.storage.metadata_file import open_checkpoint
+from firesteel.filesystems.settings import file_system_options
 from firesteel.state.operator_state import Redistribution
 
 if TYPE_CHECKING:

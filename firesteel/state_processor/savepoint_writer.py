@@ -7,9 +7,7 @@ import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from firesteel.checkpoint.errors import StorageError
 from firesteel.checkpoint.metadata import CheckpointMetadata, OperatorMetadata, SnapshotType
-from firesteel.checkpoint.rules.settings import file_system_options
 from firesteel.checkpoint.savepoints.savepoint_draft import (
     copy_operator,
     new_operator,
@@ -17,10 +15,11 @@ from firesteel.checkpoint.savepoints.savepoint_draft import (
 )
 from firesteel.checkpoint.savepoints.savepoint_reader import StateNotFoundError, find_operator
 from firesteel.checkpoint.storage.metadata_file import open_checkpoint, write_metadata
-from firesteel.checkpoint.storage.storage import Storage, open_storage
+from firesteel.checkpoint.storage.storage import Storage, StorageError, open_storage
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from firesteel.errors import InvalidProgramError
+from firesteel.filesystems.settings import file_system_options
 from firesteel.graph.operator_ids import hash_of_uid
 from firesteel.graph.parallelism import check_max_parallelism
 from firesteel.state.operator_state import Redistribution

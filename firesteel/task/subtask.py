@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from firesteel.checkpoint.metadata import StateDescription
 from firesteel.checkpoint.rules.tasks import NO_TIMING, TaskTiming
-from firesteel.checkpoint.state_descriptions import describe_tables
+from firesteel.checkpoint.state_descriptions import StateDescription, describe_tables
 from firesteel.common.constants import MAX_WATERMARK
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.errors import (

@@ -21,7 +21,6 @@ from typing import Any
 
 from firesteel.checkpoint.metadata import SnapshotType
 from firesteel.checkpoint.rules.requests import SnapshotRequest, StopMode
-from firesteel.checkpoint.rules.settings import file_system_options
 from firesteel.checkpoint.savepoints.savepoint import savepoint_directory
 from firesteel.checkpoint.storage.checkpoint_directory import CheckpointDirectory
 from firesteel.checkpoint.storage.segment_store import StorageSegmentStore
@@ -43,6 +42,7 @@ from firesteel.datastream.data_stream.stream_base import StreamBase
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.stream_execution_environment.job_compiler import CompiledJob
 from firesteel.errors import InvalidProgramError, JobExecutionError, UserFunctionError
+from firesteel.filesystems.settings import file_system_options
 from firesteel.graph.job_graph import key_types_of
 from firesteel.graph.operator_specs import CollectSpec
 from firesteel.graph.transformations import Transformation

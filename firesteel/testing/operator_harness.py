@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self, TypeVar
 
-from firesteel.checkpoint.rules.redistribution import KeyedPart, distribute
+from firesteel.checkpoint.rules.redistribution import KeyedPart
 from firesteel.checkpoint.rules.restore import SubtaskAssignment
 from firesteel.common.constants import MAX_WATERMARK
 from firesteel.config import options
@@ -33,7 +33,7 @@ from firesteel.protocol.rows import OUTPUT, BufferRow
 from firesteel.state.backend_factory import settings_of
 from firesteel.state.changelog import Segment, SegmentStore
 from firesteel.state.key_groups import KeyGroupRange, KeyRouter
-from firesteel.state.operator_state import OperatorState, redistribute
+from firesteel.state.operator_state import OperatorState, distribute, redistribute
 from firesteel.task.exchange.keys import bad_key_error, key_converter
 from firesteel.task.exchange.record_writers import RecordWriter
 from firesteel.task.operators.base import Operator

@@ -11,10 +11,10 @@ from firesteel.checkpoint.metadata import (
     KeyedStateFile,
     OperatorMetadata,
     SnapshotType,
-    StateDescription,
     SubtaskState,
 )
 from firesteel.checkpoint.payload import Payload
+from firesteel.checkpoint.state_descriptions import StateDescription
 from firesteel.checkpoint.storage.storage import Storage
 from firesteel.state.changelog import Segment, SegmentFile
 from firesteel.state.key_groups import KeyGroupRange

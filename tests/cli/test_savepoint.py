@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from firesteel.checkpoint.metadata import SnapshotType, StateDescription, SubtaskState
+from firesteel.checkpoint.metadata import SnapshotType, SubtaskState
+from firesteel.checkpoint.state_descriptions import StateDescription
 from firesteel.checkpoint.storage.metadata_file import write_metadata
 from firesteel.checkpoint.storage.storage import open_storage
 from firesteel.cli.main import main

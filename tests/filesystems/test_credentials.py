@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from firesteel.checkpoint.errors import StorageError
 from firesteel.checkpoint.savepoints.description import show_snapshot
-from firesteel.checkpoint.storage.storage import open_storage
+from firesteel.checkpoint.storage.storage import StorageError, open_storage
 from firesteel.common import Configuration
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.filesystems.file_systems import FileSystemOptions

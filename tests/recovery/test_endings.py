@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from firesteel.checkpoint.errors import CheckpointNotFoundError
 from firesteel.checkpoint.rules.failure_reason import CheckpointFailedError
+from firesteel.checkpoint.storage.metadata_file import CheckpointNotFoundError
 from firesteel.common import Configuration, Types
 from firesteel.common.job_status import JobStatus
 from firesteel.datastream.functions import KeyedProcessFunction

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from firesteel.checkpoint.errors import CorruptCheckpointError, CorruptFileError
 from firesteel.checkpoint.rules.failure_reason import (
     CheckpointFailedError,
     CheckpointFailureReason,
     TooManyFailedCheckpointsError,
 )
-from firesteel.checkpoint.storage.storage import open_storage
+from firesteel.checkpoint.storage.metadata_file import CorruptCheckpointError
+from firesteel.checkpoint.storage.storage import CorruptFileError, open_storage
 from firesteel.common import Configuration
 from firesteel.common.job_status import JobStatus
 from firesteel.errors import WriteFailedError

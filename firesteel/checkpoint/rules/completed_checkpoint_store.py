@@ -11,10 +11,10 @@ from firesteel.common.job_status import JobStatus
 from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 
 
-class SharedFiles:
-    """Holders (the running job, pending and completed checkpoints) hold sets of locations.
+class SharedStateRegistry:
+    """Files and their holders: the running job, pending checkpoints and completed ones.
 
-    A file that nobody holds any more is returned once, by the call that let it go, and is to be
+    The call that releases the last hold on a file returns it once, to be
     deleted.
     """
 
@@ -69,7 +69,7 @@ _KEPT_AFTER = {
 class CompletedCheckpointStore:
     """Newest last. A file is deleted when no checkpoint and nobody else holds it."""
 
-    def __init__(self, max_retained: int, files: SharedFiles) -> None:
+    def __init__(self, max_retained: int, files: SharedStateRegistry) -> None:
         self._max_retained = max_retained
         self._files = files
         self._checkpoints: list[CompletedCheckpoint] = []

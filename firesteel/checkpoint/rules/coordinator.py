@@ -14,7 +14,7 @@ from firesteel.checkpoint.payload import Payload
 from firesteel.checkpoint.rules.completed_checkpoint import CompletedCheckpoint
 from firesteel.checkpoint.rules.completed_checkpoint_store import (
     CompletedCheckpointStore,
-    SharedFiles,
+    SharedStateRegistry,
 )
 from firesteel.checkpoint.rules.decisions import (
     AnswerRequest,
@@ -127,7 +127,7 @@ class CheckpointCoordinator:
         self._job_id = job_id
         self._job_name = job_name
         self._wall_clock_offset = wall_clock_offset
-        self._files = SharedFiles()
+        self._files = SharedStateRegistry()
         self._failures = CheckpointFailureManager(settings.tolerable_failures)
         self._schedule = CheckpointSchedule(settings, now)
         self._pending: dict[int, PendingCheckpoint] = {}

@@ -9,12 +9,12 @@ from firesteel.checkpoint.metadata import (
     CheckpointMetadata,
     OperatorMetadata,
     SnapshotType,
-    StateDescription,
     SubtaskState,
 )
 from firesteel.checkpoint.payload import Payload
 from firesteel.checkpoint.rules.requests import SnapshotRequest
 from firesteel.checkpoint.rules.tasks import OperatorInfo, TaskAck, TaskId
+from firesteel.checkpoint.state_descriptions import StateDescription
 
 __all__ = ["PendingCheckpoint"]
 

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from firesteel.checkpoint.metadata import KeyedStateFile, OperatorMetadata
 from firesteel.checkpoint.payload import Payload
 from firesteel.state.changelog import Segment
 from firesteel.state.key_groups import KeyGroupRange
-from firesteel.state.operator_state import OperatorState, redistribute
-
-__all__ = [
-    "KeyedPart",
-    "distribute",
-    "redistribute_keyed_state",
-    "redistribute_operator_state",
-    "redistribute_payloads",
-]
-
-T = TypeVar("T")
+from firesteel.state.operator_state import OperatorState, distribute, redistribute
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +66,3 @@ def redistribute_payloads(
         return [*old]
     together = [payload for of_subtask in old for payload in of_subtask]
     return [tuple(share) for share in distribute(together, parallelism)]
-
-
-def distribute(elements: Sequence[T], parallelism: int) -> list[list[T]]:
-    """Runs of neighbors, as even as can be.
-
-    >>> distribute([1, 2, 3, 4, 5], 3)
-    [[1, 2], [3, 4], [5]]
-    """
-    each, odd = divmod(len(elements), parallelism)
-    result: list[list[T]] = []
-    start = 0
-    for turn in range(parallelism):
-        end = start + each + (turn < odd)
-        result.append(list(elements[start:end]))
-        start = end
-    return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from firesteel.checkpoint.metadata import CheckpointMetadata, OperatorMetadata, StateDescription
+from firesteel.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
 from firesteel.checkpoint.payload import Payload
 from firesteel.checkpoint.rules.redistribution import (
     KeyedPart,
@@ -13,7 +13,12 @@ from firesteel.checkpoint.rules.redistribution import (
     redistribute_operator_state,
     redistribute_payloads,
 )
-from firesteel.checkpoint.state_descriptions import in_words, key_type_of, table_descriptions
+from firesteel.checkpoint.state_descriptions import (
+    StateDescription,
+    in_words,
+    key_type_of,
+    table_descriptions,
+)
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.errors import FiresteelError
 from firesteel.graph.job_graph import JobGraph, key_types_of

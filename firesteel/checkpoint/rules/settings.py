@@ -14,9 +14,6 @@ from firesteel.config.options import WEB_CHECKPOINT_HISTORY
 from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from firesteel.errors import ConfigurationError
-from firesteel.filesystems.file_systems import FileSystemOptions
-
-__all__ = ["CheckpointSettings", "checkpoint_settings", "file_system_options"]
 
 _MINIMAL_SECONDS = 0.01
 _MINIMAL = "must be at least 10 ms"
@@ -70,18 +67,6 @@ def checkpoint_settings(configuration: Configuration) -> CheckpointSettings:
         mode=CheckpointingMode[configuration.get(keys.CHECKPOINTING_MODE)],
         after_tasks_finish=configuration.get(keys.CHECKPOINTS_AFTER_FINISH),
         history_size=count(WEB_CHECKPOINT_HISTORY, 0),
-    )
-
-
-def file_system_options(configuration: Configuration) -> FileSystemOptions:
-    """How to reach object stores. It is small and pickles, so slots can have it."""
-    return FileSystemOptions(
-        s3_access_key=configuration.get(keys.S3_ACCESS_KEY),
-        s3_secret_key=configuration.get(keys.S3_SECRET_KEY),
-        s3_session_token=configuration.get(keys.S3_SESSION_TOKEN),
-        s3_endpoint=configuration.get(keys.S3_ENDPOINT),
-        s3_region=configuration.get(keys.S3_REGION),
-        s3_path_style=configuration.get(keys.S3_PATH_STYLE),
     )
 
 

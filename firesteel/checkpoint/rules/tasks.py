@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from firesteel.checkpoint.metadata import StateDescription, SubtaskState
+from firesteel.checkpoint.metadata import SubtaskState
+from firesteel.checkpoint.state_descriptions import StateDescription
 from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.operator_specs import SourceSpec
 

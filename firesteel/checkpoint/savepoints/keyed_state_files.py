@@ -5,7 +5,6 @@ They have the format of segments, which all backends share, but hold nothing but
 
 from __future__ import annotations
 
-import posixpath
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +12,8 @@ from typing import Any
 
 from firesteel.checkpoint.metadata import KeyedStateFile
 from firesteel.checkpoint.savepoints.plain_pickle import foreign_class
-from firesteel.checkpoint.storage.storage import FileFacts, Storage
+from firesteel.checkpoint.storage.storage import Storage
+from firesteel.checkpoint.storage.verification import facts_of
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.errors import FiresteelError
 from firesteel.state.backend import KeyGroupFilter
@@ -176,8 +176,8 @@ def read_keyed_file(
     With ``allow_pickle``, objects of the job's own classes are rebuilt, which runs their code; a job
     that restores its own state does that.
     """
-    name = posixpath.basename(file.path)
-    payload = storage.read(name, FileFacts(name, file.size, file.checksum))
+    facts = facts_of(file)
+    payload = storage.read(facts.name, facts)
     if state is not None:
         payload = b"".join(only_tables(payload, state.__eq__))
     if not allow_pickle:

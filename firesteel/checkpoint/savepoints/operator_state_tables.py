@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 
 from firesteel.checkpoint.metadata import OperatorMetadata
-from firesteel.checkpoint.rules.redistribution import distribute
 from firesteel.checkpoint.savepoints.keyed_state_files import ForeignClassError
 from firesteel.checkpoint.savepoints.plain_pickle import foreign_class
 from firesteel.checkpoint.savepoints.plain_values import from_plain, plain_column
@@ -26,6 +25,7 @@ from firesteel.state.operator_state import (
     OperatorState,
     Redistribution,
     describe_elements,
+    distribute,
     element_types,
 )
 

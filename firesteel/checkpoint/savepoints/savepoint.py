@@ -10,22 +10,24 @@ import posixpath
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from firesteel.checkpoint.errors import StorageError
 from firesteel.checkpoint.metadata import (
     CheckpointMetadata,
     OperatorMetadata,
     SnapshotType,
-    StateDescription,
     SubtaskState,
 )
 from firesteel.checkpoint.savepoints.keyed_state_files import write_keyed_files
-from firesteel.checkpoint.state_descriptions import describe_operator_states, describe_tables
+from firesteel.checkpoint.state_descriptions import (
+    StateDescription,
+    describe_operator_states,
+    describe_tables,
+)
 from firesteel.checkpoint.storage.metadata_file import (
     METADATA_FILE,
     open_checkpoint,
     write_metadata,
 )
-from firesteel.checkpoint.storage.storage import Storage, is_temporary
+from firesteel.checkpoint.storage.storage import Storage, StorageError, is_temporary
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.errors import FiresteelError
 from firesteel.filesystems.file_systems import FileSystemOptions

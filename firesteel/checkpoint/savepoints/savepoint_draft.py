@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from firesteel.checkpoint.metadata import (
-    KeyedStateFile,
-    OperatorMetadata,
-    StateDescription,
-    SubtaskState,
-)
+from firesteel.checkpoint.metadata import KeyedStateFile, OperatorMetadata, SubtaskState
 from firesteel.checkpoint.savepoints.keyed_state_files import write_keyed_files
 from firesteel.checkpoint.savepoints.savepoint_reader import read_segments
 from firesteel.checkpoint.state_descriptions import (
+    StateDescription,
     describe_operator_states,
     key_type_of,
     table_descriptions,
 )
-from firesteel.checkpoint.storage.storage import FileFacts, Storage
+from firesteel.checkpoint.storage.storage import Storage
+from firesteel.checkpoint.storage.verification import facts_of
 from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.graph.operator_ids import hash_of_uid
 from firesteel.state.operator_state import OperatorState
@@ -110,8 +106,8 @@ def _copy_file(
     left = {state: count for state, count in file.entries.items() if state not in without}
     if not any(left.values()):
         return None
-    old = posixpath.basename(file.path)
-    payload = source.read(old, FileFacts(old, file.size, file.checksum))
+    known = facts_of(file)
+    payload = source.read(known.name, known)
     facts = target.write(name, only_tables(payload, lambda table: table not in without))
     return replace(
         file,

@@ -10,28 +10,41 @@ import logging
 import posixpath
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Protocol
 
-from firesteel.checkpoint.errors import StateSizeError, StorageError
 from firesteel.checkpoint.metadata import CheckpointMetadata
 from firesteel.checkpoint.rules.completed_checkpoint import CompletedCheckpoint
-from firesteel.checkpoint.rules.decisions import CleanUp, DeleteCheckpoint, WriteSnapshot
-from firesteel.checkpoint.rules.settings import file_system_options
-from firesteel.checkpoint.savepoints.savepoint import OpenBackend, write_savepoint
+from firesteel.checkpoint.rules.decisions import CleanUp, DeleteCheckpoint
 from firesteel.checkpoint.storage.metadata_file import (
     METADATA_FILE,
     SHARED_DIRECTORY,
     write_metadata,
 )
-from firesteel.checkpoint.storage.storage import Storage, is_temporary, open_storage
+from firesteel.checkpoint.storage.storage import Storage, StorageError, is_temporary, open_storage
 from firesteel.common.configuration import Configuration
-from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.checkpoint_config import CheckpointConfig
 from firesteel.datastream.checkpoint_storage import JobManagerCheckpointStorage
+from firesteel.errors import FiresteelError
 from firesteel.filesystems.file_systems import FileSystemOptions
+from firesteel.filesystems.settings import file_system_options
 
 _log = logging.getLogger("firesteel")
+
+
+class StateSizeError(FiresteelError, RuntimeError):
+    """State is too large for the memory of the driver."""
+
+    def __init__(self, operator: str, subtask: int, size: int, limit: int) -> None:
+        super().__init__(
+            f"the state of '{operator}', subtask {subtask}, has {size:,} bytes, but "
+            f"JobManagerCheckpointStorage keeps at most {limit:,} for each. Set "
+            "execution.checkpointing.dir to a directory or an object store, so that checkpoints go "
+            "to files, or raise max_state_size"
+        )
+        self.operator = operator
+        self.subtask = subtask
+        self.size = size
+        self.limit = limit
 
 
 class JobCheckpointStorage(Protocol):
@@ -202,51 +215,3 @@ def _quietly(delete: Callable[[str], None], name: str) -> None:
         delete(name)
     except StorageError as error:
         _log.warning("%s", error)
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenSnapshot:
-    """The arguments of the coordinator's ``snapshot_written``, but for the time."""
-
-    checkpoint_id: int
-    location: str | None
-    metadata: CheckpointMetadata
-
-
-class SnapshotWriter:
-    """Writes checkpoints and savepoints, and deletes what is not needed. It has no thread itself."""
-
-    def __init__(
-        self,
-        storage: JobCheckpointStorage,
-        open_backend: OpenBackend,
-        options: FileSystemOptions | None = None,
-        key_type_of: Callable[[str], TypeInformation | None] = lambda _: None,
-        *,
-        compress: bool = False,
-    ) -> None:
-        self._storage = storage
-        self._open_backend = open_backend
-        self._options = options
-        self._key_type_of = key_type_of
-        self._compress = compress
-
-    def write(self, order: WriteSnapshot) -> WrittenSnapshot:
-        """What it raises goes to the coordinator's ``write_failed``; then nothing was left."""
-        metadata = order.metadata
-        request = order.request
-        if request is not None and request.target is not None:
-            target = open_storage(request.target, self._options)
-            written = write_savepoint(
-                metadata, target, self._open_backend, self._key_type_of, compress=self._compress
-            )
-            return WrittenSnapshot(metadata.checkpoint_id, target.location, written)
-        location = self._storage.write(metadata, order.new_files)
-        return WrittenSnapshot(metadata.checkpoint_id, location, metadata)
-
-    def delete(self, order: DeleteCheckpoint | CleanUp) -> None:
-        """What cannot be deleted is logged: no job fails for it."""
-        if isinstance(order, CleanUp):
-            self._storage.clean_up(order)
-        else:
-            self._storage.delete(order)

@@ -7,19 +7,16 @@ import posixpath
 import re
 from dataclasses import dataclass
 
-from firesteel.checkpoint.errors import (
-    CheckpointNotFoundError,
-    CorruptCheckpointError,
-    CorruptFileError,
-)
 from firesteel.checkpoint.metadata import CheckpointMetadata
 from firesteel.checkpoint.rules.completed_checkpoint import CompletedCheckpoint
 from firesteel.checkpoint.storage.metadata_file import (
     METADATA_FILE,
+    CheckpointNotFoundError,
+    CorruptCheckpointError,
     read_metadata,
     split_metadata_path,
 )
-from firesteel.checkpoint.storage.storage import Storage, open_storage
+from firesteel.checkpoint.storage.storage import CorruptFileError, Storage, open_storage
 from firesteel.checkpoint.storage.verification import verify
 from firesteel.filesystems.file_systems import FileSystemOptions
 

@@ -10,21 +10,21 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from firesteel.checkpoint.errors import (
-    CheckpointNotFoundError,
-    CorruptCheckpointError,
-    StorageError,
-)
 from firesteel.checkpoint.metadata import (
     CheckpointMetadata,
     KeyedStateFile,
     OperatorMetadata,
     SnapshotType,
-    StateDescription,
     SubtaskState,
 )
 from firesteel.checkpoint.payload import Payload
-from firesteel.checkpoint.storage.storage import Storage, open_storage
+from firesteel.checkpoint.state_descriptions import StateDescription
+from firesteel.checkpoint.storage.storage import (
+    CorruptFileError,
+    Storage,
+    StorageError,
+    open_storage,
+)
 from firesteel.errors import FiresteelError
 from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.state.changelog import Segment, SegmentFile
@@ -35,6 +35,19 @@ SHARED_DIRECTORY = "shared"
 _SHARED_PREFIX = f"../{SHARED_DIRECTORY}/"
 
 Json = dict[str, Any]
+
+
+class CorruptCheckpointError(CorruptFileError):
+    """A checkpoint or savepoint cannot be used."""
+
+
+class CheckpointNotFoundError(FiresteelError, FileNotFoundError):
+    """There is no checkpoint where one was expected."""
+
+    def __init__(self, location: str, reason: str) -> None:
+        super().__init__(f"no checkpoint or savepoint at {location}: {reason}")
+        self.location = location
+        self.reason = reason
 
 
 class ForeignFileError(FiresteelError, ValueError):

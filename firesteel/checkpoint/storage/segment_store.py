@@ -9,8 +9,13 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from firesteel.checkpoint.errors import CorruptFileError, StorageError
-from firesteel.checkpoint.storage.storage import FileFacts, Storage, open_storage
+from firesteel.checkpoint.storage.storage import (
+    CorruptFileError,
+    FileFacts,
+    Storage,
+    StorageError,
+    open_storage,
+)
 from firesteel.errors import WriteFailedError
 from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.state.changelog import (

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from firesteel.checkpoint.errors import CorruptFileError, StorageError
+from firesteel.errors import FiresteelError
 from firesteel.filesystems.file_systems import (
     FileStatus,
     FileSystem,
@@ -17,9 +17,32 @@ from firesteel.filesystems.file_systems import (
     find_file_system,
 )
 
-__all__ = ["FileFacts", "Storage", "open_storage"]
-
 _TEMPORARY_SUFFIX = ".tmp"
+
+
+class StorageError(FiresteelError, OSError):
+    """A file system refused; the message says what was tried, and where.
+
+    ``missing``: because there is no such file.
+    """
+
+    def __init__(
+        self, action: str, location: str, reason: object, *, missing: bool = False
+    ) -> None:
+        super().__init__(f"cannot {action} {location}: {reason}")
+        self.action = action
+        self.location = location
+        self.reason = str(reason)
+        self.missing = missing
+
+
+class CorruptFileError(FiresteelError, RuntimeError):
+    """A file is not what was written."""
+
+    def __init__(self, location: str, reason: str) -> None:
+        super().__init__(f"{location} is damaged: {reason}")
+        self.location = location
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)

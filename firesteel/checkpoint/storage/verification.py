@@ -5,10 +5,10 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 
-from firesteel.checkpoint.errors import CorruptCheckpointError, CorruptFileError, StorageError
 from firesteel.checkpoint.metadata import CheckpointMetadata, KeyedStateFile
+from firesteel.checkpoint.storage.metadata_file import CorruptCheckpointError
 from firesteel.checkpoint.storage.segment_store import segment_facts
-from firesteel.checkpoint.storage.storage import FileFacts, Storage
+from firesteel.checkpoint.storage.storage import CorruptFileError, FileFacts, Storage, StorageError
 
 __all__ = ["find_defects", "verify"]
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable
 
-from firesteel.checkpoint.metadata import StateDescription
 from firesteel.checkpoint.rules.restore import SubtaskAssignment
 from firesteel.checkpoint.savepoints.keyed_state_files import read_keyed_file
-from firesteel.checkpoint.state_descriptions import table_descriptions
+from firesteel.checkpoint.state_descriptions import StateDescription, table_descriptions
 from firesteel.checkpoint.storage.storage import open_storage
 from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.protocol.messages import OperatorHandle

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from firesteel.checkpoint.errors import StorageError
-from firesteel.checkpoint.metadata import SnapshotType, StateDescription, SubtaskState
+from firesteel.checkpoint.metadata import SnapshotType, SubtaskState
 from firesteel.checkpoint.payload import Payload
 from firesteel.checkpoint.rules.completed_checkpoint import CompletedCheckpoint
 from firesteel.checkpoint.rules.decisions import (
@@ -25,6 +24,8 @@ from firesteel.checkpoint.rules.failure_reason import (
 )
 from firesteel.checkpoint.rules.requests import SnapshotRequest, StopMode
 from firesteel.checkpoint.rules.tasks import TaskAck
+from firesteel.checkpoint.state_descriptions import StateDescription
+from firesteel.checkpoint.storage.storage import StorageError
 from firesteel.common.job_status import JobStatus
 from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from tests.checkpoint.coordination import (

@@ -6,12 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firesteel.checkpoint.metadata import (
-    KeyedStateFile,
-    OperatorMetadata,
-    StateDescription,
-    SubtaskState,
-)
+from firesteel.checkpoint.metadata import KeyedStateFile, OperatorMetadata, SubtaskState
 from firesteel.checkpoint.payload import Payload
 from firesteel.checkpoint.rules.redistribution import KeyedPart
 from firesteel.checkpoint.rules.restore import (
@@ -25,7 +20,7 @@ from firesteel.checkpoint.rules.restore import (
     restore_targets,
     with_stored_max_parallelism,
 )
-from firesteel.checkpoint.state_descriptions import describe_tables
+from firesteel.checkpoint.state_descriptions import StateDescription, describe_tables
 from firesteel.checkpoint.storage.segment_store import StorageSegmentStore
 from firesteel.common import Types
 from firesteel.datastream import StreamExecutionEnvironment

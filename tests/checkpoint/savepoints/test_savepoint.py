@@ -22,11 +22,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firesteel import checkpoint
-from firesteel.checkpoint.errors import (
-    CheckpointNotFoundError,
-    CorruptFileError,
-    StorageError,
-)
 from firesteel.checkpoint.metadata import (
     CheckpointMetadata,
     SnapshotType,
@@ -53,9 +48,18 @@ from firesteel.checkpoint.savepoints.savepoint_reader import (
     state_table,
 )
 from firesteel.checkpoint.storage.checkpoint_directory import CheckpointDirectory
-from firesteel.checkpoint.storage.metadata_file import open_checkpoint, read_metadata
+from firesteel.checkpoint.storage.metadata_file import (
+    CheckpointNotFoundError,
+    open_checkpoint,
+    read_metadata,
+)
 from firesteel.checkpoint.storage.segment_store import StorageSegmentStore
-from firesteel.checkpoint.storage.storage import Storage, open_storage
+from firesteel.checkpoint.storage.storage import (
+    CorruptFileError,
+    Storage,
+    StorageError,
+    open_storage,
+)
 from firesteel.common import Instant, Row, RowKind, Types
 from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.state.changelog import Segment

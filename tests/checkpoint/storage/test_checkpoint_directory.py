@@ -8,12 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from firesteel.checkpoint.errors import (
-    CheckpointNotFoundError,
-    CorruptCheckpointError,
-    StateSizeError,
-    StorageError,
-)
 from firesteel.checkpoint.metadata import CheckpointMetadata, SubtaskState
 from firesteel.checkpoint.rules.completed_checkpoint import CompletedCheckpoint
 from firesteel.checkpoint.rules.decisions import CleanUp, DeleteCheckpoint
@@ -21,11 +15,16 @@ from firesteel.checkpoint.rules.settings import checkpoint_settings
 from firesteel.checkpoint.storage.checkpoint_directory import (
     CheckpointDirectory,
     MemoryCheckpoints,
+    StateSizeError,
     job_checkpoint_storage,
 )
 from firesteel.checkpoint.storage.discovery import find_checkpoint, find_latest_checkpoint
-from firesteel.checkpoint.storage.metadata_file import read_metadata
-from firesteel.checkpoint.storage.storage import Storage, open_storage
+from firesteel.checkpoint.storage.metadata_file import (
+    CheckpointNotFoundError,
+    CorruptCheckpointError,
+    read_metadata,
+)
+from firesteel.checkpoint.storage.storage import Storage, StorageError, open_storage
 from firesteel.common import Configuration
 from firesteel.errors import ConfigurationError
 from firesteel.filesystems.file_systems import FileSystemOptions

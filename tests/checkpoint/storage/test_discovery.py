@@ -10,7 +10,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from firesteel.checkpoint.errors import CheckpointNotFoundError, StorageError
 from firesteel.checkpoint.metadata import CheckpointMetadata, SnapshotType, SubtaskState
 from firesteel.checkpoint.rules.completed_checkpoint import CompletedCheckpoint
 from firesteel.checkpoint.rules.coordinator import CheckpointCoordinator
@@ -25,10 +24,12 @@ from firesteel.checkpoint.rules.requests import SnapshotRequest
 from firesteel.checkpoint.rules.restore import RestoreTarget, plan_restore
 from firesteel.checkpoint.rules.settings import CheckpointSettings
 from firesteel.checkpoint.rules.tasks import OperatorInfo, TaskAck
-from firesteel.checkpoint.storage.checkpoint_directory import CheckpointDirectory, SnapshotWriter
+from firesteel.checkpoint.snapshot_writer import SnapshotWriter
+from firesteel.checkpoint.storage.checkpoint_directory import CheckpointDirectory
 from firesteel.checkpoint.storage.discovery import find_checkpoint, find_latest_checkpoint
+from firesteel.checkpoint.storage.metadata_file import CheckpointNotFoundError
 from firesteel.checkpoint.storage.segment_store import StorageSegmentStore
-from firesteel.checkpoint.storage.storage import Storage, open_storage
+from firesteel.checkpoint.storage.storage import Storage, StorageError, open_storage
 from firesteel.common.job_status import JobStatus
 from firesteel.errors import WriteFailedError
 from firesteel.state.changelog import Segment, with_segment

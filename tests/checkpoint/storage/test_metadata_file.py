@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firesteel.checkpoint.errors import CheckpointNotFoundError, CorruptCheckpointError
 from firesteel.checkpoint.metadata import CheckpointMetadata, SubtaskState
 from firesteel.checkpoint.payload import Payload, payload_of_split, split_of_payload
 from firesteel.checkpoint.storage.metadata_file import (
     METADATA_FILE,
+    CheckpointNotFoundError,
+    CorruptCheckpointError,
     ForeignFileError,
     decode_metadata,
     encode_metadata,

@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from firesteel.checkpoint.errors import CorruptFileError, StorageError
-from firesteel.checkpoint.storage.storage import Storage, is_temporary, open_storage
+from firesteel.checkpoint.storage.storage import (
+    CorruptFileError,
+    Storage,
+    StorageError,
+    is_temporary,
+    open_storage,
+)
 from firesteel.errors import ConfigurationError
 from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.testing import StorageFault, StorageFaultKind, with_faults
