@@ -1,4 +1,5 @@
-"""From what the user wrote to what Spark runs: transformations, stream graph, job graph, levels.
+"""The translation of a program: transformations, stream graph, job graph, levels.
 
-Immutable data and pure functions; nothing here runs a job or knows Spark.
+This package consists of immutable data and pure functions. It does not run jobs, and does not
+know Spark.
 """

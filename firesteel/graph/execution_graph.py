@@ -1,11 +1,11 @@
-"""The ExecutionGraph: every subtask with its place. For display; the plan itself is in Levels."""
+"""The ExecutionGraph: every subtask with its level and slot. It is for display only."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from firesteel.graph.channels import target_subtasks
 from firesteel.graph.levels import Levels
+from firesteel.graph.partitioning import target_subtasks
 from firesteel.graph.stream_graph import FEEDBACK
 
 
@@ -22,7 +22,7 @@ class ExecutionVertex:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionEdge:
-    """A channel between two subtasks; ``local`` ones stay in the slot's memory."""
+    """A channel between two subtasks. A ``local`` channel stays in the memory of a slot."""
 
     source: ExecutionVertex
     target: ExecutionVertex

@@ -1,4 +1,4 @@
-"""The JobGraph: operators fused into vertices (chains)."""
+"""The JobGraph: operators chained into vertices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from firesteel.graph.transformations import ChainingStrategy
 
 @dataclass(frozen=True, slots=True)
 class JobVertex:
-    """A chain. ``operators`` are node ids, the head first, every operator after its input."""
+    """A chain. ``operators`` are node ids: the head first, and every operator after its input."""
 
     id: int
     name: str
@@ -28,7 +28,7 @@ class JobVertex:
 
 @dataclass(frozen=True, slots=True)
 class JobGraph:
-    """``chained_edges`` run inside a vertex; ``edges`` connect vertices."""
+    """Vertices and edges. ``chained_edges`` are inside a vertex; ``edges`` connect vertices."""
 
     job_name: str
     nodes: dict[int, StreamNode]
@@ -46,10 +46,11 @@ class JobGraph:
 
 
 def key_types_of(graph: JobGraph) -> dict[int, TypeInformation | None]:
-    """The types of the keys, by node; of a node with two keyed inputs, those of the first.
+    """The key types of the keyed operators by node id. With two keyed inputs, the first one counts.
 
-    An operator has keys if all that it gets is keyed: a record without one, from a union or from the other side
-    of a connection, would work in the state of somebody else's key. Only what is broadcast to rules has none.
+    An operator is keyed if all of its inputs are. Otherwise a record without a key, from a union or
+    from the other input, would use the state of a different record's key. The broadcast input of a
+    BroadcastProcessSpec does not count.
     """
     incoming: defaultdict[int, list[StreamEdge]] = defaultdict(list)
     for edge in graph.edges:
@@ -110,7 +111,7 @@ def _is_chainable(
 
 
 def _vertices(stream_graph: StreamGraph, chained: tuple[StreamEdge, ...]) -> tuple[JobVertex, ...]:
-    """A vertex has the id of its head: one that a new version of the plan can be compared by."""
+    """The chains. A vertex has the id of its head, so that two versions of a plan compare."""
     followers: dict[int, list[int]] = {}
     for edge in chained:
         followers.setdefault(edge.source, []).append(edge.target)
@@ -136,7 +137,7 @@ def _vertex(
 
 
 def _depth_first(head: int, followers: Mapping[int, list[int]]) -> list[int]:
-    """Every operator after its input; a loop, because a chain may be longer than the stack."""
+    """Node ids, every operator after its input. Not recursive, because chains can be long."""
     order: list[int] = []
     waiting = [head]
     while waiting:
@@ -149,7 +150,7 @@ def _depth_first(head: int, followers: Mapping[int, list[int]]) -> list[int]:
 def _chain_name(
     head: int, nodes: Mapping[int, StreamNode], followers: Mapping[int, list[int]]
 ) -> str:
-    """As Flink names tasks: ``a -> b``, and ``a -> (b, c)`` where a chain forks."""
+    """The name of a task as in Flink: ``a -> b``, and ``a -> (b, c)`` where a chain forks."""
     names: dict[int, str] = {}
     for node in reversed(_depth_first(head, followers)):
         tails = [names[follower] for follower in followers.get(node, ())]

@@ -1,4 +1,4 @@
-"""Levels: which vertices run in which Spark stage, and which subtask runs in which slot."""
+"""Levels: the assignment of vertices to Spark stages and of subtasks to slots."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from firesteel.graph.stream_graph import StreamEdge
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """``level_of[vertex]``; ``slot_offset[group]``; ``slots[level]`` is its number of partitions.
+    """A job graph with its levels and slots.
 
-    Subtask i of a vertex in slot sharing group g runs in slot ``slot_offset[g] + i``.
-    ``local_edges`` (ids) stay inside a slot, in memory; every other edge crosses an exchange.
+    ``level_of``: the level of each vertex.
+    ``slot_offset``: by slot sharing group g, subtask i of a vertex runs in slot ``slot_offset[g] + i``.
+    ``slots``: the number of slots of each level, which is its number of Spark partitions.
+    ``local_edges``: ids of the edges that stay in the memory of a slot. Others cross an exchange.
     """
 
     job_graph: JobGraph
@@ -30,7 +32,7 @@ class Levels:
 
 
 def assign_levels(job_graph: JobGraph) -> Levels:
-    """Level: the longest path from a source, counting the edges that leave the slot."""
+    """Assign levels: the longest path from a source, counting the edges that leave a slot."""
     vertex_of = job_graph.vertex_of()
     level_of = _level_of(job_graph, vertex_of)
     slot_offset = _slot_offsets(job_graph)
@@ -50,7 +52,7 @@ def assign_levels(job_graph: JobGraph) -> Levels:
 
 
 def _stays_in_slot(edge: StreamEdge, vertex_of: dict[int, JobVertex]) -> bool:
-    """Whether subtask i sends to subtask i only, and both have the same slot."""
+    """True if subtask i sends to subtask i only, and both run in the same slot."""
     upstream, downstream = vertex_of[edge.source], vertex_of[edge.target]
     return (
         edge.partitioning.strategy is ShipStrategy.FORWARD
@@ -64,10 +66,10 @@ def _level_of(job_graph: JobGraph, vertex_of: dict[int, JobVertex]) -> dict[int,
     for edge in job_graph.edges:
         incoming[vertex_of[edge.target].id].append(edge)
     level_of: dict[int, int] = {}
-    # A head's id is lower than those of its chain, and an input's lower than its consumer's: so
-    # vertices in order of their ids are in topological order.
+    # The order of ids is topological: the id of a head is lower than those of its chain, and the
+    # id of an input is lower than that of its consumer.
     for vertex in sorted(job_graph.vertices, key=lambda vertex: vertex.id):
-        # Spark itself reads a DataFrame, and level 0 is fed by the clock.
+        # Level 0 reads from the clock. Spark reads a DataFrame, so its source is at level 1.
         from_data_frame = isinstance(job_graph.nodes[vertex.operators[0]].spec, DataFrameSourceSpec)
         level_of[vertex.id] = max(
             [
@@ -82,7 +84,7 @@ def _level_of(job_graph: JobGraph, vertex_of: dict[int, JobVertex]) -> dict[int,
 
 
 def _slot_offsets(job_graph: JobGraph) -> dict[str, int]:
-    """Groups lie side by side, in order of appearance, each as wide as its widest vertex."""
+    """Groups lie side by side, in the order of the program, each as wide as its widest vertex."""
     width: dict[str, int] = {}
     for vertex in job_graph.vertices:
         group = vertex.slot_sharing_group

@@ -1,7 +1,7 @@
-"""Operator ids: what ties an operator to its state across restarts and new versions of a job.
+"""Operator ids, which identify the state of an operator across restarts and new versions of a job.
 
-An id comes from the user's hash, else from the uid, else from the operator's place in the graph.
-It is never taken from a process-wide counter or from ``hash()``.
+An id comes from the user's hash, else from the uid, else from the position in the graph. It never
+comes from a process-wide counter or from ``hash()``, which differ between processes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def hash_of_uid(uid: str) -> str:
 def assign(
     nodes: Mapping[int, Transformation], inputs: Mapping[int, Sequence[int]]
 ) -> dict[int, str]:
-    """The operator id of every node. ``inputs[node]`` are the nodes it reads from, in order."""
+    """The operator id of every node. ``inputs[node]`` are its input nodes in order."""
     generated = _structural_ids(nodes, inputs)
     ids: dict[int, str] = {}
     owner: dict[str, int] = {}
@@ -66,7 +66,7 @@ def _kind_of_id(transformation: Transformation) -> str:
 def _structural_ids(
     nodes: Mapping[int, Transformation], inputs: Mapping[int, Sequence[int]]
 ) -> dict[int, str]:
-    """Hash what an operator does, its place in breadth-first order, and the ids it reads from."""
+    """Hashes of the kind of an operator, its position in breadth-first order, and its input ids."""
     ids: dict[int, str] = {}
     for position, node in enumerate(_breadth_first(nodes, inputs)):
         transformation = nodes[node]
@@ -81,7 +81,7 @@ def _structural_ids(
 def _breadth_first(
     nodes: Mapping[int, Transformation], inputs: Mapping[int, Sequence[int]]
 ) -> list[int]:
-    """Sources first; an operator follows once all of its inputs are there."""
+    """Sources first, and each operator after all of its inputs."""
     consumers: dict[int, list[int]] = {node: [] for node in nodes}
     missing = {node: len(set(inputs[node])) for node in nodes}
     for node in nodes:

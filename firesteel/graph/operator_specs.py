@@ -1,7 +1,7 @@
-"""What each operator does, as plain data that travels to the tasks.
+"""Operator specs: plain data that describe operators and travel to the tasks.
 
-A spec holds the user's function and parameters, nothing that runs. ``firesteel.task.operators``
-has one file per spec that turns it into a running operator.
+A spec has the user's function and parameters. ``firesteel.task.operators`` has one file per
+operator, which creates the running operator from its spec.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class OperatorSpec:
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec(OperatorSpec):
-    """Reads splits of a ``firesteel.datastream.connectors.base.Source``.
+    """Reads splits of a ``firesteel.connectors.base.Source``.
 
-    ``checked``: its records are held to the stream's type.
+    ``checked``: records are converted to, and checked against, the type of the stream.
     """
 
     source: Any
@@ -30,7 +30,7 @@ class SourceSpec(OperatorSpec):
 
 @dataclass(frozen=True, slots=True)
 class DataFrameSourceSpec(OperatorSpec):
-    """Records that Spark itself reads from a DataFrame and hands over as Arrow batches."""
+    """Records of a DataFrame, which Spark reads and passes on as Arrow batches."""
 
     value_type: Any
     watermark_strategy: Any = None
@@ -39,7 +39,7 @@ class DataFrameSourceSpec(OperatorSpec):
 
 @dataclass(frozen=True, slots=True)
 class TimestampsAndWatermarksSpec(OperatorSpec):
-    """Timestamps and watermarks from here on as a WatermarkStrategy says."""
+    """Assigns timestamps and watermarks with a WatermarkStrategy."""
 
     watermark_strategy: Any
 
@@ -68,8 +68,8 @@ class ProjectSpec(OperatorSpec):
 class SelectSpec(OperatorSpec):
     """Keeps the records for which the selector of ``split`` names one of ``names``.
 
-    ``selector`` is a plain callable; ``functions`` has the user's OutputSelector behind it, if it
-    is one, for the task to open and close.
+    ``selector``: a callable.
+    ``functions``: the user's OutputSelector, if there is one, which the task opens and closes.
     """
 
     selector: Callable[[Any], Iterable[str] | str]
@@ -86,17 +86,18 @@ class ProcessSpec(OperatorSpec):
 
 @dataclass(frozen=True, slots=True)
 class AsyncWaitSpec(OperatorSpec):
-    """``descriptor`` is an AsyncFunctionDescriptor."""
+    """Asynchronous I/O. ``descriptor`` is an AsyncFunctionDescriptor."""
 
     descriptor: Any
 
 
 @dataclass(frozen=True, slots=True)
 class IterationHeadSpec(OperatorSpec):
-    """Where a loop begins: the input goes on, and what tails sent back in the epoch before.
+    """The head of an iteration: emits its input, and the feedback of the epoch before.
 
-    Once the input has ended, the loop ends when it was empty for ``max_wait`` milliseconds; 0: never.
-    ``feedback_only``: the input's records take another way, here they only tell when it ends.
+    ``max_wait``: after the end of the input, the iteration ends when there was no feedback for so
+    many milliseconds. With 0 it never ends.
+    ``feedback_only``: only feedback is emitted. The input only signals its end.
     """
 
     max_wait: int = 0
@@ -105,12 +106,12 @@ class IterationHeadSpec(OperatorSpec):
 
 @dataclass(frozen=True, slots=True)
 class IterationTailSpec(OperatorSpec):
-    """Where a loop ends: records are kept for its head, which gets them in the next epoch."""
+    """The tail of an iteration: keeps its records for the head, which gets them in the next epoch."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedAggregationSpec(OperatorSpec):
-    """One result for each key.
+    """An aggregation with one result per key.
 
     ``output_mode`` is None (a result for every record), or one of "append", "update", "complete".
     """
@@ -139,7 +140,7 @@ class AggregationSpec(KeyedAggregationSpec):
 
 @dataclass(frozen=True, slots=True)
 class WindowContents:
-    """What is kept of the records of a window."""
+    """The form in which a window keeps its records."""
 
     is_aggregate: ClassVar[bool] = True
 
@@ -171,7 +172,7 @@ class AggregatedRecords(WindowContents):
 
 @dataclass(frozen=True, slots=True)
 class AggregatedField(WindowContents):
-    """One record with an aggregated field, as AggregationSpec says."""
+    """One record with an aggregated field, as in AggregationSpec."""
 
     kind: str
     position: int | str
@@ -180,7 +181,7 @@ class AggregatedField(WindowContents):
 
 @dataclass(frozen=True, slots=True)
 class PairedRecords(WindowContents):
-    """The records of two streams, each of a type of its own."""
+    """The records of two streams, each with its own type."""
 
     is_aggregate: ClassVar[bool] = False
 
@@ -190,9 +191,9 @@ class PairedRecords(WindowContents):
 
 @dataclass(frozen=True, slots=True)
 class FullPartitionSpec(OperatorSpec):
-    """All records of a subtask, when the input has ended.
+    """Processes all records of a subtask at the end of the input.
 
-    ``function`` is a MapPartitionFunction or a callable, and None where the contents are the result.
+    ``function``: a MapPartitionFunction or a callable. None emits the contents.
     """
 
     contents: WindowContents
@@ -203,8 +204,8 @@ class FullPartitionSpec(OperatorSpec):
 class WindowSpec(OperatorSpec):
     """Windows of a keyed stream.
 
-    ``window_function`` is None where the contents are the result. ``output_mode`` is None (results
-    at each firing), or one of "append", "update", "complete".
+    ``window_function``: None emits the contents.
+    ``output_mode``: None (results at each firing), or one of "append", "update", "complete".
     """
 
     assigner: Any
@@ -218,7 +219,7 @@ class WindowSpec(OperatorSpec):
 
     @property
     def late_tags(self) -> tuple[str | None, ...]:
-        """Of each input."""
+        """The tags for late records of each input."""
         return (self.late_tag,)
 
 
@@ -226,8 +227,8 @@ class WindowSpec(OperatorSpec):
 class WindowJoinSpec(WindowSpec):
     """Windows over two keyed streams.
 
-    ``window_function`` is a JoinFunction, a FlatJoinFunction, a CoGroupFunction, or a callable: what a
-    JoinFunction does, with ``groups`` what a CoGroupFunction does.
+    ``window_function``: a JoinFunction, a FlatJoinFunction, a CoGroupFunction, or a callable.
+    ``groups``: a callable is called like a CoGroupFunction, instead of like a JoinFunction.
     """
 
     second_late_tag: str | None = None
@@ -257,7 +258,7 @@ class CoProcessSpec(OperatorSpec):
 
 @dataclass(frozen=True, slots=True)
 class IntervalJoinSpec(OperatorSpec):
-    """A ProcessJoinFunction for records whose timestamps differ by ``lower`` to ``upper``, in milliseconds."""
+    """A ProcessJoinFunction for pairs whose timestamps differ by ``lower`` to ``upper`` milliseconds."""
 
     function: Any
     lower: int
@@ -272,8 +273,10 @@ class IntervalJoinSpec(OperatorSpec):
 class JoinSpec(OperatorSpec):
     """A join without a window.
 
-    ``function`` makes the fields of a result (None: the pair), ``predicate`` is a further condition, and
-    ``ttl`` a StateTtlConfig. An outer side also gives its records without a match.
+    ``function``: makes the result of a pair. None emits the pair.
+    ``predicate``: a further condition for a match.
+    ``left_outer``, ``right_outer``: that side also emits its records without a match.
+    ``ttl``: a StateTtlConfig.
     """
 
     function: Any = None
@@ -296,7 +299,7 @@ class BroadcastProcessSpec(OperatorSpec):
 
 @dataclass(frozen=True, slots=True)
 class SinkSpec(OperatorSpec):
-    """Writes through a ``firesteel.datastream.connectors.base.Sink``."""
+    """Writes with a ``firesteel.connectors.base.Sink``."""
 
     sink: Any
 
@@ -315,7 +318,7 @@ class TwoPhaseCommitSinkSpec(OperatorSpec):
 
 @dataclass(frozen=True, slots=True)
 class PrintSpec(OperatorSpec):
-    """``value_type`` is the type of the printed stream: typed values print as Java prints them."""
+    """Prints records. Values of a typed stream (``value_type``) look as Java prints them."""
 
     sink_identifier: str | None
     value_type: Any
@@ -323,12 +326,12 @@ class PrintSpec(OperatorSpec):
 
 @dataclass(frozen=True, slots=True)
 class CollectSpec(OperatorSpec):
-    """Sends records to the driver, for execute_and_collect."""
+    """Sends records to the driver for execute_and_collect."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataFrameSinkSpec(OperatorSpec):
-    """Hands records to Spark as rows of a DataFrame; the driver knows what becomes of it."""
+    """Passes records to Spark as rows of a DataFrame. The driver has the user's function for it."""
 
     value_type: Any
 

@@ -37,7 +37,7 @@ def check_max_parallelism(max_parallelism: object) -> int:
 
 
 def resolve_max_parallelism(operator: str, parallelism: int, *configured: int | None) -> int:
-    """Take the first configured maximum, else the default; it must hold the parallelism."""
+    """The first configured maximum, else the default. The parallelism must not exceed it."""
     chosen = next((value for value in configured if value is not None), None)
     max_parallelism = default_max_parallelism(parallelism) if chosen is None else chosen
     if parallelism > max_parallelism:

@@ -1,4 +1,4 @@
-"""How records travel along an edge: Flink's ship strategies as plain data."""
+"""Ship strategies of edges, and the channels between subtasks that follow from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class ShipStrategy(Enum):
-    """The names are the ones that Flink's JSON plan prints."""
+    """Ship strategies, with the names of Flink's JSON plan."""
 
     FORWARD = "FORWARD"
     REBALANCE = "REBALANCE"
@@ -23,11 +23,12 @@ class ShipStrategy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Partitioning:
-    """A ship strategy with what it needs to decide where a record goes.
+    """A ship strategy and the functions that choose the target of a record.
 
-    ``key_selector`` serves HASH and CUSTOM; ``partitioner`` serves CUSTOM and maps
-    (key, number of targets) to a target. Both are plain callables. ``functions`` are the user's
-    KeySelector and Partitioner objects behind them, which a task opens and closes.
+    ``key_selector``: a callable for HASH and CUSTOM.
+    ``key_type``: the declared type of the keys.
+    ``partitioner``: a callable for CUSTOM that maps (key, number of targets) to a target.
+    ``functions``: the user's KeySelector and Partitioner objects, which a task opens and closes.
     """
 
     strategy: ShipStrategy
@@ -43,3 +44,35 @@ RESCALE = Partitioning(ShipStrategy.RESCALE)
 SHUFFLE = Partitioning(ShipStrategy.SHUFFLE)
 BROADCAST = Partitioning(ShipStrategy.BROADCAST)
 GLOBAL = Partitioning(ShipStrategy.GLOBAL)
+
+
+def target_subtasks(strategy: ShipStrategy, source: int, sources: int, targets: int) -> range:
+    """The downstream subtasks to which upstream subtask ``source`` of ``sources`` has a channel.
+
+    A record goes to some of them. Barriers and watermarks go to all of them.
+    """
+    if strategy is ShipStrategy.FORWARD:
+        return range(source, source + 1)
+    if strategy is not ShipStrategy.RESCALE:
+        return range(targets)
+    connected = [
+        target
+        for target in range(targets)
+        if source in source_subtasks(strategy, target, sources, targets)
+    ]
+    return range(connected[0], connected[-1] + 1)
+
+
+def source_subtasks(strategy: ShipStrategy, target: int, sources: int, targets: int) -> range:
+    """The upstream subtasks from which downstream subtask ``target`` of ``targets`` reads.
+
+    As in Flink, rescale divides the larger side evenly among the smaller one, in order.
+    """
+    if strategy is ShipStrategy.FORWARD:
+        return range(target, target + 1)
+    if strategy is not ShipStrategy.RESCALE:
+        return range(sources)
+    if sources >= targets:
+        return range(target * sources // targets, (target + 1) * sources // targets)
+    source = target * sources // targets
+    return range(source, source + 1)

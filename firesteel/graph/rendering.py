@@ -1,6 +1,6 @@
-"""Pictures of the three graphs: as text for tests and terminals, as Mermaid, and as DOT.
+"""Pictures of the three graphs as text, Mermaid or DOT, and the plan as JSON.
 
-Each graph becomes a Picture, boxes and arrows in frames, and a Picture becomes any of the three.
+Each graph becomes a Picture of boxes, frames and arrows. Each format renders a Picture.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from firesteel.graph.transformations import ChainingStrategy
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """``details`` are lines below the title."""
+    """A labeled box. ``details`` are lines below the title."""
 
     id: str
     title: str
@@ -29,7 +29,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """``local`` arrows never leave a slot."""
+    """A labeled arrow. ``local`` ones stay in a slot."""
 
     source: str
     target: str
@@ -79,7 +79,7 @@ def picture_of_job_graph(graph: JobGraph) -> Picture:
 
 
 def picture_of_levels(levels: Levels) -> Picture:
-    """The ExecutionGraph: a frame for each slot of each level."""
+    """The ExecutionGraph, with a frame for each slot of each level."""
     graph = execution_graph(levels)
     return Picture(
         title=f"ExecutionGraph of '{graph.job_name}'",
@@ -132,7 +132,7 @@ def _edge_label(edge: StreamEdge) -> str:
 
 
 def as_text(picture: Picture) -> str:
-    """One paragraph per box, with the arrows that leave it."""
+    """One paragraph per box, with its outgoing arrows."""
     lines = [picture.title]
     frame = None
     for box in picture.boxes:
@@ -218,7 +218,7 @@ def _dot_text(text: str) -> str:
 
 
 def plan_json(stream_graph: StreamGraph) -> str:
-    """Sinks come last, otherwise nodes are in the order of the program."""
+    """Flink's JSON plan. Sinks come last; otherwise nodes are in the order of the program."""
     ordered = sorted(
         stream_graph.nodes.values(), key=lambda node: (isinstance(node.spec, SINK_SPECS), node.id)
     )
@@ -239,12 +239,12 @@ def _node(node: StreamNode, stream_graph: StreamGraph) -> dict[str, Any]:
             {
                 "id": edge.source,
                 "ship_strategy": edge.partitioning.strategy.value,
-                # Flink prints "second" for every input, the first one too.
+                # Flink prints "second" for every input, including the first one.
                 "side": "second",
             }
             for edge in stream_graph.in_edges(node.id)
         ]
-        # No consumer of Flink's plans knows these, but they only draw what they find.
+        # Flink has no such entry. Consumers of its plans ignore unknown values.
         plan_node["predecessors"] += [
             {"id": edge.tail, "ship_strategy": FEEDBACK, "side": "feedback"}
             for edge in stream_graph.feedback_edges

@@ -1,4 +1,4 @@
-"""What a job needs to know beyond its graph. It stays in the driver."""
+"""Settings of a job besides its graph. They stay in the driver."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ DEFAULT_BUFFER_TIMEOUT = 100
 
 @dataclass(frozen=True, slots=True)
 class GraphSettings:
-    """Defaults for the generators. ``max_parallelism`` None: derived from each parallelism."""
+    """Defaults for the graph generators.
+
+    ``max_parallelism``: None derives it from the parallelism of each operator.
+    """
 
     job_name: str = DEFAULT_JOB_NAME
     parallelism: int = 1
@@ -65,9 +68,10 @@ class CachedFile:
 
 @dataclass(frozen=True, slots=True)
 class JobSettings:
-    """``runtime_mode`` is BATCH or STREAMING, AUTOMATIC has been decided.
+    """Settings of one execution.
 
-    ``bounded`` says whether all sources end by themselves.
+    ``runtime_mode``: BATCH or STREAMING. AUTOMATIC has been replaced by one of them.
+    ``bounded``: all sources end by themselves.
     """
 
     job_name: str

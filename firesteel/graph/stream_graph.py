@@ -10,7 +10,7 @@ from firesteel.graph.partitioning import Partitioning
 from firesteel.graph.transformations import ChainingStrategy
 
 FEEDBACK = "FEEDBACK"
-"""How plans and pictures call the way from the tail of a loop to its head."""
+"""The ship strategy that plans and pictures show for the edge from a tail to its head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +29,15 @@ class StreamNode:
     buffer_timeout: int
     output_type: Any = None
     uid: str | None = None
-    # By the program or its configuration; else it was derived, and gives way to a checkpoint's.
+    # By the program or its configuration. A derived value gives way to that of a checkpoint.
     max_parallelism_is_set: bool = False
-    # Types of the side outputs that are read, by tag id.
+    # Types of the side outputs with consumers, by tag id.
     side_output_types: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class StreamEdge:
-    """``input_index`` is 0, or 1 for the second input of a connected stream."""
+    """A stream. ``input_index`` is 0, or 1 for the second input of a connected stream."""
 
     id: int
     source: int
@@ -49,9 +49,9 @@ class StreamEdge:
 
 @dataclass(frozen=True, slots=True)
 class FeedbackEdge:
-    """From the tail of a loop to its head, subtask i to subtask i, one epoch later.
+    """From the tail of an iteration to its head, subtask i to subtask i, one epoch later.
 
-    It is none of the edges of a graph: without it there are no cycles.
+    It is not among the edges of a graph, so the graph has no cycles.
     """
 
     tail: int
@@ -60,7 +60,7 @@ class FeedbackEdge:
 
 @dataclass(frozen=True, slots=True)
 class StreamGraph:
-    """``driver_objects`` (by node id) never leave the driver."""
+    """Operators and streams. ``driver_objects``, by node id, never leave the driver."""
 
     job_name: str
     nodes: dict[int, StreamNode]

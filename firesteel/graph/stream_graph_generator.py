@@ -1,11 +1,11 @@
-"""Transformations -> StreamGraph: every setting of every operator and edge gets decided here."""
+"""Generates the StreamGraph from transformations. It decides every setting of operators and edges."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
 from firesteel.errors import InvalidProgramError
-from firesteel.graph import loops, operator_ids
+from firesteel.graph import iterations, operator_ids
 from firesteel.graph.operator_specs import SINK_SPECS, SOURCE_SPECS, SinkSpec
 from firesteel.graph.parallelism import resolve_max_parallelism
 from firesteel.graph.partitioning import FORWARD, REBALANCE, Partitioning, ShipStrategy
@@ -17,10 +17,9 @@ DEFAULT_SLOT_SHARING_GROUP = "default"
 
 
 def generate(transformations: Iterable[Transformation], settings: GraphSettings) -> StreamGraph:
-    """Turn the transformations, and everything they read from, into a graph.
+    """Generate the graph of the transformations and all of their inputs.
 
-    Nodes are numbered from 1 in the order of the program, so that the same program gets the same
-    numbers in every process.
+    Nodes are numbered from 1 in the order of the program, so they are the same in every process.
     """
     program = _reachable(transformations)
     if not program:
@@ -28,8 +27,8 @@ def generate(transformations: Iterable[Transformation], settings: GraphSettings)
             "No operators defined in streaming topology. Cannot execute. Add an operator or a "
             "sink, for example print(), before you call execute()."
         )
-    loops.check_closed(program)
-    program = loops.with_settings_of_heads(program)
+    iterations.check_closed(program)
+    program = iterations.with_settings_of_heads(program)
     ids = {transformation.id: number for number, transformation in enumerate(program, start=1)}
     by_id = {ids[transformation.id]: transformation for transformation in program}
     inputs = {
@@ -38,11 +37,11 @@ def generate(transformations: Iterable[Transformation], settings: GraphSettings)
     }
     _check_uids(program, settings)
     ids_of_operators = operator_ids.assign(by_id, inputs)
-    feedback = loops.feedback_edges(by_id, ids)
+    feedback = iterations.feedback_edges(by_id, ids)
     head_of = {edge.tail: edge.head for edge in feedback}
     nodes: dict[int, StreamNode] = {}
     for node_id, transformation in by_id.items():
-        model = loops.as_parallel_as(node_id, transformation, inputs[node_id], head_of)
+        model = iterations.as_parallel_as(node_id, transformation, inputs[node_id], head_of)
         nodes[node_id] = _node(
             node_id,
             transformation,
@@ -52,7 +51,7 @@ def generate(transformations: Iterable[Transformation], settings: GraphSettings)
             settings,
         )
     edges = _edges(by_id, ids, nodes)
-    loops.check_parallelism(nodes, edges, feedback)
+    iterations.check_parallelism(nodes, edges, feedback)
     return StreamGraph(
         job_name=settings.job_name,
         nodes=nodes,
@@ -133,7 +132,7 @@ def _node(
 
 
 def _display_name(transformation: Transformation) -> str:
-    """As Flink's plan and task names show it."""
+    """The name in plans and task names, as in Flink."""
     spec = transformation.spec
     if isinstance(spec, SOURCE_SPECS):
         return f"Source: {transformation.name}"
@@ -153,7 +152,7 @@ def _parallelism(transformation: Transformation, settings: GraphSettings) -> int
 
 
 def _slot_sharing_group(specified: str | None, input_groups: list[str]) -> str:
-    """The user's group; else that of the inputs, if all have the same; else the default one."""
+    """The user's group, else the common group of all inputs, else the default group."""
     if specified is not None:
         return specified
     groups = set(input_groups)
@@ -161,7 +160,7 @@ def _slot_sharing_group(specified: str | None, input_groups: list[str]) -> str:
 
 
 def _buffer_timeout(specified: int | None, settings: GraphSettings) -> int:
-    """For an operator, unlike for the environment, -1 means: whatever the environment says."""
+    """The buffer timeout. For an operator, -1 selects the timeout of the environment."""
     if specified is None or specified < 0:
         return settings.buffer_timeout
     return specified

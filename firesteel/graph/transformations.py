@@ -1,4 +1,4 @@
-"""What the API records: one Transformation per operator, linked to where its input comes from."""
+"""Transformations: the operators that the API records, linked to their inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ChainingStrategy(Enum):
 
 @dataclass(slots=True, eq=False)
 class Transformation:
-    """One operator of the program. ``inputs[i]`` holds the origins of input i (several: a union)."""
+    """One operator of the program. ``inputs[i]`` has the origins of input i, several for a union."""
 
     name: str
     spec: OperatorSpec
@@ -29,7 +29,7 @@ class Transformation:
     output_type: Any = None
     parallelism: int | None = None
     max_parallelism: int | None = None
-    # force_non_parallel: parallelism is 1 and may not be set again.
+    # Set by force_non_parallel: the parallelism is 1 and cannot be changed.
     non_parallel: bool = False
     uid: str | None = None
     uid_hash: str | None = None
@@ -39,18 +39,18 @@ class Transformation:
     buffer_timeout: int | None = None
     # An object that stays in the driver: the DataFrame of a source, the writer of a DataFrame sink.
     driver_object: Any = None
-    # The types of the side outputs that somebody reads, by tag id.
+    # The types of the side outputs with consumers, by tag id.
     side_output_types: dict[str, Any] = field(default_factory=dict)
-    # Of the head of a loop: the tails whose records come back to it.
+    # For the head of an iteration: the tails that send records back to it.
     tails: list[Transformation] = field(default_factory=list)
     id: int = field(default_factory=lambda: next(_ids))
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A stream as its consumer sees it: whose output, which side output, shipped how.
+    """An input stream: the operator, its side output, and the partitioning.
 
-    Without a partitioning it is FORWARD where both parallelisms agree, else REBALANCE, as in Flink.
+    As in Flink, the default partitioning is FORWARD between equal parallelisms, else REBALANCE.
     """
 
     transformation: Transformation

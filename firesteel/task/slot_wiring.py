@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from firesteel.graph.channels import source_subtasks
 from firesteel.graph.job_graph import JobGraph, key_types_of
-from firesteel.graph.partitioning import ShipStrategy
+from firesteel.graph.partitioning import ShipStrategy, source_subtasks
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.protocol.program import JobProgram
 from firesteel.protocol.rows import BufferRow

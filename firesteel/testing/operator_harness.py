@@ -24,8 +24,7 @@ from firesteel.errors import (
     UserFunctionError,
     shorten,
 )
-from firesteel.graph.channels import source_subtasks
-from firesteel.graph.partitioning import FORWARD, ShipStrategy
+from firesteel.graph.partitioning import FORWARD, ShipStrategy, source_subtasks
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.protocol.messages import OperatorHandle, RestoredState, SubtaskAck, SubtaskHandle
 from firesteel.protocol.program import JobProgram

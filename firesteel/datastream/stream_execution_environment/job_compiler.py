@@ -14,7 +14,8 @@ from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.stream_execution_environment import python_dependencies
 from firesteel.datastream.stream_execution_environment.cached_files import cached_files
 from firesteel.errors import InvalidProgramError
-from firesteel.graph import loops, stream_graph_generator
+from firesteel.graph import stream_graph_generator
+from firesteel.graph.iterations import iterations_of
 from firesteel.graph.job_graph import JobGraph, generate_job_graph
 from firesteel.graph.levels import Levels, assign_levels
 from firesteel.graph.operator_specs import (
@@ -178,7 +179,7 @@ def check_frames(stream_graph: StreamGraph, mode: RuntimeExecutionMode) -> None:
 
 def check_iterations(stream_graph: StreamGraph, mode: RuntimeExecutionMode) -> None:
     """A loop needs one epoch after the other, and a batch job has only one."""
-    iterations = loops.iterations_of(stream_graph)
+    iterations = iterations_of(stream_graph)
     if mode is RuntimeExecutionMode.BATCH and iterations:
         raise InvalidProgramError(
             f"Iterations are not supported in BATCH execution mode: '{iterations[0]}'. Set "

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from firesteel.errors import FiresteelError, shorten
-from firesteel.graph.channels import target_subtasks
+from firesteel.graph.partitioning import target_subtasks
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.protocol.rows import BARRIER, DATA, END_OF_EPOCH, IDLENESS, WATERMARK, BufferRow
 from firesteel.task.exchange.buffers import BufferEncoder

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from firesteel.common import Types
 from firesteel.errors import TypeMismatchError, UserFunctionError
-from firesteel.graph.channels import target_subtasks
 from firesteel.graph.partitioning import (
     BROADCAST,
     FORWARD,
@@ -20,6 +19,7 @@ from firesteel.graph.partitioning import (
     SHUFFLE,
     Partitioning,
     ShipStrategy,
+    target_subtasks,
 )
 from firesteel.protocol.rows import DATA, END_OF_EPOCH, WATERMARK
 from firesteel.state.key_groups import KeyRouter

@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firesteel.graph.channels import source_subtasks, target_subtasks
-from firesteel.graph.partitioning import ShipStrategy
+from firesteel.graph.partitioning import ShipStrategy, source_subtasks, target_subtasks
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Loops of a program: what ties the tails of an iteration to its head, and the rules of both."""
+"""Iterations of a program: the edges from tails to heads, and the rules for both."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ def check_closed(program: Iterable[Transformation]) -> None:
 
 
 def with_settings_of_heads(program: Sequence[Transformation]) -> list[Transformation]:
-    """Tails as their heads say: users can only speak to those.
+    """Copy the settings of iteration heads to their tails, which users cannot configure.
 
-    A loop's records are the state of its tail. It must be found again by what the user calls the loop.
+    The records of an iteration are state of its tail. The uid of the tail derives from the head's
+    uid, so that a restored job finds this state.
     """
     settings = {}
     for head in program:
@@ -47,7 +48,7 @@ def feedback_edges(
 def as_parallel_as(
     node_id: int, transformation: Transformation, inputs: Sequence[int], head_of: Mapping[int, int]
 ) -> int | None:
-    """The node whose parallelism an operator shares: of a head the input, of a tail the head."""
+    """The node whose parallelism an operator takes: a head its input's, a tail its head's."""
     if isinstance(transformation.spec, IterationHeadSpec) and transformation.parallelism is None:
         return inputs[0]
     return head_of.get(node_id)
@@ -58,7 +59,7 @@ def check_parallelism(
     edges: Iterable[StreamEdge],
     feedback: Iterable[FeedbackEdge],
 ) -> None:
-    """Flink's rule: the feedback must be as parallel as the stream that was iterated."""
+    """Check Flink's rule that the feedback stream has the parallelism of the iterated stream."""
     head_of = {edge.tail: nodes[edge.head] for edge in feedback}
     for edge in edges:
         head, source = head_of.get(edge.target), nodes[edge.source]
@@ -72,6 +73,6 @@ def check_parallelism(
 
 
 def iterations_of(graph: StreamGraph) -> list[str]:
-    """The names of the loops' heads."""
+    """The names of the iteration heads."""
     heads = dict.fromkeys(edge.head for edge in graph.feedback_edges)
     return [graph.nodes[head].name for head in heads]
