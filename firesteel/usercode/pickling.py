@@ -1,15 +1,27 @@
-"""Pickle for records and state, with classes of the user's ``__main__`` as a slower case."""
+"""Pickle for records and state.
+
+Classes of the user's ``__main__`` are pickled by value. Names that an earlier version of Firesteel
+wrote into a checkpoint or savepoint are found where they are today.
+"""
 
 from __future__ import annotations
 
+import io
 import pickle
 from typing import Any
 
 from firesteel.usercode import value_pickler
 
+# Modules of earlier versions whose names are in checkpoints, and the modules that have these names
+# today. A public name needs no entry: its package passes it on.
+_MOVED_MODULES = {
+    "firesteel.task.transactions": "firesteel.task.operators.two_phase_commit_sink",
+    "firesteel.value_pickler": "firesteel.usercode.value_pickler",
+}
+
 
 def dumps(value: Any) -> bytes:
-    """Plain pickle is fast; it cannot name classes and functions of ``__main__``."""
+    """Pickle ``value``. Plain pickle is fast, but cannot name what ``__main__`` defines."""
     try:
         return pickle.dumps(value, protocol=5)
     except (pickle.PicklingError, AttributeError, TypeError):
@@ -19,4 +31,30 @@ def dumps(value: Any) -> bytes:
 
 
 def loads(payload: bytes | memoryview) -> Any:
-    return pickle.loads(payload)
+    """Unpickle what ``dumps`` of this version or of an earlier one has written."""
+    try:
+        return pickle.loads(payload)
+    except (ModuleNotFoundError, AttributeError) as error:
+        if not _lacks_name_of_ours(error):
+            raise
+    return _MovedNamesUnpickler(io.BytesIO(payload)).load()
+
+
+class _MovedNamesUnpickler(pickle.Unpickler):
+    """Slower than ``pickle.loads``, so it is used only where that has failed."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        try:
+            return super().find_class(module, name)
+        except (ModuleNotFoundError, AttributeError) as error:
+            if not _lacks_name_of_ours(error):
+                raise
+            package = module.rpartition(".")[0]
+            return super().find_class(_MOVED_MODULES.get(module, package), name)
+
+
+def _lacks_name_of_ours(error: ModuleNotFoundError | AttributeError) -> bool:
+    """Whether a pickle names a module or an attribute that Firesteel does not have there."""
+    if isinstance(error, ModuleNotFoundError):
+        return str(error.name).startswith("firesteel.")
+    return "on <module 'firesteel." in str(error)
