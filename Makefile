@@ -77,12 +77,17 @@ format: $(STAMP) ## let ruff fix and format the code
 	@$(PY) -m ruff format .
 
 .PHONY: test
-test: lint $(SERVERS) ## lint, types, and all tests that are not slow
+test: lint test-pythons $(SERVERS) ## lint, types, and all tests that are not slow
 	$(call say,pytest without the slow tests)
 	@$(PY) -m pytest -m 'not slow' -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --timeout=$(TEST_TIMEOUT) $(PYTEST_ARGS)
 
+.PHONY: test-pythons
+test-pythons: $(STAMP) ## test the byte code reader on the other Python versions that are installed
+	$(call say,byte code on other versions of Python)
+	@$(PY) -m tools.check_byte_code
+
 .PHONY: test-all
-test-all: lint $(SERVERS) ## the same with the slow tests, and with new examples for properties
+test-all: lint test-pythons $(SERVERS) ## the same with the slow tests, and with new examples for properties
 	$(call say,pytest with the slow tests)
 	@FIRESTEEL_HYPOTHESIS_PROFILE=search $(PY) -m pytest --timeout=$$(( 4 * $(TEST_TIMEOUT) )) $(PYTEST_ARGS)
 
@@ -133,8 +138,8 @@ figures: $(STAMP) ## draw the figures of the manual again: architecture, benchma
 clean: ## remove caches and what tools and Spark left in the tree
 	@rm -rf build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov
 	@rm -rf artifacts spark-warehouse metastore_db derby.log
-	@find . -name __pycache__ -type d -not -path './.venv/*' -not -path './.bench/*' -not -path './.servers/*' -prune -exec rm -rf {} +
+	@find . -name __pycache__ -type d -not -path './.venv/*' -not -path './.bench/*' -not -path './.pythons/*' -not -path './.servers/*' -prune -exec rm -rf {} +
 
 .PHONY: distclean
-distclean: clean ## the same, and the environments .venv and .bench, and the servers
-	@rm -rf $(VENV) .bench .servers
+distclean: clean ## the same, and the environments .venv, .bench and .pythons, and the servers
+	@rm -rf $(VENV) .bench .pythons .servers

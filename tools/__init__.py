@@ -1,1 +1,1 @@
-"""Programs that developers run: the manual and its figures."""
+"""Programs that developers run: the manual, its figures, and checks."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from firesteel.errors import FiresteelError
 from firesteel.state.stable_hash import FOLDED_INTS
 from firesteel.task.codegen.compilation import define
 from firesteel.task.codegen.expressions import expression_of
@@ -51,15 +50,18 @@ class KeySelection:
         try:
             return self._keys_of(values)
         except USER_ERRORS:
-            # The call fails in the user's own line, and names the record.
-            return keys_of(values, self.function, self.operator)
+            pass
+        # The call fails in the user's own line, and the error names the record.
+        return keys_of(values, self.function, self.operator)
 
     def explain(self, error: BaseException, record: Any) -> Exception:
-        """Turn the failure of the expression into that of the function."""
+        """Turn the failure of the expression into the failure of the function."""
         try:
-            keys_of([record], self.function, self.operator)
-        except FiresteelError as explained:
-            return explained
+            self.function(record)
+        except USER_ERRORS as error_of_function:
+            # The error of the loop would only repeat it.
+            error_of_function.__context__ = None
+            error = error_of_function
         return user_function_error(error, self.operator, self.function, [record], None)
 
 

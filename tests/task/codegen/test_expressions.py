@@ -25,14 +25,21 @@ from hypothesis import strategies as st
 from firesteel.task.codegen import expressions
 from firesteel.task.codegen.expressions import READ_VERSIONS, expression_of
 
-PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
+REPOSITORY = Path(__file__).parents[3]
+WORKFLOW = REPOSITORY / ".github/workflows/test.yml"
+VERSIONS = [f"{major}.{minor}" for major, minor in READ_VERSIONS]
 
 
 def test_the_versions_that_are_read_are_those_that_the_project_names() -> None:
-    classifiers = tomllib.loads(PYPROJECT.read_text())["project"]["classifiers"]
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     prefix = "Programming Language :: Python :: 3."
-    minors = [c.removeprefix(prefix) for c in classifiers if c.startswith(prefix)]
-    assert [f"{major}.{minor}" for major, minor in READ_VERSIONS] == [f"3.{m}" for m in minors]
+    named = [c.removeprefix(prefix) for c in project["classifiers"] if c.startswith(prefix)]
+    assert [f"3.{minor}" for minor in named] == VERSIONS
+
+
+@pytest.mark.skipif(not WORKFLOW.exists(), reason="a source distribution has no workflows")
+def test_the_workflow_tests_the_versions_that_are_read() -> None:
+    assert f"python: {json.dumps(VERSIONS)}" in WORKFLOW.read_text()
 
 
 def test_on_an_unknown_version_functions_have_no_expression(
