@@ -12,36 +12,44 @@ from typing import Any, TypeVar
 
 from firesteel.errors import TypeMismatchError
 from firesteel.graph.stream_graph import StreamEdge
-from firesteel.task.codegen.fusion import Emit, FusedNode, StepKind, fuse
+from firesteel.task.codegen.fusion import FusedNode
 from firesteel.task.exchange.input_gate import Entrance, InputGate
 from firesteel.task.exchange.record_writers import RecordWriter
 from firesteel.task.operators.base import Operator
 from firesteel.task.operators.dataframe_source import DataFrameSourceOperator
 from firesteel.task.operators.source import SourceOperator
+from firesteel.task.record_batch import Emit, RecordBatch
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class LocalEdge:
-    """An edge to another subtask of the slot: its gate, and the operator that the edge leads to."""
+class Consumer:
+    """An operator as the operators before it see it.
 
-    edge: StreamEdge
-    gate: InputGate
-    target: Operator
+    emit: takes batches. It is the operator's ``process`` or the loop that the operator begins.
+    loop: the operators that share a loop with this one, or None if it needs whole batches.
+    """
+
+    emit: Emit
+    loop: FusedNode | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbor:
-    """Somebody in the same slot, behind a gate, who takes an operator's results."""
+class LocalEdge:
+    """An edge to a different subtask of the same slot: its gate, and the operator it leads to."""
 
-    entrance: Entrance
-    operator: Operator
+    edge: StreamEdge
+    gate: InputGate
+    target: Consumer
 
-    def fused(self) -> FusedNode | None:
-        """Its part of a loop that begins on this side of the gate."""
-        node = self.operator.fused
-        return None if node is None else replace(node.copy(), count=self.entrance.count)
+
+def _through(entrance: Entrance, target: Consumer) -> Consumer:
+    """The consumer as seen from outside its gate, which counts the records that enter."""
+    loop = target.loop
+    if loop is not None:
+        loop = replace(loop.copy(), count=entrance.count)
+    return Consumer(entrance.emit, loop)
 
 
 def connect_operators(
@@ -50,19 +58,20 @@ def connect_operators(
     writers: Sequence[RecordWriter],
     local: Sequence[LocalEdge],
     subtask: int,
-) -> None:
-    """Say where every operator's results go: down the chain, to other slots, to neighbors.
+) -> dict[int, Consumer]:
+    """Connect the outputs of all operators: down the chain, to other slots, to local subtasks.
 
-    Neighbors must be connected already.
+    Local subtasks must be connected already. Returns the operators as consumers.
     """
-    chained_to: dict[tuple[int, str | None], list[Operator]] = {}
-    neighbors: dict[tuple[int, str | None], list[Neighbor]] = {}
+    consumers: dict[int, Consumer] = {}
+    chained_to: dict[tuple[int, str | None], list[int]] = {}
+    neighbors: dict[tuple[int, str | None], list[Consumer]] = {}
     emits: dict[tuple[int, str | None], list[Emit]] = {}
     watermarks: dict[int, list[Callable[[int], None]]] = {}
     idles: dict[int, list[Callable[[bool], None]]] = {}
     for edge in chained:
         target = operators[edge.target]
-        chained_to.setdefault((edge.source, edge.side_output), []).append(target)
+        chained_to.setdefault((edge.source, edge.side_output), []).append(edge.target)
         watermarks.setdefault(edge.source, []).append(target.accept_watermark)
         idles.setdefault(edge.source, []).append(target.process_idle)
     for writer in writers:
@@ -73,34 +82,33 @@ def connect_operators(
     for one in local:
         edge, entrance = one.edge, one.gate.accept_local(one.edge.id, subtask)
         neighbors.setdefault((edge.source, edge.side_output), []).append(
-            Neighbor(entrance, one.target)
+            _through(entrance, one.target)
         )
         watermarks.setdefault(edge.source, []).append(entrance.watermark)
         idles.setdefault(edge.source, []).append(entrance.idle)
-    # From the end of the chain: an operator's entry must stand before its neighbor uses it.
+    # From the end of the chain: an operator's consumers must exist before it is connected.
     for node_id, operator in reversed(operators.items()):
         node = operator.context.node
         operator.output.watermark = tell_all(watermarks.get(node_id, []))
         declared = node.output_type if is_held_to_its_type(operator) else None
         operator.output.idle = tell_all(idles.get(node_id, []))
-        wire_main_output(
-            operator,
-            chained_to.pop((node_id, None), []),
-            neighbors.pop((node_id, None), []),
-            emits.pop((node_id, None), []),
-            declared,
+        takers = [consumers[target] for target in chained_to.pop((node_id, None), [])]
+        takers += neighbors.pop((node_id, None), [])
+        consumers[node_id] = connect_main_output(
+            operator, takers, emits.pop((node_id, None), []), declared
         )
     for node_id, tag_id in {**chained_to, **neighbors, **emits}:
         assert tag_id is not None
         operator = operators[node_id]
         tag_type = operator.context.node.side_output_types.get(tag_id)
-        entries = [target.entry for target in chained_to.get((node_id, tag_id), [])]
-        entries += [one.entrance.emit for one in neighbors.get((node_id, tag_id), [])]
+        takers = [consumers[target] for target in chained_to.get((node_id, tag_id), [])]
+        takers += neighbors.get((node_id, tag_id), [])
         operator.output.side_outputs[tag_id] = checked(
-            to_all(entries + emits.get((node_id, tag_id), [])),
+            to_all([taker.emit for taker in takers] + emits.get((node_id, tag_id), [])),
             tag_type,
             f"{operator.name}, side output {tag_id}",
         )
+    return consumers
 
 
 def is_source(operator: Operator) -> bool:
@@ -114,53 +122,48 @@ def is_held_to_its_type(operator: Operator) -> bool:
     return not isinstance(operator, DataFrameSourceOperator)
 
 
-def wire_main_output(
-    operator: Operator,
-    chained: list[Operator],
-    neighbors: list[Neighbor],
-    emits: list[Emit],
-    declared: Any,
-) -> None:
-    """Give an operator its consumers: chained to it, in the same slot, and others that take batches.
+def connect_main_output(
+    operator: Operator, takers: list[Consumer], emits: list[Emit], declared: Any
+) -> Consumer:
+    """Connect an operator to its consumers, and return it as a consumer itself.
 
-    Those chained to it and its neighbors are wired already. If it works record by record and so
-    do they, they become one loop, which is then the entry of this operator.
+    If it works record by record and so do its consumers, all of them become one loop.
+
+    takers: operators of the same slot.
+    emits: others, which take batches.
+    declared: the type of the results, or None if there is nothing to check.
     """
     step = operator.step()
     is_checked = _needs_check(declared)
-    takers = [(o.fused, o.entry) for o in chained]
-    takers += [(neighbor.fused(), neighbor.entrance.emit) for neighbor in neighbors]
     if takers or emits:
-        emit = to_all([entry for _, entry in takers] + emits)
+        emit = to_all([taker.emit for taker in takers] + emits)
         operator.output.emit = checked(emit, declared, operator.name)
     elif is_checked:
         # Nobody consumes the results, but they must be right nevertheless.
         operator.output.emit = checked(operator.output.emit, declared, operator.name)
     if isinstance(operator, SourceOperator):
         # Record writers and whoever has a step go through a batch once.
-        operator.gives_ranges = all(node is not None for node, _ in takers)
+        operator.gives_ranges = all(taker.loop is not None for taker in takers)
     if step is None:
-        return
+        return Consumer(operator.process)
     if is_checked:
         # A loop ends here: results are checked batch by batch.
-        operator.fused = FusedNode(step, emit=operator.output.emit)
-        return
-    loop = FusedNode(step)
-    apart = [entry for node, entry in takers if node is None or not loop.adopt(node)] + emits
-    if apart:
-        loop.emit = to_all(apart)
-    operator.fused = loop
-    if loop.children and step.kind is not StepKind.REDUCE:
-        operator.entry = fuse(loop)
+        loop = FusedNode(step, emit=operator.output.emit)
+    else:
+        loop = FusedNode(step)
+        apart = [t.emit for t in takers if t.loop is None or not loop.adopt(t.loop)] + emits
+        if apart:
+            loop.emit = to_all(apart)
+    return Consumer(operator.begin_loop(loop), loop)
 
 
 def to_all(emits: list[Emit]) -> Emit:
     if len(emits) == 1:
         return emits[0]
 
-    def emit(values: list[Any], timestamps: list[int] | None) -> None:
+    def emit(batch: RecordBatch) -> None:
         for consumer in emits:
-            consumer(values, timestamps)
+            consumer(batch)
 
     return emit
 
@@ -175,13 +178,13 @@ def checked(emit: Emit, output_type: Any, name: str) -> Emit:
         return emit
     convert = output_type.convert_batch
 
-    def emit_converted(values: list[Any], timestamps: list[int] | None) -> None:
+    def emit_converted(batch: RecordBatch) -> None:
         try:
-            converted = convert(values)
+            converted = convert(batch.values)
         except TypeMismatchError as error:
             error.operator = name
             raise
-        emit(converted, timestamps)
+        emit(RecordBatch(converted, batch.timestamps))
 
     return emit_converted
 

@@ -15,8 +15,7 @@ from firesteel.protocol.rows import BufferRow
 from firesteel.state.backend_factory import create_keyed_state
 from firesteel.task.chain import LocalEdge
 from firesteel.task.exchange.hash_writer import HashWriter
-from firesteel.task.exchange.input_gate import Receive
-from firesteel.task.exchange.keys import key_selection, with_keys
+from firesteel.task.exchange.keys import key_selection
 from firesteel.task.exchange.record_writers import (
     BroadcastWriter,
     CustomWriter,
@@ -26,7 +25,6 @@ from firesteel.task.exchange.record_writers import (
     ShuffleWriter,
 )
 from firesteel.task.operators.iteration import IterationHeadOperator, IterationTailOperator
-from firesteel.task.operators.reduce import ReduceOperator
 from firesteel.task.runtime_context import SubtaskInfo
 from firesteel.task.subtask import Subtask
 
@@ -105,13 +103,8 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
             subtask = Subtask(vertex, graph.nodes, info, to_driver, key_types, keyed_state)
             wiring.subtasks[vertex.id] = subtask
             wiring.by_node.update(dict.fromkeys(vertex.operators, subtask))
-    for edge in graph.edges:
-        receiver = wiring.subtasks.get(vertex_of[edge.target])
-        if receiver is not None:
-            wiring.by_edge[edge.id] = receiver
-            _add_channels(program, edge, receiver)
     _connect_iterations(wiring, graph)
-    # From the last to the first: a fused loop may go on into a neighbor, which must stand by then.
+    # From the last to the first: a loop may continue into a local subtask, which must exist by then.
     for subtask in reversed(wiring.subtasks.values()):
         outgoing = [edge for edge in graph.edges if edge.source in subtask.operators]
         subtask.connect(
@@ -127,6 +120,10 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
                 if edge.id in levels.local_edges
             ],
         )
+        for edge in graph.edges:
+            if edge.target in subtask.operators:
+                wiring.by_edge[edge.id] = subtask
+                _add_channels(program, edge, subtask)
     _make_room_for_calls(len(wiring.by_node))
     return wiring
 
@@ -157,23 +154,20 @@ def _to_driver(send: Send, slot: int, subtask: int) -> Callable[[int, int, bytes
 def _add_channels(program: JobProgram, edge: StreamEdge, subtask: Subtask) -> None:
     nodes = program.levels.job_graph.nodes
     source, target = nodes[edge.source], nodes[edge.target]
-    head = subtask.operators[edge.target]
-    receive: Receive = head.receive if edge.input_index == 0 else head.receive_second
+    if edge.input_index == 0:
+        process = subtask.consumers[edge.target].emit
+    else:
+        process = subtask.operators[edge.target].process_second
     strategy = edge.partitioning.strategy
     selection = key_selection(edge, f"key_by after {source.name}")
-    if selection is not None:
-        if isinstance(head, ReduceOperator):
-            receive = head.receive_selecting(selection)
-        else:
-            receive = with_keys(receive, selection)
     for upstream in source_subtasks(
         strategy, subtask.index, source.parallelism, target.parallelism
     ):
-        subtask.gate.add_channel(edge.id, upstream, receive)
+        subtask.gate.add_channel(edge.id, upstream, process, selection)
 
 
 def _local_edge(edge: StreamEdge, receiver: Subtask) -> LocalEdge:
-    return LocalEdge(edge, receiver.gate, receiver.operators[edge.target])
+    return LocalEdge(edge, receiver.gate, receiver.consumers[edge.target])
 
 
 def _create_writer(

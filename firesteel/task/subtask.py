@@ -34,7 +34,7 @@ from firesteel.state.changelog import SegmentStore
 from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
 from firesteel.state.operator_state import OperatorStates
 from firesteel.state.table_descriptions import IncompatibleStateError
-from firesteel.task.chain import LocalEdge, connect_operators, is_source
+from firesteel.task.chain import Consumer, LocalEdge, connect_operators, is_source
 from firesteel.task.exchange.input_gate import BarrierTracker, InputGate
 from firesteel.task.exchange.record_writers import RecordWriter
 from firesteel.task.operators.base import Operator, OperatorContext
@@ -113,6 +113,8 @@ class Subtask:
         self.busy_seconds = 0.0
         self._writers: list[RecordWriter] = []
         self._chained: list[StreamEdge] = []
+        # The operators as those before them see them.
+        self.consumers: dict[int, Consumer] = {}
         # What comes back to the head of a loop in this epoch.
         self._feedback: tuple[OperatorHandle, ...] = ()
         self.gate.held_open = isinstance(self.head, IterationHeadOperator)
@@ -135,7 +137,7 @@ class Subtask:
         """Say where every operator's results go: down the chain, to other slots, to neighbors."""
         self._writers = list(writers)
         self._chained = list(chained)
-        connect_operators(self.operators, chained, writers, local, self.index)
+        self.consumers = connect_operators(self.operators, chained, writers, local, self.index)
         self._local_ends = [_end_local(one.gate, one.edge.id, self.index) for one in local]
         self._local_barriers = [_barrier_local(one.gate, one.edge.id, self.index) for one in local]
 

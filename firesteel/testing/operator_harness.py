@@ -37,6 +37,7 @@ from firesteel.task.exchange.keys import bad_key_error, key_converter
 from firesteel.task.exchange.record_writers import RecordWriter
 from firesteel.task.operators.base import Operator
 from firesteel.task.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.slot_wiring import wire_slot
 from firesteel.task.time.timers import TIMER_TABLES
 from firesteel.testing.manual_clock import ManualClock
@@ -114,10 +115,10 @@ class Recorder(RecordWriter):
     def begin_epoch(self, epoch: int) -> None:
         self.records_out = 0
 
-    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
-        self.values += values
-        self.timestamps += timestamps if timestamps is not None else [None] * len(values)
-        self.records_out += len(values)
+    def emit(self, batch: RecordBatch) -> None:
+        self.values += batch.values
+        self.timestamps += [None] * len(batch) if batch.timestamps is None else batch.timestamps
+        self.records_out += len(batch)
 
     def watermark(self, watermark: int) -> None:
         self.watermarks.append(watermark)
@@ -138,7 +139,7 @@ class EveryTag(dict[str, Any]):
 
     def get(self, key: str, default: Any = None) -> Any:
         values = self._recorder.sides.setdefault(key, [])
-        return lambda results, timestamps: values.extend(results)
+        return lambda batch: values.extend(batch.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -570,11 +571,10 @@ class OperatorHarness:
             raise InvalidProgramError(f"'{self._node.name}' has one input only")
         self._expect_input()
         for edge in self._edges[index]:
-            keys = self._keys(edge, values)
-            receive = (
-                self._operator.receive if edge.input_index == 0 else self._operator.receive_second
-            )
-            self._explaining(partial(receive, values, keys, timestamps))
+            batch = RecordBatch(values, timestamps, self._keys(edge, values))
+            operator = self._operator
+            process = operator.process if edge.input_index == 0 else operator.process_second
+            self._explaining(partial(process, batch))
             self._subtask.batch_ended(len(values))
             self._explaining(self._operator.tick)
 

@@ -17,6 +17,7 @@ from firesteel.graph.transformations import ChainingStrategy
 from firesteel.protocol.rows import DATA, BufferRow
 from firesteel.task.exchange.buffers import decode_buffer
 from firesteel.task.exchange.record_writers import RecordWriter
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.slot_wiring import create_record_writer
 from firesteel.testing import OperatorHarness
 
@@ -61,8 +62,13 @@ class Sent:
         )
         self.writer.begin_epoch(epoch)
 
+    def emit(self, values: list[Any], timestamps: list[int] | None = None) -> None:
+        self.writer.emit(RecordBatch(values, timestamps))
+
     def buffers(self) -> list[tuple[int, tuple[Any, Any, Any]]]:
-        return [(r.target, decode_buffer(r.payload)) for r in self.rows if r.kind == DATA]
+        """The slot of each buffer, with its values, keys and timestamps."""
+        sent = [(r.target, decode_buffer(r.payload)) for r in self.rows if r.kind == DATA]
+        return [(slot, (b.values, b.sent_keys, b.timestamps)) for slot, b in sent]
 
     def values(self) -> dict[int, list[Any]]:
         """What each slot got."""

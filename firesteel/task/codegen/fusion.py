@@ -20,9 +20,8 @@ from typing import Any
 from firesteel.state.tables import MISSING
 from firesteel.task.codegen.compilation import define
 from firesteel.task.codegen.key_loops import KeySelection
+from firesteel.task.record_batch import Emit, RecordBatch
 from firesteel.usercode.failures import USER_ERRORS
-
-Emit = Callable[[list[Any], list[int] | None], None]
 
 # A loop costs its compilation, and an operator that two paths lead to is in it twice. One more
 # operator in a loop saves the same, regardless of the number of operators that are in it.
@@ -110,19 +109,19 @@ class FusedNode:
 
 def fuse(root: FusedNode) -> Emit:
     """Return a function that does the work of the whole tree for a batch."""
-    plain: Emit | None = None
-    stamped: Emit | None = None
+    plain: Callable[..., None] | None = None
+    stamped: Callable[..., None] | None = None
 
-    def process(values: list[Any], timestamps: list[int] | None) -> None:
+    def process(batch: RecordBatch) -> None:
         nonlocal plain, stamped
-        if timestamps is None:
+        if batch.timestamps is None:
             if plain is None:
                 plain = _Loop(root, stamped=False).compile()
-            plain(values, None)
+            plain(batch.values, None)
         else:
             if stamped is None:
                 stamped = _Loop(root, stamped=True).compile()
-            stamped(values, timestamps)
+            stamped(batch.values, batch.timestamps)
 
     return process
 
@@ -137,28 +136,23 @@ class KeyedLoop:
 
     def process(
         self,
-        values: list[Any],
-        keys: list[Any] | None,
-        timestamps: list[int] | None,
+        batch: RecordBatch,
         overlay: dict[Any, Any],
         in_base: Callable[[Any, Any], Any],
-        select: KeySelection | None,
     ) -> None:
         """Process a batch.
 
         Args:
-            values: The records.
-            keys: Their keys, or None if ``select`` computes them.
-            timestamps: Their timestamps, if they have any.
+            batch: The records. Their keys are sent or computed by the batch's selection.
             overlay: The values of keys that have changed. The results go here.
             in_base: Finds the values of all other keys.
-            select: Computes the keys.
         """
-        kind = timestamps is not None, select if keys is None else None
+        keys, timestamps = batch.sent_keys, batch.timestamps
+        kind = timestamps is not None, batch.selection if keys is None else None
         loop = self._loops.get(kind)
         if loop is None:
             loop = self._loops[kind] = _KeyedLoop(self._root, kind[1], stamped=kind[0]).compile()
-        loop(values, keys, timestamps, overlay, in_base)
+        loop(batch.values, keys, timestamps, overlay, in_base)
 
 
 class _Loop:
@@ -173,6 +167,7 @@ class _Loop:
         self._names: dict[str, Any] = {
             "_explain": self._explain,
             "_USER_ERRORS": USER_ERRORS,
+            "_RecordBatch": RecordBatch,
         }
         self._lines: list[str] = []
         # The step that a line belongs to, and the variable that holds its record.
@@ -207,8 +202,10 @@ class _Loop:
         add(2, "raise _explain(error) from error")
         for number, node in enumerate(nodes):
             if node.emit is not None:
-                stamps = f"stamps{number}" if self._stamped else "None"
-                add(1, f"if results{number}: _emit{number}(results{number}, {stamps})")
+                columns = (
+                    f"results{number}, stamps{number}" if self._stamped else f"results{number}"
+                )
+                add(1, f"if results{number}: _emit{number}(_RecordBatch({columns}))")
         for line in self._counts:
             add(1, line)
         return define("\n".join(self._lines) + "\n", self.title, self._names)

@@ -6,13 +6,12 @@ On its way through Spark a buffer is copied a dozen times, so large ones are wor
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 import pyarrow as pa
 
+from firesteel.task.codegen.key_loops import KeySelection
+from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode import pickling
-
-Records = tuple[list[Any], list[Any] | None, list[int] | None]
 
 # A pickle begins with another byte.
 _COMPRESSED = b"Z"
@@ -32,11 +31,9 @@ class BufferEncoder:
     def __init__(self) -> None:
         self._plain_left = 0
 
-    def encode(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> tuple[bytes, int]:
+    def encode(self, batch: RecordBatch) -> tuple[bytes, int]:
         """The payload of a row, and how large it would be without compression."""
-        payload = pickling.dumps((values, keys, timestamps))
+        payload = pickling.dumps((batch.values, batch.sent_keys, batch.timestamps))
         size = len(payload)
         if size < _SMALLEST:
             return payload, size
@@ -50,10 +47,10 @@ class BufferEncoder:
         return _HEAD.pack(_COMPRESSED, size) + packed, size
 
 
-def decode_buffer(payload: bytes) -> Records:
-    """Values, keys and timestamps."""
+def decode_buffer(payload: bytes, selection: KeySelection | None = None) -> RecordBatch:
+    """The batch in a buffer. ``selection`` computes its keys if they were not sent."""
     if payload[:1] == _COMPRESSED:
         _, size = _HEAD.unpack_from(payload)
         payload = _CODEC.decompress(memoryview(payload)[_HEAD.size :], size)
-    records: Records = pickling.loads(payload)
-    return records
+    values, keys, timestamps = pickling.loads(payload)
+    return RecordBatch(values, timestamps, keys, selection)

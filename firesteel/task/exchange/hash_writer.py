@@ -17,6 +17,7 @@ from firesteel.task.exchange.keys import (
     key_function,
 )
 from firesteel.task.exchange.record_writers import SelectingWriter
+from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode.failures import USER_ERRORS
 
 # Values, keys and timestamps for each target.
@@ -53,7 +54,8 @@ class HashWriter(SelectingWriter):
         self._name = f"key_by after {source.name}"
         self._convert = key_converter(edge, self._name)
 
-    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def emit(self, batch: RecordBatch) -> None:
+        values, timestamps = batch.values, batch.timestamps
         if self._convert is not None:
             self._emit_typed(values, timestamps, self._convert)
             return
@@ -73,7 +75,7 @@ class HashWriter(SelectingWriter):
             else:
                 return
         keys = keys_of(values, self._select, self._name)
-        self._scatter(values, keys, timestamps, self._targets(values, keys))
+        self._scatter(RecordBatch(values, timestamps, keys), self._targets(values, keys))
 
     def _targets(self, values: list[Any], keys: list[Any]) -> list[int]:
         try:
@@ -99,7 +101,7 @@ class HashWriter(SelectingWriter):
                 self._lookup = None
             else:
                 return
-        self._scatter(values, keys, timestamps, self._targets(values, keys))
+        self._scatter(RecordBatch(values, timestamps, keys), self._targets(values, keys))
 
     def _emit_keyed(
         self,
@@ -151,7 +153,8 @@ class HashWriter(SelectingWriter):
     def _append_all(self, lists: Lists, timestamps: list[int] | None) -> None:
         for index, (of_values, of_keys, stamps) in enumerate(lists):
             if of_values:
-                self._append(index, of_values, of_keys, None if timestamps is None else stamps)
+                of_stamps = None if timestamps is None else stamps
+                self._append(index, RecordBatch(of_values, of_stamps, of_keys))
 
     def _emit_ints(self, values: list[Any], *, large: bool) -> None:
         """Add the records to the buffers directly, through a table of their ``append`` methods."""

@@ -14,13 +14,13 @@ from typing import Any
 from firesteel.common.constants import MAX_WATERMARK, MIN_WATERMARK
 from firesteel.errors import ChannelSequenceError, JobExecutionError
 from firesteel.protocol.rows import BARRIER, DATA, END_OF_EPOCH, IDLENESS, WATERMARK, BufferRow
+from firesteel.task.codegen.key_loops import KeySelection
 from firesteel.task.exchange.buffers import decode_buffer
+from firesteel.task.record_batch import Emit, RecordBatch
 from firesteel.task.time.clock import ChunkPacer
 from firesteel.task.time.watermark_valve import ChannelTime, WatermarkValve
 from firesteel.usercode import pickling
 from firesteel.usercode.failures import USER_ERRORS, raised_by
-
-Receive = Callable[[list[Any], list[Any] | None, list[int] | None], None]
 
 # In an error: the channel ended without the row that was due.
 _NOTHING = -1
@@ -39,7 +39,7 @@ class Entrance:
     ``count`` is for records that reach the operator behind the gate by a shorter way.
     """
 
-    emit: Callable[[list[Any], list[int] | None], None]
+    emit: Emit
     watermark: Callable[[int], None]
     idle: Callable[[bool], None]
     count: Callable[[int], None]
@@ -48,10 +48,11 @@ class Entrance:
 class Channel:
     """The path from one upstream subtask. ``seq`` counts the rows of the epoch."""
 
-    __slots__ = ("ended", "finished", "receive", "seq", "time")
+    __slots__ = ("ended", "finished", "process", "selection", "seq", "time")
 
-    def __init__(self, receive: Receive, time: ChannelTime) -> None:
-        self.receive = receive
+    def __init__(self, process: Emit, selection: KeySelection | None, time: ChannelTime) -> None:
+        self.process = process
+        self.selection = selection
         self.time = time
         self.seq = 0
         self.finished = False
@@ -90,8 +91,16 @@ class InputGate:
         self._pacer = ChunkPacer()
         self._after_chunk = after_chunk
 
-    def add_channel(self, edge: int, upstream: int, receive: Receive) -> None:
-        self._channels[edge, upstream] = Channel(receive, self._valve.add_channel())
+    def add_channel(
+        self, edge: int, upstream: int, process: Emit, selection: KeySelection | None = None
+    ) -> None:
+        """Add the channel of an upstream subtask.
+
+        process: takes its batches.
+        selection: computes the keys of the records whose keys are not sent.
+        """
+        time = self._valve.add_channel()
+        self._channels[edge, upstream] = Channel(process, selection, time)
 
     @property
     def watermark(self) -> int:
@@ -138,15 +147,15 @@ class InputGate:
     def _process(self, channel: Channel, row: BufferRow) -> None:
         if row.kind == DATA:
             try:
-                values, keys, timestamps = decode_buffer(row.payload)
+                batch = decode_buffer(row.payload, channel.selection)
             except USER_ERRORS as error:
                 raise raised_by(error, self._operator, "what unpickles its records") from error
-            self.records_in += len(values)
+            self.records_in += len(batch.values)
             self.bytes_in += len(row.payload)
             if self._pacer is None:
-                channel.receive(values, keys, timestamps)
+                channel.process(batch)
             else:
-                self._receive_paced(self._pacer, channel, values, keys, timestamps)
+                self._process_paced(self._pacer, channel.process, batch)
         elif row.kind == WATERMARK:
             self._valve.advance(channel.time, pickling.loads(row.payload))
         elif row.kind == IDLENESS:
@@ -155,26 +164,12 @@ class InputGate:
             channel.ended = True
             self._set_finished(channel, finished=row.payload == FINISHED)
 
-    def _receive_paced(
-        self,
-        pacer: ChunkPacer,
-        channel: Channel,
-        values: list[Any],
-        keys: list[Any] | None,
-        timestamps: list[int] | None,
-    ) -> None:
-        start, count = 0, len(values)
+    def _process_paced(self, pacer: ChunkPacer, process: Emit, batch: RecordBatch) -> None:
+        start, count = 0, len(batch)
         while start < count:
             stop = start + pacer.records
             began = time.perf_counter()
-            if start == 0 and stop >= count:
-                channel.receive(values, keys, timestamps)
-            else:
-                channel.receive(
-                    values[start:stop],
-                    keys and keys[start:stop],
-                    timestamps and timestamps[start:stop],
-                )
+            process(batch if start == 0 and stop >= count else batch.part(start, stop))
             pacer.took(time.perf_counter() - began, min(stop, count) - start)
             self._after_chunk()
             start = stop
@@ -186,9 +181,9 @@ class InputGate:
         def count(records: int) -> None:
             self.records_in += records
 
-        def emit(values: list[Any], timestamps: list[int] | None) -> None:
-            count(len(values))
-            channel.receive(values, None, timestamps)
+        def emit(batch: RecordBatch) -> None:
+            count(len(batch.values))
+            channel.process(batch)
 
         return Entrance(
             emit,

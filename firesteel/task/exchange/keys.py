@@ -13,7 +13,6 @@ from firesteel.state.key_groups import KeyRouter
 from firesteel.state.stable_hash import STABLE_KEYS
 from firesteel.task.codegen.expressions import expression_of
 from firesteel.task.codegen.key_loops import KeySelection
-from firesteel.task.exchange.input_gate import Receive
 from firesteel.usercode.failures import user_function_error
 
 
@@ -37,17 +36,6 @@ def key_selection(edge: StreamEdge, operator: str) -> KeySelection | None:
     if edge.partitioning.strategy is not ShipStrategy.HASH or key_expression(edge) is None:
         return None
     return KeySelection(key_function(edge), operator)
-
-
-def with_keys(receive: Receive, selection: KeySelection) -> Receive:
-    """Compute the keys of batches that come without them, before ``receive``."""
-
-    def receive_with_keys(
-        values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
-        receive(values, selection.keys_of(values) if keys is None else keys, timestamps)
-
-    return receive_with_keys
 
 
 def key_converter(edge: StreamEdge, operator: str) -> Callable[[list[Any]], list[Any]] | None:

@@ -17,6 +17,7 @@ from firesteel.protocol.rows import BARRIER, DATA, END_OF_EPOCH, IDLENESS, WATER
 from firesteel.task.exchange.buffers import BufferEncoder
 from firesteel.task.exchange.input_gate import ABORTED, ACTIVE, FINISHED, IDLE, OPEN
 from firesteel.task.exchange.keys import key_function
+from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode import pickling
 from firesteel.usercode.failures import USER_ERRORS, user_function_error
 from firesteel.usercode.unpicklable import unpicklable_record
@@ -75,16 +76,15 @@ class RecordWriter:
         self.records_out = 0
         self.bytes_out = 0
 
-    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def emit(self, batch: RecordBatch) -> None:
         raise NotImplementedError
 
-    def _append(
-        self,
-        index: int,
-        values: list[Any],
-        keys: list[Any] | None,
-        timestamps: list[int] | None,
-    ) -> None:
+    def _append(self, index: int, batch: RecordBatch) -> None:
+        if self._unbuffered and len(batch.values) == 1:
+            # Nothing is pending: every record is sent at once.
+            self._send_buffer(index, batch)
+            return
+        keys, timestamps = batch.sent_keys, batch.timestamps
         pending = self._values[index]
         if pending and (
             (timestamps is None) == bool(self._timestamps[index])
@@ -92,7 +92,7 @@ class RecordWriter:
         ):
             # A buffer holds records with timestamps or without, never both; so with keys.
             self._flush(index)
-        pending += values
+        pending += batch.values
         if keys is not None:
             self._keys[index] += keys
         if timestamps is not None:
@@ -104,19 +104,13 @@ class RecordWriter:
         values = self._values[index]
         if not values:
             return
-        keys = self._keys[index] or None
-        timestamps = self._timestamps[index] or None
+        batch = RecordBatch(values, self._timestamps[index] or None, self._keys[index] or None)
         count = len(values)
         if self._unbuffered and count > 1:
-            for i in range(count):
-                self._send_buffer(
-                    index,
-                    values[i : i + 1],
-                    keys and keys[i : i + 1],
-                    timestamps and timestamps[i : i + 1],
-                )
+            for position in range(count):
+                self._send_buffer(index, batch.part(position, position + 1))
         else:
-            size = self._send_buffer(index, values, keys, timestamps)
+            size = self._send_buffer(index, batch)
             if not self._unbuffered:
                 fitting = _BUFFER_BYTES * count // max(size, 1)
                 self._limit = max(1, min(fitting, _MAX_BUFFER_RECORDS))
@@ -128,26 +122,19 @@ class RecordWriter:
         self._keys[index].clear()
         self._timestamps[index].clear()
 
-    def _send_buffer(
-        self,
-        index: int,
-        values: list[Any],
-        keys: list[Any] | None,
-        timestamps: list[int] | None,
-    ) -> int:
-        payload, size = self._encode(values, keys, timestamps)
-        self.records_out += len(values)
+    def _send_buffer(self, index: int, batch: RecordBatch) -> int:
+        payload, size = self._encode(batch)
+        self.records_out += len(batch.values)
         self.bytes_out += len(payload)
         self._send_row(index, DATA, payload)
         return size
 
-    def _encode(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> tuple[bytes, int]:
+    def _encode(self, batch: RecordBatch) -> tuple[bytes, int]:
         try:
-            return self._encoder.encode(values, keys, timestamps)
+            return self._encoder.encode(batch)
         except Exception as error:
-            raise unpicklable_record(error, [*values, *(keys or ())], self._source.name) from error
+            pickled = [*batch.values, *(batch.sent_keys or ())]
+            raise unpicklable_record(error, pickled, self._source.name) from error
 
     def _send_row(self, index: int, kind: int, payload: bytes) -> None:
         seq = self._seq[index]
@@ -196,8 +183,8 @@ class RecordWriter:
 class OneTargetWriter(RecordWriter):
     """GLOBAL, FORWARD, and whatever has a single target."""
 
-    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
-        self._append(0, values, None, timestamps)
+    def emit(self, batch: RecordBatch) -> None:
+        self._append(0, batch)
 
 
 class RoundRobinWriter(RecordWriter):
@@ -213,34 +200,27 @@ class RoundRobinWriter(RecordWriter):
         # is the same when a task runs again.
         self._next = (self._subtask + epoch) % self._count
 
-    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
-        count = self._count
-        start = self._next
-        for offset in range(min(count, len(values))):
-            self._append(
-                (start + offset) % count,
-                values[offset::count],
-                None,
-                timestamps[offset::count] if timestamps is not None else None,
-            )
+    def emit(self, batch: RecordBatch) -> None:
+        values, timestamps = batch.values, batch.timestamps
+        count, start = self._count, self._next
         self._next = (start + len(values)) % count
+        if count == 1 or len(values) == 1:
+            self._append(start, batch)
+            return
+        for offset in range(min(count, len(values))):
+            share = RecordBatch(values[offset::count], timestamps and timestamps[offset::count])
+            self._append((start + offset) % count, share)
 
 
 class BroadcastWriter(RecordWriter):
     """Every record to every target, serialized once."""
 
-    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
-        self._append(0, values, None, timestamps)
+    def emit(self, batch: RecordBatch) -> None:
+        self._append(0, batch)
 
-    def _send_buffer(
-        self,
-        index: int,
-        values: list[Any],
-        keys: list[Any] | None,
-        timestamps: list[int] | None,
-    ) -> int:
-        payload, size = self._encode(values, keys, timestamps)
-        self.records_out += len(values) * self._count
+    def _send_buffer(self, index: int, batch: RecordBatch) -> int:
+        payload, size = self._encode(batch)
+        self.records_out += len(batch) * self._count
         self.bytes_out += len(payload) * self._count
         for target in range(self._count):
             self._send_row(target, DATA, payload)
@@ -250,24 +230,19 @@ class BroadcastWriter(RecordWriter):
 class SelectingWriter(RecordWriter):
     """Base of the writers that compute a target for each record."""
 
-    def _scatter(
-        self,
-        values: list[Any],
-        keys: list[Any] | None,
-        timestamps: list[int] | None,
-        targets: list[int],
-    ) -> None:
-        of_values = self._divided(values, targets)
+    def _scatter(self, batch: RecordBatch, targets: list[int]) -> None:
+        keys, timestamps = batch.sent_keys, batch.timestamps
+        of_values = self._divided(batch.values, targets)
         of_keys = None if keys is None else self._divided(keys, targets)
         of_timestamps = None if timestamps is None else self._divided(timestamps, targets)
-        for index, selected in enumerate(of_values):
-            if selected:
-                self._append(
-                    index,
-                    selected,
-                    None if of_keys is None else of_keys[index],
+        for index, values in enumerate(of_values):
+            if values:
+                share = RecordBatch(
+                    values,
                     None if of_timestamps is None else of_timestamps[index],
+                    None if of_keys is None else of_keys[index],
                 )
+                self._append(index, share)
 
     def _divided(self, column: list[Any], targets: list[int]) -> list[list[Any]]:
         """One pass whatever the number of targets."""
@@ -291,9 +266,8 @@ class ShuffleWriter(SelectingWriter):
         # The same when a task runs again.
         self._random.seed(f"{self.edge.id}/{self._subtask}/{epoch}")
 
-    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
-        targets = self._random.choices(self._indexes, k=len(values))
-        self._scatter(values, None, timestamps, targets)
+    def emit(self, batch: RecordBatch) -> None:
+        self._scatter(batch, self._random.choices(self._indexes, k=len(batch)))
 
 
 class CustomWriter(SelectingWriter):
@@ -307,7 +281,8 @@ class CustomWriter(SelectingWriter):
         self._partition = partitioner
         self._partitions = frozenset(range(self._count))
 
-    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def emit(self, batch: RecordBatch) -> None:
+        values = batch.values
         select, partition, count = self._select, self._partition, self._count
         iterator = iter(values)
         try:
@@ -326,7 +301,7 @@ class CustomWriter(SelectingWriter):
             all_exist = False
         if not all_exist:
             raise self._bad_partition(values, targets)
-        self._scatter(values, None, timestamps, targets)
+        self._scatter(batch, targets)
 
     def _bad_partition(self, values: list[Any], targets: list[Any]) -> FiresteelError:
         partitions = range(self._count)

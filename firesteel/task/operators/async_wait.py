@@ -17,6 +17,7 @@ from firesteel.metrics import MetricGroup
 from firesteel.task.async_io.element_queues import OrderedElementQueue, UnorderedElementQueue
 from firesteel.task.async_io.invoker import AsyncInvoker, AsyncRequest, EventLoopThread
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
+from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode.failures import USER_ERRORS
 
 
@@ -133,18 +134,16 @@ class AsyncWaitOperator(FunctionOperator):
         finally:
             thread.stop()
 
-    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: RecordBatch) -> None:
         queue = self._queue
         start = 0
-        while start < len(values):
+        while start < len(batch):
             self._take_completed()
             if queue.size == self._capacity:
                 self._wait_for_completed()
                 continue
             stop = start + self._capacity - queue.size
-            self._start(
-                values[start:stop], timestamps[start:stop] if timestamps is not None else None
-            )
+            self._start(batch.part(start, stop))
             start = stop
 
     def process_idle(self, idle: bool) -> None:
@@ -166,12 +165,12 @@ class AsyncWaitOperator(FunctionOperator):
         while self._queue.size:
             self._wait_for_completed()
 
-    def _start(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def _start(self, batch: RecordBatch) -> None:
         assert self._thread is not None
-        if timestamps is None:
-            requests = [AsyncRequest(value, None) for value in values]
+        if batch.timestamps is None:
+            requests = [AsyncRequest(value, None) for value in batch.values]
         else:
-            requests = list(map(AsyncRequest, values, timestamps))
+            requests = list(map(AsyncRequest, batch.values, batch.timestamps))
         for request in requests:
             self._queue.add(request)
         self._thread.loop.call_soon_threadsafe(self._invoker.start, requests)
@@ -230,4 +229,4 @@ class AsyncWaitOperator(FunctionOperator):
 
     def _emit_batch(self, values: list[Any], timestamps: list[int]) -> None:
         if values:
-            self.output.emit(values, timestamps or None)
+            self.output.emit(RecordBatch(values, timestamps or None))

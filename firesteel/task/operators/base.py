@@ -13,7 +13,8 @@ from firesteel.metrics import MetricRegistry
 from firesteel.protocol.messages import AbandonedState
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
-from firesteel.task.codegen.fusion import Emit, FusedNode, Step, StepKind
+from firesteel.task.codegen.fusion import FusedNode, Step, StepKind, fuse
+from firesteel.task.record_batch import Emit, RecordBatch
 from firesteel.task.runtime_context import (
     InitializationContext,
     SnapshotContext,
@@ -71,61 +72,52 @@ class OperatorContext:
         return TaskRuntimeContext(self.node, self.subtask, self.metrics)
 
 
-def _nowhere(values: list[Any], timestamps: list[int] | None) -> None:
-    """Results that nobody consumes."""
+def _discard(batch: RecordBatch) -> None:
+    """The output of an operator without consumers."""
 
 
 @dataclass(slots=True)
 class Output:
     """Where an operator's results go. The chain fills it in; operators only call it."""
 
-    emit: Emit = _nowhere
+    emit: Emit = _discard
     side_outputs: dict[str, Emit] = field(default_factory=dict)
     watermark: Callable[[int], None] = lambda _: None
     # Whether those downstream shall not wait for this output's watermarks.
     idle: Callable[[bool], None] = lambda _: None
 
-    def emit_side(self, tag_id: str, values: list[Any], timestamps: list[int] | None) -> None:
+    def emit_side(self, tag_id: str, batch: RecordBatch) -> None:
         emit = self.side_outputs.get(tag_id)
         if emit is not None:
-            emit(values, timestamps)
+            emit(batch)
 
 
 class Operator:
-    """One operator of a chain at work.
-
-    ``process`` takes a batch from the operator before it; ``receive`` takes a batch from the
-    input gate, with the keys if the edge is keyed.
-    """
+    """One operator of a chain at work."""
 
     def __init__(self, context: OperatorContext) -> None:
         self.context = context
         self.name = context.node.name
         self.output = Output()
-        # Where batches enter: here, or at a loop that the chain made of this operator and its
-        # neighbors, whose tree is then ``fused``.
-        self.entry: Emit = self.process
-        self.fused: FusedNode | None = None
 
     def open(self) -> None:
         """Called once, before the first record."""
 
-    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: RecordBatch) -> None:
+        """Take a batch of the only or first input."""
         raise NotImplementedError
 
-    def receive(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
-        self.entry(values, timestamps)
+    def process_second(self, batch: RecordBatch) -> None:
+        """Take a batch of the second input."""
+        raise NotImplementedError(f"{self.name} has one input only")
 
     def step(self) -> Step | None:
-        """What is done with a single record, where that is all; None if batches are needed."""
+        """The work on a single record, if that is all this operator does; None otherwise."""
         return None
 
-    def receive_second(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
-        raise NotImplementedError(f"{self.name} has one input only")
+    def begin_loop(self, loop: FusedNode) -> Emit:
+        """Return the entry for batches, given the operators that share a loop with this one."""
+        return fuse(loop) if loop.children else self.process
 
     def accept_watermark(self, watermark: int) -> None:
         """The chain's way in: while timers fire, the new watermark holds already."""
@@ -245,10 +237,10 @@ class FunctionOperator(Operator):
             except USER_ERRORS as error:
                 raise self.failure(error, self.function.close) from error
 
-    def fed(self, iterator: Iterator[Any], keys: list[Any] | None) -> Iterator[Any]:
-        """The values, each with its key current if the function can ask for state."""
-        if self.uses_keys and keys is not None:
-            return self.context.key_context.feed(iterator, keys)
+    def fed(self, iterator: Iterator[Any], batch: RecordBatch) -> Iterator[Any]:
+        """The batch's values, each with its key current if the function can ask for state."""
+        if self.uses_keys and batch.keys is not None:
+            return self.context.key_context.feed(iterator, batch.keys)
         return iterator
 
     def method(self, name: str) -> Callable[..., Any]:

@@ -25,6 +25,7 @@ from firesteel.errors import InvalidProgramError
 from firesteel.graph.operator_specs import BroadcastProcessSpec, ProcessSpec
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.operators.process import ProcessOperator
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.state.operator_state_store import ReadOnlyView, TaskBroadcastState
 
 
@@ -101,18 +102,14 @@ class BroadcastProcessOperator(ProcessOperator):
         }
         super().open()
 
-    def receive(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
+    def process(self, batch: RecordBatch) -> None:
         process = self.function.process_element
-        self.process_with(process, values, keys, timestamps, self._reading)
+        self.process_with(process, batch, self._reading)
 
-    def receive_second(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
+    def process_second(self, batch: RecordBatch) -> None:
         self.context.key_context.forget()
         process = self.function.process_broadcast_element
-        self.process_with(process, values, None, timestamps, self._writing)
+        self.process_with(process, batch, self._writing)
 
     def timer_context(self) -> Any:
         return self._timer

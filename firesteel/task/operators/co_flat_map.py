@@ -7,6 +7,7 @@ from typing import Any
 
 from firesteel.graph.operator_specs import CoFlatMapSpec
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
+from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode.failures import USER_ERRORS
 
 
@@ -14,28 +15,23 @@ class CoFlatMapOperator(FunctionOperator):
     def __init__(self, spec: CoFlatMapSpec, context: OperatorContext) -> None:
         super().__init__(context, spec.function)
 
-    def receive(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
-        self._flat_map(self.function.flat_map1, values, keys, timestamps)
+    def process(self, batch: RecordBatch) -> None:
+        self._flat_map(self.function.flat_map1, batch)
 
-    def receive_second(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
-        self._flat_map(self.function.flat_map2, values, keys, timestamps)
+    def process_second(self, batch: RecordBatch) -> None:
+        self._flat_map(self.function.flat_map2, batch)
 
     def _flat_map(
         self,
         function: Callable[[Any], Iterable[Any] | None],
-        values: list[Any],
-        keys: list[Any] | None,
-        timestamps: list[int] | None,
+        batch: RecordBatch,
     ) -> None:
+        values, timestamps = batch.values, batch.timestamps
         results: list[Any] = []
         stamps: list[int] = []
         iterator = iter(values)
         try:
-            for index, value in enumerate(self.fed(iterator, keys)):
+            for index, value in enumerate(self.fed(iterator, batch)):
                 before = len(results)
                 # As in PyFlink, a function without results for this input may return None.
                 results.extend(function(value) or ())
@@ -44,4 +40,4 @@ class CoFlatMapOperator(FunctionOperator):
         except USER_ERRORS as error:
             raise self.failure(error, function, values, iterator) from error
         if results:
-            self.output.emit(results, stamps if timestamps is not None else None)
+            self.output.emit(RecordBatch(results, stamps if timestamps is not None else None))

@@ -8,6 +8,7 @@ from typing import Any
 
 from firesteel.graph.operator_specs import CoMapSpec
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
+from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode.failures import USER_ERRORS
 
 
@@ -15,26 +16,21 @@ class CoMapOperator(FunctionOperator):
     def __init__(self, spec: CoMapSpec, context: OperatorContext) -> None:
         super().__init__(context, spec.function)
 
-    def receive(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
-        self._map(self.function.map1, values, keys, timestamps)
+    def process(self, batch: RecordBatch) -> None:
+        self._map(self.function.map1, batch)
 
-    def receive_second(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
-        self._map(self.function.map2, values, keys, timestamps)
+    def process_second(self, batch: RecordBatch) -> None:
+        self._map(self.function.map2, batch)
 
     def _map(
         self,
         function: Callable[[Any], Any],
-        values: list[Any],
-        keys: list[Any] | None,
-        timestamps: list[int] | None,
+        batch: RecordBatch,
     ) -> None:
+        values, timestamps = batch.values, batch.timestamps
         iterator = iter(values)
         try:
-            results = [function(value) for value in self.fed(iterator, keys)]
+            results = [function(value) for value in self.fed(iterator, batch)]
         except USER_ERRORS as error:
             raise self.failure(error, function, values, iterator) from error
         present = [result is not None for result in results]
@@ -42,4 +38,4 @@ class CoMapOperator(FunctionOperator):
             results = list(compress(results, present))
             timestamps = None if timestamps is None else list(compress(timestamps, present))
         if results:
-            self.output.emit(results, timestamps)
+            self.output.emit(RecordBatch(results, timestamps))

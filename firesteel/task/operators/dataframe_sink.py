@@ -11,6 +11,7 @@ from firesteel.errors import TypeMismatchError
 from firesteel.graph.operator_specs import DataFrameSinkSpec
 from firesteel.protocol.rows import DATAFRAME
 from firesteel.task.operators.base import Operator, OperatorContext
+from firesteel.task.record_batch import RecordBatch
 
 
 class DataFrameSinkOperator(Operator):
@@ -21,13 +22,13 @@ class DataFrameSinkOperator(Operator):
         self._write = arrow_writer(spec.value_type)
         self._has_fields = isinstance(spec.value_type.to_arrow_type(), pa.StructType)
 
-    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: RecordBatch) -> None:
         stream = pa.BufferOutputStream()
         with pa.ipc.new_stream(stream, self._schema) as writer:
-            writer.write_batch(self._batch(values))
+            writer.write_batch(self._arrow_batch(batch.values))
         self.context.to_driver(DATAFRAME, stream.getvalue().to_pybytes())
 
-    def _batch(self, values: list[Any]) -> pa.RecordBatch:
+    def _arrow_batch(self, values: list[Any]) -> pa.RecordBatch:
         column = self._column(values)
         if not self._has_fields:
             return pa.RecordBatch.from_arrays([column], schema=self._schema)

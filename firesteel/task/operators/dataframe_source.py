@@ -12,6 +12,7 @@ from firesteel.errors import TypeMismatchError
 from firesteel.graph.operator_specs import DataFrameSourceSpec
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.operators.timestamps_and_watermarks import create_stream_time
+from firesteel.task.record_batch import RecordBatch
 
 
 class DataFrameSourceOperator(Operator):
@@ -28,13 +29,13 @@ class DataFrameSourceOperator(Operator):
         """Emit the records of one Arrow stream; how many they are."""
         count = 0
         with pa.ipc.open_stream(payload) as reader:
-            for batch in reader:
-                values = self._rows(batch)
-                count += len(values)
+            for arrow_batch in reader:
+                batch = RecordBatch(self._rows(arrow_batch))
+                count += len(batch)
                 if self._time is None:
-                    self.output.emit(values, None)
+                    self.output.emit(batch)
                 else:
-                    self._time.process(None, values, None)
+                    self._time.process(None, batch)
         return count
 
     def _rows(self, batch: pa.RecordBatch) -> list[Any]:

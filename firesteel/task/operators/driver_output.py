@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from firesteel.graph.operator_specs import CollectSpec, PrintSpec
 from firesteel.protocol.rows import OUTPUT
 from firesteel.task.operators.base import Operator, OperatorContext
+from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode import pickling
 from firesteel.usercode.failures import USER_ERRORS, user_function_error
 from firesteel.usercode.unpicklable import unpicklable_record
@@ -24,14 +23,14 @@ class PrintOperator(Operator):
         typed = value_type is not None and not value_type.is_pickled
         self._format = value_type.to_print_string if typed else str
 
-    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: RecordBatch) -> None:
         prefix, to_line = self._prefix, self._format
-        iterator = iter(values)
+        iterator = iter(batch.values)
         try:
             lines = [prefix + to_line(value) for value in iterator]
         except USER_ERRORS as error:
             # A __str__ of the user's.
-            raise user_function_error(error, self.name, to_line, values, iterator) from error
+            raise user_function_error(error, self.name, to_line, batch.values, iterator) from error
         self.context.to_driver(OUTPUT, pickling.dumps(lines))
 
 
@@ -41,11 +40,11 @@ class CollectOperator(Operator):
     def __init__(self, spec: CollectSpec, context: OperatorContext) -> None:
         super().__init__(context)
 
-    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: RecordBatch) -> None:
         try:
-            payload = pickling.dumps(values)
+            payload = pickling.dumps(batch.values)
         except Exception as error:
-            raise unpicklable_record(error, values, self.name) from error
+            raise unpicklable_record(error, batch.values, self.name) from error
         self.context.to_driver(OUTPUT, payload)
 
 

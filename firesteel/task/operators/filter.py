@@ -9,6 +9,7 @@ from typing import Any
 from firesteel.graph.operator_specs import FilterSpec, SelectSpec
 from firesteel.task.codegen.fusion import Step, StepKind
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
+from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode.failures import USER_ERRORS
 
 
@@ -17,26 +18,15 @@ class FilterOperator(FunctionOperator):
         super().__init__(context, spec.function)
         self._condition = self.method("filter")
 
-    def step(self) -> Step:
-        return self.step_of(StepKind.FILTER, self._condition)
+    def step(self) -> Step | None:
+        # A shared loop does not tell functions the key.
+        return None if self.uses_keys else self.step_of(StepKind.FILTER, self._condition)
 
-    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
-        self._filter(values, None, timestamps)
-
-    def receive(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
-        if self.uses_keys:
-            self._filter(values, keys, timestamps)
-        else:
-            self.entry(values, timestamps)
-
-    def _filter(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
+    def process(self, batch: RecordBatch) -> None:
         condition = self._condition
+        values, timestamps = batch.values, batch.timestamps
         iterator = iter(values)
-        fed = self.fed(iterator, keys)
+        fed = self.fed(iterator, batch)
         stamps: list[int] | None = None
         try:
             if timestamps is None:
@@ -48,7 +38,7 @@ class FilterOperator(FunctionOperator):
         except USER_ERRORS as error:
             raise self.failure(error, condition, values, iterator) from error
         if kept:
-            self.output.emit(kept, stamps)
+            self.output.emit(RecordBatch(kept, stamps))
 
 
 class SelectOperator(FilterOperator):

@@ -7,6 +7,7 @@ from typing import Any
 
 from firesteel.graph.operator_specs import FlatMapSpec
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
+from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode.failures import USER_ERRORS
 
 
@@ -15,13 +16,9 @@ class FlatMapOperator(FunctionOperator):
         super().__init__(context, spec.function)
         self._flat_map = self.method("flat_map")
 
-    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
-        self.receive(values, None, timestamps)
-
-    def receive(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
+    def process(self, batch: RecordBatch) -> None:
         flat_map = self._flat_map
+        values, timestamps = batch.values, batch.timestamps
         iterator = iter(values)
         stamps: list[int] | None = None
         try:
@@ -29,13 +26,13 @@ class FlatMapOperator(FunctionOperator):
             if timestamps is None:
                 results: list[Any] = []
                 extend = results.extend
-                for value in self.fed(iterator, keys):
+                for value in self.fed(iterator, batch):
                     extend(flat_map(value))
             else:
-                lists = [list(flat_map(value)) for value in self.fed(iterator, keys)]
+                lists = [list(flat_map(value)) for value in self.fed(iterator, batch)]
                 results = list(chain.from_iterable(lists))
                 stamps = list(chain.from_iterable(map(repeat, timestamps, map(len, lists))))
         except USER_ERRORS as error:
             raise self.failure(error, flat_map, values, iterator) from error
         if results:
-            self.output.emit(results, stamps)
+            self.output.emit(RecordBatch(results, stamps))

@@ -14,6 +14,7 @@ from firesteel.state.tables import MISSING
 from firesteel.task.copies import copy_of, is_immutable
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.operators.keyed_aggregation import KeyedAggregationOperator
+from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode.failures import USER_ERRORS
 
 
@@ -27,9 +28,8 @@ class FoldOperator(KeyedAggregationOperator):
         # An accumulator that is changed in place goes on changing after it was emitted.
         self._copies = not (is_immutable(initial) and _is_telling(initial))
 
-    def receive(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
+    def process(self, batch: RecordBatch) -> None:
+        values, keys = batch.values, batch.keys
         assert keys is not None
         keys_in_order: Iterable[Any] = keys
         fold, initial = self._fold, self._initial
@@ -53,7 +53,7 @@ class FoldOperator(KeyedAggregationOperator):
                 append(folded)
         except USER_ERRORS as error:
             raise self.failure(error, fold, values, iterator) from error
-        self.results.add(results, keys, timestamps)
+        self.results.add(results, batch)
 
 
 def _is_telling(initial: Any) -> bool:

@@ -18,6 +18,7 @@ from firesteel.state.key_groups import KeyGroupRange, key_group_of
 from firesteel.state.tables import ListTable
 from firesteel.task.copies import copy_of
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.windowing.aggregators import create_aggregator
 
 # Results that are emitted at once.
@@ -45,7 +46,7 @@ class EndOfInputOperator(FunctionOperator):
     def finish(self) -> None:
         results = iter(self.results())
         while batch := list(islice(results, _BATCH)):
-            self.output.emit(batch, None)
+            self.output.emit(RecordBatch(batch))
         if self._time_has_ended:
             super().process_watermark(MAX_WATERMARK)
 
@@ -64,8 +65,8 @@ class MapPartitionOperator(EndOfInputOperator):
             "_partition", element_type=None if kind is None or kind.is_pickled else kind
         )
 
-    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
-        self._table.extend(self.key, values)
+    def process(self, batch: RecordBatch) -> None:
+        self._table.extend(self.key, batch.values)
 
     def results(self) -> Iterable[Any]:
         records = [record for _, part in self._table.items() for record in part]
@@ -87,9 +88,9 @@ class PartitionAggregateOperator(EndOfInputOperator):
             "_partition", element_type=self._aggregator.accumulator_type
         )
 
-    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
-        self._aggregator.prepare(values)
-        self._aggregator.add_batch(self._table, values, [self.key] * len(values))
+    def process(self, batch: RecordBatch) -> None:
+        self._aggregator.prepare(batch.values)
+        self._aggregator.add_batch(self._table, batch.values, [self.key] * len(batch))
 
     def results(self) -> Iterable[Any]:
         aggregator, function = self._aggregator, self.function

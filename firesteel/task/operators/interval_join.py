@@ -17,6 +17,7 @@ from firesteel.state.backend import KeyedStateBackend
 from firesteel.task.copies import copy_of, is_immutable
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
 from firesteel.task.operators.process import ResultCollector
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.windowing.base_window_operator import LateRecords
 from firesteel.usercode.failures import USER_ERRORS
 
@@ -139,22 +140,17 @@ class IntervalJoinOperator(FunctionOperator):
 
     # Records
 
-    def receive(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
-        self._join(LEFT, values, keys, timestamps)
+    def process(self, batch: RecordBatch) -> None:
+        self._join(LEFT, batch)
 
-    def receive_second(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
-        self._join(RIGHT, values, keys, timestamps)
+    def process_second(self, batch: RecordBatch) -> None:
+        self._join(RIGHT, batch)
 
-    def _join(
-        self, side: int, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
+    def _join(self, side: int, batch: RecordBatch) -> None:
+        values, keys, timestamps = batch.values, batch.keys, batch.timestamps
         assert keys is not None
         if timestamps is None:
-            raise self.failure(NoTimestampError("an interval join"), self.receive, values[:1])
+            raise self.failure(NoTimestampError("an interval join"), self.process, values[:1])
         self._ensure_loaded()
         if min(timestamps) < self.context.clock.watermark:
             values, keys, timestamps = self._without_late(side, values, keys, timestamps)
@@ -169,7 +165,10 @@ class IntervalJoinOperator(FunctionOperator):
         watermark = self.context.clock.watermark
         records = list(zip(values, keys, timestamps, strict=True))
         late = [record for record in records if record[2] < watermark]
-        self._late.add([value for value, _, _ in late], [stamp for _, _, stamp in late], side)
+        self._late.add(
+            RecordBatch([late_value for late_value, _, _ in late], [stamp for _, _, stamp in late]),
+            side,
+        )
         on_time = [record for record in records if record[2] >= watermark]
         return (
             [value for value, _, _ in on_time],

@@ -19,6 +19,7 @@ from firesteel.state.key_groups import KeyGroupRange, key_group_of
 from firesteel.state.segment_format import encode_changes
 from firesteel.state.table_descriptions import TableDescription, TableKind
 from firesteel.task.operators.base import Operator, OperatorContext
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.state.restoring import restore_from_handle
 from firesteel.task.time.clock import ChunkPacer
 
@@ -97,19 +98,17 @@ def _collected(lists: list[list[Any]]) -> list[Any]:
     return collected
 
 
-def uniform_batches(
-    values: list[Any], timestamps: Timestamps | None
-) -> Iterator[tuple[list[Any], list[int] | None]]:
+def uniform_batches(values: list[Any], timestamps: Timestamps | None) -> Iterator[RecordBatch]:
     """Batches in which all records have a timestamp, or none has."""
     if timestamps is None:
-        yield values, None
+        yield RecordBatch(values)
         return
     start = 0
     for is_missing, run in groupby(timestamps, key=lambda timestamp: timestamp is None):
         stamps = list(run)
         stop = start + len(stamps)
         known = None if is_missing else [stamp for stamp in stamps if stamp is not None]
-        yield values[start:stop], known
+        yield RecordBatch(values[start:stop], known)
         start = stop
 
 
@@ -127,9 +126,10 @@ class IterationHeadOperator(Operator):
         self.tails: list[IterationTailOperator] = []
         self.records_read = 0
 
-    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: RecordBatch) -> None:
         if not self._feedback_only:
-            self.output.emit(values, timestamps)
+            # Without keys: those of the input are not the key of the operators in the loop.
+            self.output.emit(RecordBatch(batch.values, batch.timestamps))
 
     def read_epoch(self, carried: Iterable[Records], budget: ReadBudget) -> Iterator[None]:
         """Emit what came back, chunk by chunk, pausing after each for the slot to send rows on.
@@ -155,13 +155,13 @@ class IterationHeadOperator(Operator):
 
     def _emit(self, records: Records) -> Iterator[None]:
         pacer, emit = self._pacer, self.output.emit
-        for values, timestamps in uniform_batches(*records):
+        for batch in uniform_batches(*records):
             start = 0
-            while start < len(values):
+            while start < len(batch):
                 stop = start + pacer.records
                 began = time.perf_counter()
-                emit(values[start:stop], timestamps and timestamps[start:stop])
-                emitted = min(stop, len(values)) - start
+                emit(batch.part(start, stop))
+                emitted = min(stop, len(batch)) - start
                 pacer.took(time.perf_counter() - began, emitted)
                 self.records_read += emitted
                 start = stop
@@ -183,7 +183,8 @@ class IterationTailOperator(Operator):
         """What is to come back is the head's business; an attempt that broke off leaves nothing."""
         self.take()
 
-    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: RecordBatch) -> None:
+        values, timestamps = batch.values, batch.timestamps
         if timestamps is not None or self._timestamps is not None:
             if self._timestamps is None:
                 self._timestamps = [None] * len(self._values)

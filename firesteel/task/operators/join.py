@@ -17,6 +17,7 @@ from firesteel.state.key_encoding import encode_entry
 from firesteel.state.tables import MISSING, MapTable
 from firesteel.task.copies import copy_of
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.state.ttl import TtlMapTable, TtlRule, clean_up
 from firesteel.usercode import pickling
 from firesteel.usercode.failures import USER_ERRORS, failed_function
@@ -188,19 +189,14 @@ class JoinOperator(FunctionOperator):
         # Pairs are all there is to it.
         self._is_plain = not counts and not spec.left_outer and not spec.right_outer
 
-    def receive(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
-        self._join(0, values, keys, timestamps)
+    def process(self, batch: RecordBatch) -> None:
+        self._join(0, batch)
 
-    def receive_second(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
-        self._join(1, values, keys, timestamps)
+    def process_second(self, batch: RecordBatch) -> None:
+        self._join(1, batch)
 
-    def _join(
-        self, side: int, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
+    def _join(self, side: int, batch: RecordBatch) -> None:
+        values, keys, timestamps = batch.values, batch.keys, batch.timestamps
         assert keys is not None
         results: list[Any] = []
         stamps: list[int] = []
@@ -212,10 +208,10 @@ class JoinOperator(FunctionOperator):
             join(side, zip(iterator, keys, times, strict=False), keys, results, stamps)
         except USER_ERRORS as error:
             functions = [f for f in (self._predicate, self._make) if f is not None]
-            failed = failed_function(error, *functions) if functions else self.receive
+            failed = failed_function(error, *functions) if functions else self.process
             raise self.failure(error, failed, values, iterator) from error
         if results:
-            self.output.emit(results, stamps or None)
+            self.output.emit(RecordBatch(results, stamps or None))
 
     def _join_plain(
         self, side: int, records: Records, keys: list[Any], results: list[Any], stamps: list[int]

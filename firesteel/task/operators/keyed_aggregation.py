@@ -12,6 +12,7 @@ from firesteel.graph.operator_specs import KeyedAggregationSpec
 from firesteel.state.tables import MISSING, ValueTable
 from firesteel.task.copies import copy_of, copying, copying_get, is_another
 from firesteel.task.operators.base import FunctionOperator, OperatorContext, Output
+from firesteel.task.record_batch import RecordBatch
 
 # Results that are emitted at once.
 _BATCH = 10_000
@@ -30,9 +31,9 @@ class EveryResult:
         self.table = table
         self.output = output
 
-    def add(self, results: list[Any], keys: list[Any], timestamps: list[int] | None) -> None:
-        """A batch of records gave these results."""
-        self.output.emit(results, timestamps)
+    def add(self, results: list[Any], batch: RecordBatch) -> None:
+        """Take the results of a batch."""
+        self.output.emit(RecordBatch(results, batch.timestamps))
 
     def watermark(self, watermark: int) -> None:
         self.output.watermark(watermark)
@@ -59,7 +60,7 @@ class FinalResults(EveryResult):
         super().__init__(table, output)
         self._time_has_ended = False
 
-    def add(self, results: list[Any], keys: list[Any], timestamps: list[int] | None) -> None:
+    def add(self, results: list[Any], batch: RecordBatch) -> None:
         """None is final yet."""
 
     def watermark(self, watermark: int) -> None:
@@ -72,7 +73,7 @@ class FinalResults(EveryResult):
     def finish(self) -> None:
         results = (copy_of(result) for _, result in self.table.items())
         while batch := list(islice(results, _BATCH)):
-            self.output.emit(batch, None)
+            self.output.emit(RecordBatch(batch))
         if self._time_has_ended:
             self.output.watermark(MAX_WATERMARK)
 
@@ -135,9 +136,10 @@ class ChangedResults(ResultsOfEpoch):
         super().reset()
         self._timestamps: dict[Any, int] = {}
 
-    def add(self, results: list[Any], keys: list[Any], timestamps: list[int] | None) -> None:
-        if timestamps is not None:
-            self._timestamps.update(zip(keys, timestamps, strict=True))
+    def add(self, results: list[Any], batch: RecordBatch) -> None:
+        if batch.timestamps is not None:
+            assert batch.keys is not None
+            self._timestamps.update(zip(batch.keys, batch.timestamps, strict=True))
 
     def emit_results(self) -> None:
         changed = [(key, copy_of(result)) for key, result in self.changed()]
@@ -146,7 +148,7 @@ class ChangedResults(ResultsOfEpoch):
         known = self._timestamps
         # Of a union, some streams may have timestamps.
         stamps = [known.get(key, MIN_WATERMARK) for key, _ in changed] if known else None
-        self.output.emit(changed, stamps)
+        self.output.emit(RecordBatch(changed, stamps))
 
 
 class AllResults(ResultsOfEpoch):
@@ -156,9 +158,9 @@ class AllResults(ResultsOfEpoch):
         super().reset()
         self._timestamp: int | None = None
 
-    def add(self, results: list[Any], keys: list[Any], timestamps: list[int] | None) -> None:
-        if timestamps is not None:
-            last = max(timestamps)
+    def add(self, results: list[Any], batch: RecordBatch) -> None:
+        if batch.timestamps is not None:
+            last = max(batch.timestamps)
             if self._timestamp is None or last > self._timestamp:
                 self._timestamp = last
 
@@ -168,7 +170,8 @@ class AllResults(ResultsOfEpoch):
         stamp = self._timestamp
         table = ((key, copy_of(result)) for key, result in self.table.items())
         while batch := list(islice(table, _BATCH)):
-            self.output.emit(batch, None if stamp is None else [stamp] * len(batch))
+            stamps = None if stamp is None else [stamp] * len(batch)
+            self.output.emit(RecordBatch(batch, stamps))
 
 
 _MODES: dict[str | None, type[EveryResult]] = {

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from firesteel.graph.operator_specs import MapSpec
 from firesteel.task.codegen.fusion import Step, StepKind
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
+from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode.failures import USER_ERRORS
 
 
@@ -15,28 +14,16 @@ class MapOperator(FunctionOperator):
         super().__init__(context, spec.function)
         self._map = self.method("map")
 
-    def step(self) -> Step:
-        return self.step_of(StepKind.MAP, self._map)
+    def step(self) -> Step | None:
+        # A shared loop does not tell functions the key.
+        return None if self.uses_keys else self.step_of(StepKind.MAP, self._map)
 
-    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
-        self._map_all(values, None, timestamps)
-
-    def receive(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
-        if self.uses_keys:
-            self._map_all(values, keys, timestamps)
-        else:
-            self.entry(values, timestamps)
-
-    def _map_all(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
+    def process(self, batch: RecordBatch) -> None:
         function = self._map
-        iterator = iter(values)
+        iterator = iter(batch.values)
         try:
             # Faster than map(): the interpreter calls Python from Python without leaving its loop.
-            results = [function(value) for value in self.fed(iterator, keys)]
+            results = [function(value) for value in self.fed(iterator, batch)]
         except USER_ERRORS as error:
-            raise self.failure(error, function, values, iterator) from error
-        self.output.emit(results, timestamps)
+            raise self.failure(error, function, batch.values, iterator) from error
+        self.output.emit(RecordBatch(results, batch.timestamps))

@@ -15,6 +15,7 @@ from firesteel.datastream.time_domain import TimeDomain
 from firesteel.datastream.timerservice import TimerService
 from firesteel.graph.operator_specs import ProcessSpec
 from firesteel.task.operators.base import FunctionOperator, OperatorContext, Output
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.state.key_context import KeyContext
 from firesteel.task.time.timers import KeyedTimerService, UnkeyedTimerService
 from firesteel.usercode.failures import USER_ERRORS
@@ -88,9 +89,9 @@ class ResultCollector:
     def emit(self) -> None:
         """Side outputs go first: what is late or odd about a record is known before its result."""
         for tag_id, (values, stamps) in self._side.items():
-            self._output.emit_side(tag_id, values, stamps or None)
+            self._output.emit_side(tag_id, RecordBatch(values, stamps or None))
         if self.results:
-            self._output.emit(self.results, self.stamps or None)
+            self._output.emit(RecordBatch(self.results, self.stamps or None))
 
 
 class ProcessOperator(FunctionOperator):
@@ -111,23 +112,17 @@ class ProcessOperator(FunctionOperator):
         # What the timers of a round have emitted.
         self._fired = ResultCollector(self.output)
 
-    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
-        self.process_with(self.function.process_element, values, None, timestamps)
-
-    def receive(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
-        self.process_with(self.function.process_element, values, keys, timestamps)
+    def process(self, batch: RecordBatch) -> None:
+        self.process_with(self.function.process_element, batch)
 
     def process_with(
         self,
         process_element: Callable[[Any, Any], Iterable[Any] | None],
-        values: list[Any],
-        keys: list[Any] | None,
-        timestamps: list[int] | None,
+        batch: RecordBatch,
         context: Any = None,
     ) -> None:
         """``context`` is what the function sees instead of the usual one."""
+        values, keys, timestamps = batch.values, batch.keys, batch.timestamps
         key_context = self._key_context
         context = self._element_context if context is None else context
         collector = ResultCollector(self.output)

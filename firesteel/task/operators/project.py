@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import Any
 
 from firesteel.graph.operator_specs import ProjectSpec
 from firesteel.task.operators.base import Operator, OperatorContext
+from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode.failures import USER_ERRORS, user_function_error
 
 
@@ -17,10 +17,12 @@ class ProjectOperator(Operator):
         (first, *others) = spec.field_indexes
         self._project = itemgetter(first, *others) if others else lambda value: (value[first],)
 
-    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
-        iterator = iter(values)
+    def process(self, batch: RecordBatch) -> None:
+        iterator = iter(batch.values)
         try:
             results = list(map(self._project, iterator))
         except USER_ERRORS as error:
-            raise user_function_error(error, self.name, self._project, values, iterator) from error
-        self.output.emit(results, timestamps)
+            raise user_function_error(
+                error, self.name, self._project, batch.values, iterator
+            ) from error
+        self.output.emit(RecordBatch(results, batch.timestamps))

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from firesteel.graph.operator_specs import ReduceSpec
 from firesteel.state.tables import MISSING
-from firesteel.task.codegen.fusion import KeyedLoop, Step, StepKind
-from firesteel.task.codegen.key_loops import KeySelection
+from firesteel.task.codegen.fusion import FusedNode, KeyedLoop, Step, StepKind
 from firesteel.task.copies import is_immutable
-from firesteel.task.exchange.input_gate import Receive
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.operators.keyed_aggregation import KeyedAggregationOperator
+from firesteel.task.record_batch import Emit, RecordBatch
 from firesteel.usercode.failures import USER_ERRORS
 
 
@@ -28,50 +26,36 @@ class ReduceOperator(KeyedAggregationOperator):
         self._reduce = self.method("reduce")
         # Whether there were records that can be changed in place.
         self._copies = False
+        self._shared: FusedNode | None = None
         # Made for the first batch, when the chain stands and the records are known.
         self._loop: KeyedLoop | None = None
 
     def step(self) -> Step:
         return self.step_of(StepKind.REDUCE, self._reduce)
 
-    def receive(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
-        self._receive(values, keys, timestamps, None)
-
-    def receive_selecting(self, selection: KeySelection) -> Receive:
-        """Takes records that come without their keys."""
-        return partial(self._receive, selection=selection)
+    def begin_loop(self, loop: FusedNode) -> Emit:
+        self._shared = loop
+        return self.process
 
     def _look_at(self, record: Any) -> None:
         """The first of a batch shows what the others are: looking at all costs more than most functions."""
         if not is_immutable(record):
             self._copies = True
 
-    def _receive(
-        self,
-        values: list[Any],
-        keys: list[Any] | None,
-        timestamps: list[int] | None,
-        selection: KeySelection | None,
-    ) -> None:
-        self._look_at(values[0])
+    def process(self, batch: RecordBatch) -> None:
+        self._look_at(batch.values[0])
         if self._copies or self.uses_keys or not self.results.rolls:
-            if keys is None:
-                assert selection is not None
-                keys = selection.keys_of(values)
-            self._reduce_batch(values, keys, timestamps)
+            self._reduce_batch(batch)
             return
         if self._loop is None:
-            assert self.fused is not None
-            self._loop = KeyedLoop(replace(self.fused, step=self.step()))
-        table = self.table
-        self._loop.process(values, keys, timestamps, table.overlay, table.base.get, selection)
+            assert self._shared is not None
+            self._loop = KeyedLoop(replace(self._shared, step=self.step()))
+        self._loop.process(batch, self.table.overlay, self.table.base.get)
 
-    def _reduce_batch(
-        self, values: list[Any], keys: list[Any], timestamps: list[int] | None
-    ) -> None:
+    def _reduce_batch(self, batch: RecordBatch) -> None:
         """What the loop does, for results that are copied or kept back and functions that ask for their key."""
+        values, keys = batch.values, batch.keys
+        assert keys is not None
         keys_in_order: Iterable[Any] = keys
         reduce = self._reduce
         overlay, missing = self.table.overlay, MISSING
@@ -94,4 +78,4 @@ class ReduceOperator(KeyedAggregationOperator):
                 append(value)
         except USER_ERRORS as error:
             raise self.failure(error, reduce, values, iterator) from error
-        self.results.add(results, keys, timestamps)
+        self.results.add(results, batch)

@@ -9,6 +9,7 @@ from typing import Any
 from firesteel.connectors.base import SinkWriter, WriteContext, WriterContext
 from firesteel.graph.operator_specs import SinkSpec
 from firesteel.task.operators.base import Operator, OperatorContext
+from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode.failures import USER_ERRORS, called, user_function_error
 
 
@@ -34,7 +35,8 @@ class SinkOperator(Operator):
     def snapshot(self) -> Any:
         return self._call(self._writer.snapshot_state) if self._writer is not None else None
 
-    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: RecordBatch) -> None:
+        values, timestamps = batch.values, batch.timestamps
         writer = self._writer
         assert writer is not None
         context = self._write_context

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from firesteel.datastream.functions import SinkFunction
 from firesteel.graph.operator_specs import SinkFunctionSpec
 from firesteel.task.codegen.fusion import Step, StepKind
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.time.clock import SubtaskClock
 from firesteel.usercode.failures import USER_ERRORS
 
@@ -37,7 +36,8 @@ class SinkFunctionOperator(FunctionOperator):
     def step(self) -> Step:
         return self.step_of(StepKind.INVOKE, self.function.invoke, self._invocation)
 
-    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: RecordBatch) -> None:
+        values, timestamps = batch.values, batch.timestamps
         invoke, invocation = self.function.invoke, self._invocation
         iterator = iter(values)
         try:

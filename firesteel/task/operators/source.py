@@ -13,6 +13,7 @@ from firesteel.graph.operator_specs import SourceSpec
 from firesteel.protocol.messages import ReadBudget, SourceStatus
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.operators.timestamps_and_watermarks import create_stream_time
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.time.clock import ChunkPacer
 from firesteel.usercode.failures import USER_ERRORS, called, failed_function, user_function_error
 
@@ -128,23 +129,22 @@ class SourceOperator(Operator):
                 break
             if self._is_ahead():
                 break
-            values, stamps, split = self._read(
-                reader, min(left, pacer.records if pacer is not None else 1)
-            )
-            if not values:
+            batch, split = self._read(reader, min(left, 1 if pacer is None else pacer.records))
+            if not batch.values:
                 if budget.to_the_end and self._unfinished(reader):
                     time.sleep(self._call(reader.next_read_delay))
                     continue
                 available = False
                 break
-            left -= len(values)
-            self.records_read += len(values)
+            count = len(batch.values)
+            left -= count
+            self.records_read += count
             if self._time is None:
-                self.output.emit(values, stamps)
+                self.output.emit(batch)
             else:
-                self._time.process(split, values, stamps)
+                self._time.process(split, batch)
             if pacer is not None:
-                pacer.took(time.perf_counter() - chunk_started, len(values))
+                pacer.took(time.perf_counter() - chunk_started, count)
             yield
         unfinished = self._unfinished(reader)
         ended = self._complete and not unfinished
@@ -163,13 +163,13 @@ class SourceOperator(Operator):
         )
         self._finished = ended
 
-    def _read(self, reader: SourceReader, limit: int) -> tuple[Any, list[int] | None, str | None]:
-        """Records, their timestamps, and the split that they are of."""
+    def _read(self, reader: SourceReader, limit: int) -> tuple[RecordBatch, str | None]:
+        """Records, and the split that they belong to."""
         now_millis = self.context.clock.now_millis
         began = now_millis()
         stamps = split = None
         try:
-            values = reader.read(limit)
+            values: Any = reader.read(limit)
             if type(values) is not list and not (self.gives_ranges and type(values) is range):
                 values = _listed(values)
             if values:
@@ -183,7 +183,7 @@ class SourceOperator(Operator):
                 self._time.asked(max(0, now_millis() - began))
             if not values:
                 self._time.found_nothing()
-        return values, stamps, split
+        return RecordBatch(values, stamps), split
 
     def _is_ahead(self) -> bool:
         """Whether to wait for the group; where only some splits are ahead, these alone are paused."""

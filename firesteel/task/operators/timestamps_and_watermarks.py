@@ -8,6 +8,7 @@ from firesteel.common.constants import MAX_WATERMARK
 from firesteel.common.watermark_strategy import NoWatermarks, WatermarkStrategy
 from firesteel.graph.operator_specs import TimestampsAndWatermarksSpec
 from firesteel.task.operators.base import Operator, OperatorContext
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.time.stream_time import StreamTime
 
 _WHOLE_STREAM = None
@@ -18,8 +19,8 @@ class TimestampsAndWatermarksOperator(Operator):
         super().__init__(context)
         self._time = create_stream_time(spec.watermark_strategy, self)
 
-    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
-        self._time.process(_WHOLE_STREAM, values, timestamps)
+    def process(self, batch: RecordBatch) -> None:
+        self._time.process(_WHOLE_STREAM, batch)
 
     def process_watermark(self, watermark: int) -> None:
         """Watermarks of the input do not count, but its end does."""

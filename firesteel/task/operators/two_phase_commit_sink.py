@@ -22,6 +22,7 @@ from firesteel.metrics import MetricRegistry
 from firesteel.protocol.messages import AbandonedState
 from firesteel.task.operators.base import FunctionOperator, Operator, OperatorContext
 from firesteel.task.operators.sink_function import InvocationContext
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.runtime_context import SubtaskInfo, TaskRuntimeContext
 from firesteel.usercode import pickling, value_pickler
 from firesteel.usercode.failures import USER_ERRORS
@@ -168,7 +169,8 @@ class TwoPhaseCommitSinkOperator(FunctionOperator):
         except UserFunctionError as error:
             _log.warning("A transaction is left behind: %s", error)
 
-    def process(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: RecordBatch) -> None:
+        values, timestamps = batch.values, batch.timestamps
         transactions, invocation = self._transactions, self._invocation
         assert transactions.current is not None
         transactions.has_records = True

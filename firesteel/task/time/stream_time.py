@@ -19,6 +19,7 @@ from firesteel.common.watermark_strategy import (
     WatermarkStrategy,
 )
 from firesteel.errors import FiresteelError, shorten
+from firesteel.task.record_batch import Emit, RecordBatch
 from firesteel.task.time.future_guard import Front, FutureGuard
 from firesteel.task.time.generators import Generator, PartialWatermark, create_generator
 from firesteel.usercode.failures import user_function_error
@@ -134,7 +135,7 @@ class TimedOutput(Protocol):
     """Where records, watermarks and idleness go."""
 
     @property
-    def emit(self) -> Callable[[list[Any], list[int] | None], None]: ...
+    def emit(self) -> Emit: ...
 
     @property
     def watermark(self) -> Callable[[int], None]: ...
@@ -186,9 +187,10 @@ class StreamTime:
         self.watermark = MIN_WATERMARK
         self.idle = False
 
-    def process(self, split: str | None, values: list[Any], timestamps: list[int] | None) -> None:
-        """Stamp the records of one split and send them on, with the watermarks between them."""
-        stamps = self._assign(values, timestamps)
+    def process(self, split: str | None, batch: RecordBatch) -> None:
+        """Stamp the records of one split and emit them, with the watermarks between them."""
+        values = batch.values
+        stamps = self._assign(values, batch.timestamps)
         part = self._parts.get(split) or self._begin(split)
         part.silence.end(self._asked)
         self._fed = True
@@ -197,7 +199,7 @@ class StreamTime:
             part.output.mark_active()
             self._combine()
         if stamps is None:
-            self._output.emit(values, None)
+            self._output.emit(RecordBatch(values))
         else:
             now, newest = self._now_millis(), max(stamps)
             if newest - now > self._guard.tolerance:
@@ -216,13 +218,13 @@ class StreamTime:
             front.suspect = None
         emit, sent = self._output.emit, 0
         for seen in part.generator.on_batch(values, stamps, newest, part.output):
-            emit(values[sent:seen], stamps[sent:seen])
+            emit(RecordBatch(values[sent:seen], stamps[sent:seen]))
             sent = seen
             self._combine()
         if sent == 0:
-            emit(values, stamps)
+            emit(RecordBatch(values, stamps))
         elif sent < len(values):
-            emit(values[sent:], stamps[sent:])
+            emit(RecordBatch(values[sent:], stamps[sent:]))
 
     def _process_doubtful(
         self, part: _Part, values: list[Any], stamps: list[int], now: int
@@ -231,7 +233,7 @@ class StreamTime:
         latest, refuses = now + self._guard.tolerance, self._guard.refuses
         for value, stamp in zip(values, stamps, strict=True):
             if stamp > latest and refuses(value, stamp, now):
-                self._output.emit([value], [stamp])
+                self._output.emit(RecordBatch([value], [stamp]))
             else:
                 self._process_believed(part, [value], [stamp], stamp)
 

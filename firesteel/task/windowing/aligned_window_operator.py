@@ -15,6 +15,7 @@ from firesteel.datastream.window import TimeWindow
 from firesteel.datastream.window.assigners import NoTimestampError
 from firesteel.graph.operator_specs import WindowSpec
 from firesteel.task.operators.base import OperatorContext
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.windowing.base_window_operator import BaseWindowOperator, PassedTime
 from firesteel.task.windowing.slices import SliceLayout
 
@@ -67,12 +68,11 @@ class AlignedWindowOperator(BaseWindowOperator):
 
     # Records
 
-    def receive(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
+    def process(self, batch: RecordBatch) -> None:
+        values, keys, timestamps = batch.values, batch.keys, batch.timestamps
         assert keys is not None
         if timestamps is None:
-            raise self.failure(NoTimestampError(), self.receive, values[:1])
+            raise self.failure(NoTimestampError(), self.process, values[:1])
         self.ensure_loaded()
         self._prepare(values, keys)
         layout = self._layout
@@ -127,7 +127,7 @@ class AlignedWindowOperator(BaseWindowOperator):
         self._add_to_slice(start, values, keys)
 
     def _drop_late(self, values: list[Any], timestamps: list[int]) -> None:
-        self.late.add(values, timestamps, self.side)
+        self.late.add(RecordBatch(values, timestamps), self.side)
 
     def _is_over(self, start: int) -> bool:
         """Whether all windows of the slice are gone."""

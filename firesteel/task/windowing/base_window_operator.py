@@ -28,6 +28,7 @@ from firesteel.graph.operator_specs import WindowJoinSpec, WindowSpec
 from firesteel.metrics import Counter
 from firesteel.task.operators.base import Operator, OperatorContext, Output
 from firesteel.task.operators.process import ResultCollector
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.state.key_context import NamespacedKey
 from firesteel.task.state.keyed_state_store import TaskKeyedStateStore
 from firesteel.usercode.failures import user_function_error
@@ -49,12 +50,12 @@ class LateRecords:
         self._counter: Counter = group.counter(LATE_RECORDS_DROPPED)
         self._saved = 0
 
-    def add(self, values: list[Any], timestamps: list[int] | None, side: int = 0) -> None:
+    def add(self, batch: RecordBatch, side: int = 0) -> None:
         tag_id = self._tag_ids[side]
         if tag_id is None:
-            self._counter.inc(len(values))
+            self._counter.inc(len(batch))
         else:
-            self._output.emit_side(tag_id, values, timestamps)
+            self._output.emit_side(tag_id, batch)
 
     def load(self) -> None:
         """After another parallelism, what several subtasks counted may come to one."""

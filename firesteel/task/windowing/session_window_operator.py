@@ -17,6 +17,7 @@ from firesteel.graph.operator_specs import WindowSpec
 from firesteel.state.tables import MISSING
 from firesteel.task.copies import copy_of
 from firesteel.task.operators.base import OperatorContext
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.windowing.aggregators import create_aggregator
 from firesteel.task.windowing.base_window_operator import (
     BaseWindowOperator,
@@ -57,12 +58,11 @@ class SessionWindowOperator(BaseWindowOperator):
 
     # Records
 
-    def receive(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
+    def process(self, batch: RecordBatch) -> None:
+        values, keys, timestamps = batch.values, batch.keys, batch.timestamps
         assert keys is not None
         if timestamps is None:
-            raise self.failure(NoTimestampError(), self.receive, values[:1])
+            raise self.failure(NoTimestampError(), self.process, values[:1])
         self.ensure_loaded()
         aggregator = self._aggregator
         aggregator.prepare(values)
@@ -100,7 +100,7 @@ class SessionWindowOperator(BaseWindowOperator):
                 error, failed_function(error, *candidates), values, iterator
             ) from error
         if late[0]:
-            self.late.add(*late)
+            self.late.add(RecordBatch(*late))
         self.emit_collected()
 
     def _from_base(self, key: Any) -> tuple[Session, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 from firesteel.graph.operator_specs import AllRecords, WindowSpec
 from firesteel.state.tables import ListTable
 from firesteel.task.operators.base import OperatorContext
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.windowing.aligned_window_operator import AlignedWindowOperator
 from firesteel.task.windowing.arrivals import Arrivals, numbered_type
 from firesteel.task.windowing.slices import RecordTables
@@ -20,7 +21,7 @@ _EMIT_RECORDS = 4096
 
 
 class SlicedRecordsOperator(AlignedWindowOperator):
-    """Between ``receive`` and the tables, a record is a pair: (its number, the record)."""
+    """Between ``process`` and the tables, a record is a pair: (its number, the record)."""
 
     def __init__(self, spec: WindowSpec, context: OperatorContext) -> None:
         super().__init__(spec, context)
@@ -32,12 +33,11 @@ class SlicedRecordsOperator(AlignedWindowOperator):
 
     # Records
 
-    def receive(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
+    def process(self, batch: RecordBatch) -> None:
         self.ensure_loaded()
-        numbers = self._arrivals.take(len(values))
-        super().receive(list(zip(numbers, values, strict=True)), keys, timestamps)
+        numbers = self._arrivals.take(len(batch))
+        numbered = list(zip(numbers, batch.values, strict=True))
+        super().process(RecordBatch(numbered, batch.timestamps, batch.keys))
 
     def _drop_late(self, values: list[Any], timestamps: list[int]) -> None:
         super()._drop_late([value for _, value in values], timestamps)

@@ -25,6 +25,7 @@ from firesteel.graph.operator_specs import WindowSpec
 from firesteel.state.tables import MISSING
 from firesteel.task.copies import are_scalars, copies_of, copy_of
 from firesteel.task.operators.base import OperatorContext
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.windowing.aggregators import create_aggregator
 from firesteel.task.windowing.base_window_operator import (
     BaseWindowOperator,
@@ -107,12 +108,11 @@ class SlidingWindowOperator(BaseWindowOperator):
 
     # Records
 
-    def receive(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
+    def process(self, batch: RecordBatch) -> None:
+        values, keys, timestamps = batch.values, batch.keys, batch.timestamps
         assert keys is not None
         if timestamps is None:
-            raise self.failure(NoTimestampError(), self.receive, values[:1])
+            raise self.failure(NoTimestampError(), self.process, values[:1])
         self.ensure_loaded()
         aggregator = self._aggregator
         aggregator.prepare(values)
@@ -152,7 +152,7 @@ class SlidingWindowOperator(BaseWindowOperator):
         except Exception as error:
             raise aggregator.failure(error, values, iterator) from error
         if late[0]:
-            self.late.add(*late)
+            self.late.add(RecordBatch(*late))
         self.emit_collected()
 
     def _plan(self, start: int) -> Plan:
@@ -298,7 +298,7 @@ class SlidingWindowOperator(BaseWindowOperator):
             return
         for first in range(0, len(held), _EMIT_RECORDS):
             results = self._results(end, held[first : first + _EMIT_RECORDS])
-            self.output.emit(results, [end - 1] * len(results))
+            self.output.emit(RecordBatch(results, [end - 1] * len(results)))
 
     # After a restart without a watermark
 

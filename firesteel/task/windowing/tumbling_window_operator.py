@@ -13,6 +13,7 @@ from firesteel.graph.operator_specs import WindowSpec
 from firesteel.state.tables import MISSING
 from firesteel.task.copies import copy_of, is_immutable
 from firesteel.task.operators.base import OperatorContext
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.windowing.aggregators import create_aggregator
 from firesteel.task.windowing.aligned_window_operator import AlignedWindowOperator
 from firesteel.task.windowing.slices import AccumulatorTables, accumulators
@@ -64,7 +65,7 @@ class TumblingWindowOperator(AlignedWindowOperator):
         emit, timestamp = self.output.emit, end - 1
         for first in range(0, len(results), _EMIT_RECORDS):
             chunk = results[first : first + _EMIT_RECORDS]
-            emit(chunk, [timestamp] * len(chunk))
+            emit(RecordBatch(chunk, [timestamp] * len(chunk)))
 
     def _results(self, found: Iterable[Any]) -> list[Any]:
         result = self._aggregator.result

@@ -7,7 +7,7 @@ are numbered, so that each window gets them in the order in which they came.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from firesteel.common.typeinfo import TypeInformation
@@ -16,6 +16,7 @@ from firesteel.graph.operator_specs import PairedRecords, WindowJoinSpec, Window
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.tables import ListTable
 from firesteel.task.operators.base import OperatorContext
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.windowing.aligned_window_operator import AlignedWindowOperator
 from firesteel.task.windowing.arrivals import Arrivals, numbered_type
 from firesteel.task.windowing.base_window_operator import PairCalls, Sides
@@ -65,20 +66,17 @@ class _TwoInputs(WindowOperator):
         assert isinstance(spec, WindowJoinSpec)
         return PairCalls(spec)
 
-    def receive(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
+    def process(self, batch: RecordBatch) -> None:
         self.side = 0
-        super().receive(list(map(TaggedUnion.one, values)), keys, timestamps)
+        super().process(_tagged(TaggedUnion.one, batch))
 
-    def receive_second(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
+    def process_second(self, batch: RecordBatch) -> None:
         self.side = 1
-        super().receive(list(map(TaggedUnion.two, values)), keys, timestamps)
+        super().process(_tagged(TaggedUnion.two, batch))
 
-    def add_late(self, values: list[Any], timestamps: list[int]) -> None:
-        self.late.add([tagged.value for tagged in values], timestamps, self.side)
+    def add_late(self, batch: RecordBatch) -> None:
+        values = [tagged.value for tagged in batch.values]
+        self.late.add(RecordBatch(values, batch.timestamps), self.side)
 
     def split(self, contents: list[Any]) -> Sides:
         left, right = contents
@@ -88,6 +86,10 @@ class _TwoInputs(WindowOperator):
         sides = self.split(contents)
         if all(sides) or self.calls.groups:
             super().call_function(key, window, sides)
+
+
+def _tagged(tag: Callable[[Any], TaggedUnion], batch: RecordBatch) -> RecordBatch:
+    return RecordBatch(list(map(tag, batch.values)), batch.timestamps, batch.keys)
 
 
 class WindowJoinOperator(_TwoInputs):
@@ -132,23 +134,20 @@ class SlicedWindowJoinOperator(AlignedWindowOperator):
 
     # Records
 
-    def receive(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
+    def process(self, batch: RecordBatch) -> None:
         self.side = 0
-        super().receive(self._numbered(values), keys, timestamps)
+        super().process(self._numbered(batch))
 
-    def receive_second(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
+    def process_second(self, batch: RecordBatch) -> None:
         self.side = 1
-        super().receive(self._numbered(values), keys, timestamps)
+        super().process(self._numbered(batch))
 
-    def _numbered(self, values: list[Any]) -> list[Any]:
+    def _numbered(self, batch: RecordBatch) -> RecordBatch:
         if self._arrivals is None:
-            return values
+            return batch
         self.ensure_loaded()
-        return list(zip(self._arrivals.take(len(values)), values, strict=True))
+        numbered = list(zip(self._arrivals.take(len(batch)), batch.values, strict=True))
+        return RecordBatch(numbered, batch.timestamps, batch.keys)
 
     def _drop_late(self, values: list[Any], timestamps: list[int]) -> None:
         late = values if self._arrivals is None else [value for _, value in values]

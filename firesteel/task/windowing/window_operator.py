@@ -22,6 +22,7 @@ from firesteel.datastream.window.assigners import TumblingWindows
 from firesteel.errors import InvalidProgramError
 from firesteel.graph.operator_specs import WindowSpec
 from firesteel.task.operators.base import OperatorContext
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.windowing.aggregators import Aggregator, create_aggregator
 from firesteel.task.windowing.base_window_operator import BaseWindowOperator, FiringWindow
 from firesteel.task.windowing.merging_window_set import MergingWindowSet, MergingWindowSets
@@ -116,9 +117,8 @@ class WindowOperator(BaseWindowOperator):
 
     # Records
 
-    def receive(
-        self, values: list[Any], keys: list[Any] | None, timestamps: list[int] | None
-    ) -> None:
+    def process(self, batch: RecordBatch) -> None:
+        values, keys, timestamps = batch.values, batch.keys, batch.timestamps
         assert keys is not None
         self.ensure_loaded()
         process = self._process if self._merging is None else self._process_merging
@@ -132,13 +132,13 @@ class WindowOperator(BaseWindowOperator):
         except Exception as error:
             raise self.failure(error, self._failed(error), values, iterator) from error
         if self._late_values:
-            late = self._late_values, self._late_stamps
+            late = RecordBatch(self._late_values, self._late_stamps)
             self._late_values, self._late_stamps = [], []
-            self.add_late(*late)
+            self.add_late(late)
         self._round_ended()
 
-    def add_late(self, values: list[Any], timestamps: list[int]) -> None:
-        self.late.add(values, timestamps)
+    def add_late(self, batch: RecordBatch) -> None:
+        self.late.add(batch)
 
     def _process(self, value: Any, key: Any, timestamp: int) -> None:
         skipped = True

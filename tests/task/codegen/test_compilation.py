@@ -16,6 +16,7 @@ import pytest
 from firesteel.errors import UserFunctionError
 from firesteel.task.codegen.compilation import define
 from firesteel.task.codegen.fusion import FusedNode, Step, StepKind, fuse
+from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode.failures import user_function_error
 
 
@@ -79,7 +80,7 @@ def fused_parser() -> Callable[..., None]:
 
 
 def test_a_traceback_shows_the_line_of_the_loop_and_the_users_only_the_users_function() -> None:
-    error = failure_of(fused_parser(), ["1", "two"], None)
+    error = failure_of(fused_parser(), RecordBatch(["1", "two"]))
     assert error.__cause__ is not None
     shown = "".join(traceback.format_exception(error.__cause__))
     assert 'File "<firesteel fused loop ' in shown
@@ -96,7 +97,7 @@ def test_a_traceback_shows_the_line_of_the_loop_and_the_users_only_the_users_fun
 
 
 def test_a_debugger_lists_the_loop_with_its_variables() -> None:
-    error = failure_of(fused_parser(), ["1", "two"], None)
+    error = failure_of(fused_parser(), RecordBatch(["1", "two"]))
     assert error.__cause__ is not None
     screen = io.StringIO()
     debugger = pdb.Pdb(

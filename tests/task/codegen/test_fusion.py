@@ -11,6 +11,7 @@ from firesteel.common import WatermarkStrategy
 from firesteel.errors import UserFunctionError
 from firesteel.task.codegen.fusion import FusedNode, KeyedLoop, Step, StepKind, fuse
 from firesteel.task.codegen.key_loops import KeySelection
+from firesteel.task.record_batch import RecordBatch
 from firesteel.testing import JobHarness
 from firesteel.usercode.failures import user_function_error
 
@@ -25,8 +26,8 @@ class Batches:
     def __init__(self) -> None:
         self.taken: list[tuple[list[Any], list[int] | None]] = []
 
-    def __call__(self, values: list[Any], timestamps: list[int] | None) -> None:
-        self.taken.append((values, timestamps))
+    def __call__(self, batch: RecordBatch) -> None:
+        self.taken.append((batch.values, batch.timestamps))
 
 
 def step(kind: StepKind, function: Callable[..., Any], context: Any = None) -> Step:
@@ -61,12 +62,12 @@ def test_maps_filters_and_sinks_of_a_tree_see_the_records_that_reach_them() -> N
     )
     process = fuse(tree)
 
-    process([1, 2, 3], None)
+    process(RecordBatch([1, 2, 3]))
     assert seen == [(20, None), (30, None)]
     assert batches.taken == [([10, 20, 30], None)]
     assert kept.taken == [([20, 30], None)]
 
-    process([0, 4], [100, 104])
+    process(RecordBatch([0, 4], [100, 104]))
     assert seen[2:] == [(40, 104)]
     assert batches.taken[1:] == [([0, 40], [100, 104])]
     assert kept.taken[1:] == [([40], [104])]
@@ -74,7 +75,7 @@ def test_maps_filters_and_sinks_of_a_tree_see_the_records_that_reach_them() -> N
 
 def test_nothing_is_emitted_for_a_batch_of_which_nothing_is_left() -> None:
     kept = Batches()
-    fuse(FusedNode(step(StepKind.FILTER, lambda v: False), [], kept))([1, 2], None)
+    fuse(FusedNode(step(StepKind.FILTER, lambda v: False), [], kept))(RecordBatch([1, 2]))
     assert kept.taken == []
 
 
@@ -96,7 +97,7 @@ def test_a_failure_names_the_operator_and_its_own_input_even_if_it_is_a_stop_ite
         ],
     )
     with pytest.raises(UserFunctionError) as raised:
-        fuse(tree)([3, 7, 9], timestamps)
+        fuse(tree)(RecordBatch([3, 7, 9], timestamps))
     assert raised.value.operator == failing.name
     assert raised.value.record == ("7" if failing is StepKind.MAP else "14")
     assert "fused" not in raised.value.traceback_text
@@ -113,7 +114,7 @@ def test_records_that_reach_an_operator_are_counted_behind_a_filter_too(
         [replace(end.copy(), count=lambda n: counts.append(("kept", n)))],
         count=lambda n: counts.append(("all", n)),
     )
-    fuse(tree)([1, 2, 3], timestamps)
+    fuse(tree)(RecordBatch([1, 2, 3], timestamps))
     assert counts == [("all", 3), ("kept", 2)]
 
 
@@ -135,7 +136,8 @@ def test_a_reduction_begins_a_loop_and_finds_what_a_key_has_in_the_overlay_and_i
     keys = None if selected else [0, 1, 0, 1]
     selection = KeySelection(lambda value: value % 2, "key_by") if selected else None
     base = {1: 1000}
-    KeyedLoop(root).process(values, keys, timestamps, overlay, base.get, selection)
+    batch = RecordBatch(values, timestamps, keys, selection)
+    KeyedLoop(root).process(batch, overlay, base.get)
     assert overlay == {0: 30, 1: 1032}
     assert base == {1: 1000}
     assert batches.taken == [([10, 1011, 30, 1032], timestamps)]
@@ -150,7 +152,7 @@ def test_a_reduction_with_statements_of_its_own_has_them_in_the_loop() -> None:
     batches = Batches()
     reduce = replace(step(StepKind.REDUCE, never_called), combine=("result = kept - record",))
     loop = KeyedLoop(FusedNode(reduce, [], batches))
-    loop.process([9, 2, 3], ["a", "a", "a"], None, {}, {}.get, None)
+    loop.process(RecordBatch([9, 2, 3], None, ["a", "a", "a"]), {}, {}.get)
     assert batches.taken == [([9, 7, 4], None)]
 
 
@@ -159,13 +161,13 @@ def test_a_reduction_that_fails_and_a_key_that_is_not_found_name_their_function_
 ):
     loop = KeyedLoop(FusedNode(step(StepKind.REDUCE, add)))
     with pytest.raises(UserFunctionError) as raised:
-        loop.process([1, "two"], [0, 0], None, {}, {}.get, None)
+        loop.process(RecordBatch([1, "two"], None, [0, 0]), {}, {}.get)
     assert (raised.value.operator, raised.value.record) == ("REDUCE", "'two'")
     assert "return left + right" in raised.value.traceback_text
 
     selection = KeySelection(lambda value: value[0], "key_by after Map")
     with pytest.raises(UserFunctionError) as raised:
-        loop.process([[5], []], None, None, {}, {}.get, selection)
+        loop.process(RecordBatch([[5], []], selection=selection), {}, {}.get)
     assert (raised.value.operator, raised.value.record) == ("key_by after Map", "[]")
     assert "lambda value: value[0]" in raised.value.traceback_text
 
@@ -237,5 +239,5 @@ def test_a_loop_that_comes_to_an_operator_by_two_ways_brings_it_each_record_twic
         [FusedNode(step(StepKind.MAP, lambda v: -v), [], united)],
     )
     tree = FusedNode(step(StepKind.MAP, lambda v: v * 2), [end.copy(), end.copy()])
-    fuse(tree)([1, 2], None)
+    fuse(tree)(RecordBatch([1, 2]))
     assert united.taken == [([-2, -4], None), ([-2, -4], None)]

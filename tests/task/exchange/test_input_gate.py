@@ -10,6 +10,7 @@ from firesteel.common.constants import MAX_WATERMARK, MIN_WATERMARK
 from firesteel.errors import ChannelSequenceError
 from firesteel.protocol.rows import DATA, END_OF_EPOCH, IDLENESS, WATERMARK, BufferRow
 from firesteel.task.exchange.input_gate import ABORTED, ACTIVE, FINISHED, IDLE, OPEN, InputGate
+from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode import pickling
 
 _EDGE = 4
@@ -24,8 +25,11 @@ class Gate:
         self.idleness: list[bool] = []
         self.gate = InputGate("reduce (1/2)", self.watermarks.append, self.idleness.append)
         for upstream in range(2):
-            self.gate.add_channel(_EDGE, upstream, lambda *batch: self.received.append(batch))
+            self.gate.add_channel(_EDGE, upstream, self._receive)
         self.gate.begin_epoch()
+
+    def _receive(self, batch: RecordBatch) -> None:
+        self.received.append((batch.values, batch.keys, batch.timestamps))
 
     def row(self, channel: int, seq: int, kind: int, payload: bytes) -> None:
         self.gate.accept(BufferRow(0, _EDGE, channel, seq, kind, payload))
@@ -158,7 +162,7 @@ def test_it_comes_back_as_it_was():
 def test_local_channels_need_no_rows():
     gate = Gate()
     entrance = gate.gate.accept_local(_EDGE, 0)
-    entrance.emit(["a"], [1])
+    entrance.emit(RecordBatch(["a"], [1]))
     entrance.watermark(6)
     gate.watermark(1, 0, 6)
     gate.gate.end_local(_EDGE, 0, finished=True)

@@ -30,7 +30,7 @@ class Job:
             "D", lambda _: None, lambda _: None, self._take, exactly_once=self.exactly_once
         )
         for source in (B, C):
-            self.gate.add_channel(0, source, lambda values, *_: self.state.extend(values))
+            self.gate.add_channel(0, source, lambda batch: self.state.extend(batch.values))
         self.gate.begin_epoch()
         self.seq = [0, 0]
 

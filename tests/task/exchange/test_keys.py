@@ -15,7 +15,8 @@ from firesteel.graph.partitioning import Partitioning, ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.state.key_groups import KeyRouter
 from firesteel.task.codegen.key_loops import KeySelection
-from firesteel.task.exchange.keys import key_expression, with_keys
+from firesteel.task.exchange.keys import key_expression
+from firesteel.task.record_batch import RecordBatch
 from firesteel.testing import JobHarness
 
 _COUNT = [0]
@@ -96,9 +97,10 @@ def test_a_closure_is_asked_once_only() -> None:
 
 
 def test_a_record_that_changed_on_its_way_names_the_key_selector() -> None:
-    receive = with_keys(lambda *_: None, KeySelection(lambda value: value[0], "key_by after Map"))
+    selection = KeySelection(lambda value: value[0], "key_by after Map")
+    batch = RecordBatch([(1,), ()], selection=selection)
     with pytest.raises(UserFunctionError, match="key_by after Map"):
-        receive([(1,), ()], None, None)
+        _ = batch.keys
 
 
 class KeyAndSubtask(KeyedProcessFunction):

@@ -25,10 +25,10 @@ from firesteel.protocol.rows import DATA, END_OF_EPOCH, WATERMARK
 from firesteel.state.key_groups import KeyRouter
 from firesteel.task.codegen.key_loops import KeySelection
 from firesteel.task.exchange import record_writers
-from firesteel.task.exchange.buffers import decode_buffer
 from firesteel.task.exchange.input_gate import ABORTED, FINISHED, OPEN
-from firesteel.task.exchange.keys import key_function, with_keys
+from firesteel.task.exchange.keys import key_function
 from firesteel.task.exchange.record_writers import BadPartitionError
+from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode import pickling
 from firesteel.usercode.unpicklable import UnpicklableRecordError
 
@@ -50,7 +50,7 @@ _names = [how.strategy.name for how in _ALL]
 
 def test_forward_sends_to_the_same_subtask(sent):
     edge = sent(FORWARD, sources=3, targets=3, subtask=1, first_slot=10)
-    edge.writer.emit([1, 2], None)
+    edge.emit([1, 2])
     edge.writer.end_epoch(finished=False)
     assert edge.values() == {11: [1, 2]}
     assert {row.target for row in edge.rows} == {11}
@@ -58,7 +58,7 @@ def test_forward_sends_to_the_same_subtask(sent):
 
 def test_global_sends_everything_to_the_first(sent):
     edge = sent(GLOBAL, sources=3, targets=3, subtask=1, first_slot=10)
-    edge.writer.emit([1, 2], None)
+    edge.emit([1, 2])
     edge.writer.flush()
     assert edge.values() == {10: [1, 2]}
 
@@ -68,7 +68,7 @@ def test_rebalance_is_an_exact_round_robin_however_batches_are_cut(sent, batches
     edge = sent(REBALANCE, targets=3)
     records = iter(range(10))
     for size in batches:
-        edge.writer.emit([next(records) for _ in range(size)], None)
+        edge.emit([next(records) for _ in range(size)])
     edge.writer.flush()
     assert edge.values() == {0: [0, 3, 6, 9], 1: [1, 4, 7], 2: [2, 5, 8]}
 
@@ -76,7 +76,7 @@ def test_rebalance_is_an_exact_round_robin_however_batches_are_cut(sent, batches
 def test_small_epochs_and_other_subtasks_start_elsewhere(sent):
     def first_target(subtask, epoch):
         edge = sent(REBALANCE, sources=3, targets=3, subtask=subtask, epoch=epoch)
-        edge.writer.emit(["x"], None)
+        edge.emit(["x"])
         edge.writer.flush()
         (target,) = edge.values()
         return target
@@ -89,7 +89,7 @@ def test_small_epochs_and_other_subtasks_start_elsewhere(sent):
 def test_rescale_is_a_round_robin_over_the_targets_that_channels_says(sent, sources, targets):
     for subtask in range(sources):
         edge = sent(RESCALE, sources=sources, targets=targets, subtask=subtask)
-        edge.writer.emit(list(range(12)), None)
+        edge.emit(list(range(12)))
         edge.writer.end_epoch(finished=False)
         expected = target_subtasks(ShipStrategy.RESCALE, subtask, sources, targets)
         ends = [row.target for row in edge.rows if row.kind == END_OF_EPOCH]
@@ -126,7 +126,7 @@ def test_hash_goes_where_the_key_router_says_and_brings_keys_and_times(batches, 
     for number, (keys, stamped) in enumerate(batches):
         values = [(number, key) for key in keys]
         timestamps = [1000 * number + index for index in range(len(keys))]
-        edge.writer.emit(values, timestamps if stamped else None)
+        edge.emit(values, timestamps if stamped else None)
         for value, time, target in zip(values, timestamps, router.targets(keys), strict=True):
             expected.setdefault(target, []).append((value, value[1], time if stamped else None))
     edge.writer.flush()
@@ -135,15 +135,12 @@ def test_hash_goes_where_the_key_router_says_and_brings_keys_and_times(batches, 
     for target, buffer in edge.buffers():
         received = found.setdefault(target, [])
 
-        def receive(values, keys, timestamps, received=received):
-            times = timestamps or [None] * len(values)
-            received.extend(zip(values, keys, times, strict=True))
-
+        values, keys, timestamps = buffer
         if select is _plain:
             selection = KeySelection(key_function(edge.writer.edge), "key_by")
-            with_keys(receive, selection)(*buffer)
-        else:
-            receive(*buffer)
+            keys = RecordBatch(values, timestamps, keys, selection).keys
+        times = timestamps or [None] * len(values)
+        received.extend(zip(values, keys, times, strict=True))
     assert found == expected
 
 
@@ -163,7 +160,7 @@ def test_only_whole_numbers_that_a_plain_expression_tells_do_not_travel(sent, ho
     edge = sent(how, targets=3)
     for _ in range(2):
         # The first batch shows what kind of keys there are.
-        edge.writer.emit([("record", key)], None)
+        edge.emit([("record", key)])
         edge.writer.flush()
     _, (values, keys, _) = edge.buffers()[-1]
     assert (values, keys) == ([("record", key)], [key] if travels else None)
@@ -171,7 +168,7 @@ def test_only_whole_numbers_that_a_plain_expression_tells_do_not_travel(sent, ho
 
 def test_broadcast_sends_everything_to_all_serialized_once(sent):
     edge = sent(BROADCAST, targets=3)
-    edge.writer.emit([1, 2], [10, 20])
+    edge.emit([1, 2], [10, 20])
     edge.writer.flush()
     assert edge.values() == {0: [1, 2], 1: [1, 2], 2: [1, 2]}
     payloads = [row.payload for row in edge.rows]
@@ -184,9 +181,7 @@ def test_shuffle_spreads_and_is_the_same_when_the_task_runs_again(sent):
     def run(epoch, batches=1):
         edge = sent(SHUFFLE, targets=3, epoch=epoch)
         for part in range(batches):
-            edge.writer.emit(
-                list(range(part, 300, batches)) if batches > 1 else list(range(300)), None
-            )
+            edge.emit(list(range(part, 300, batches)) if batches > 1 else list(range(300)), None)
         edge.writer.flush()
         return edge.values()
 
@@ -205,7 +200,7 @@ def test_custom_partitioning_asks_with_key_and_number_of_targets(sent):
         return key % count
 
     edge = sent(_custom(partition, select=lambda value: value[0]), targets=2)
-    edge.writer.emit([(4, "a"), (5, "b"), (6, "c")], [1, 2, 3])
+    edge.emit([(4, "a"), (5, "b"), (6, "c")], [1, 2, 3])
     edge.writer.flush()
     assert asked == [(4, 2), (5, 2), (6, 2)]
     assert edge.buffers() == [
@@ -218,13 +213,13 @@ def test_custom_partitioning_asks_with_key_and_number_of_targets(sent):
 def test_a_partition_that_does_not_exist_is_an_error_that_names_the_record(sent, answer):
     edge = sent(_custom(lambda key, count: answer if key == "odd" else 0), targets=2)
     with pytest.raises(BadPartitionError, match=rf"node 1 answered {answer} for the record 'odd'"):
-        edge.writer.emit(["even", "odd"], None)
+        edge.emit(["even", "odd"])
 
 
 def test_a_failing_partitioner_is_named(sent):
     edge = sent(_custom(lambda key, count: 1 // key), targets=2)
     with pytest.raises(UserFunctionError) as caught:
-        edge.writer.emit([1, 0, 1], None)
+        edge.emit([1, 0, 1])
     assert caught.value.operator == "partition_custom after node 1"
     assert caught.value.record == "0"
 
@@ -232,7 +227,7 @@ def test_a_failing_partitioner_is_named(sent):
 def test_a_failing_key_selector_is_named(sent):
     edge = sent(_hash(lambda value: value["key"]), targets=2)
     with pytest.raises(UserFunctionError) as caught:
-        edge.writer.emit([{"key": 1}, {}, {"key": 2}], None)
+        edge.emit([{"key": 1}, {}, {"key": 2}])
     assert caught.value.operator == "key_by after node 1"
     assert caught.value.record == "{}"
 
@@ -241,7 +236,7 @@ def test_a_failing_key_selector_is_named(sent):
 def test_a_key_that_cannot_be_one_names_its_record(sent, key):
     edge = sent(_hash(lambda value: value[1]), targets=2)
     with pytest.raises(UserFunctionError) as caught:
-        edge.writer.emit([("good", 1), ("bad", key)], None)
+        edge.emit([("good", 1), ("bad", key)])
     assert caught.value.record is not None
     assert "bad" in caught.value.record
     assert "or a tuple of these" in str(caught.value)
@@ -251,12 +246,12 @@ def test_a_key_that_cannot_be_one_names_its_record(sent, key):
 def test_a_partition_that_does_not_exist_is_refused(sent, answer):
     edge = sent(_custom(lambda key, _: answer if key == "bad" else 1), targets=2)
     with pytest.raises(BadPartitionError, match=r"after node 1 answered .* 'bad'"):
-        edge.writer.emit(["good", "bad"], None)
+        edge.emit(["good", "bad"])
 
 
 def test_a_record_that_cannot_be_pickled_is_named(sent):
     edge = sent(REBALANCE, targets=2)
-    edge.writer.emit(["good", {"lock": threading.Lock()}], None)
+    edge.emit(["good", {"lock": threading.Lock()}])
     with pytest.raises(UnpicklableRecordError) as caught:
         edge.writer.flush()
     assert caught.value.operator == "node 1"
@@ -270,7 +265,7 @@ def test_a_record_that_cannot_be_pickled_is_named(sent):
 def test_keys_go_through_their_type(sent, timestamps):
     edge = sent(_hash(key_type=Types.DOUBLE()), targets=3)
     for _ in range(2):
-        edge.writer.emit([1, 2, 3, 4], timestamps)
+        edge.emit([1, 2, 3, 4], timestamps)
     edge.writer.flush()
     found = [
         pair for _, (values, keys, _) in edge.buffers() for pair in zip(values, keys, strict=True)
@@ -284,7 +279,7 @@ def test_typed_keys_go_where_untyped_ones_go(sent):
     typed, untyped = sent(_hash(key_type=Types.LONG()), targets=3), sent(_hash(), targets=3)
     for edge in (typed, untyped):
         for start in range(0, len(values), 2):
-            edge.writer.emit(values[start : start + 2], None)
+            edge.emit(values[start : start + 2])
         edge.writer.flush()
     assert typed.values() == untyped.values()
 
@@ -292,7 +287,7 @@ def test_typed_keys_go_where_untyped_ones_go(sent):
 def test_a_key_of_another_type_is_refused(sent):
     edge = sent(_hash(key_type=Types.STRING()), targets=2)
     with pytest.raises(TypeMismatchError) as caught:
-        edge.writer.emit(["one", 2], None)
+        edge.emit(["one", 2])
     assert caught.value.operator == "key_by after node 1"
     assert (caught.value.value, caught.value.type) == ("2", "String")
 
@@ -307,9 +302,9 @@ def test_rows_are_numbered_per_channel_and_end_with_a_mark(sent, how):
     for epoch, finished in ((1, False), (2, True)):
         edge.rows.clear()
         edge.writer.begin_epoch(epoch)
-        edge.writer.emit(list(range(50)), None)
+        edge.emit(list(range(50)))
         edge.writer.watermark(7)
-        edge.writer.emit(list(range(50)), None)
+        edge.emit(list(range(50)))
         edge.writer.end_epoch(finished=finished)
         for target in range(targets):
             rows = [row for row in edge.rows if row.target == target]
@@ -322,9 +317,9 @@ def test_rows_are_numbered_per_channel_and_end_with_a_mark(sent, how):
 
 def test_a_watermark_goes_behind_the_records_before_it(sent):
     edge = sent(REBALANCE, targets=2)
-    edge.writer.emit([1, 2], None)
+    edge.emit([1, 2])
     edge.writer.watermark(5)
-    edge.writer.emit([3, 4], None)
+    edge.emit([3, 4])
     edge.writer.flush()
     for target in range(2):
         kinds = [row.kind for row in edge.rows if row.target == target]
@@ -333,9 +328,9 @@ def test_a_watermark_goes_behind_the_records_before_it(sent):
 
 def test_a_buffer_is_sent_when_it_is_full(sent):
     edge = sent(GLOBAL)
-    edge.writer.emit([0] * 1000, None)
+    edge.emit([0] * 1000)
     assert edge.rows == []
-    edge.writer.emit([0] * 24, None)
+    edge.emit([0] * 24)
     assert [len(values) for _, (values, _, _) in edge.buffers()] == [1024]
 
 
@@ -343,8 +338,8 @@ def test_large_records_make_short_buffers(sent):
     edge = sent(GLOBAL)
     record = "x" * 10_000
     for _ in range(3_000):
-        edge.writer.emit([record + str(_)], None)
-    sizes = [len(pickling.dumps(decode_buffer(row.payload))) for row in edge.rows]
+        edge.emit([record + str(_)])
+    sizes = [len(pickling.dumps(buffer)) for _, buffer in edge.buffers()]
     # After the first one, all are close to the size that a buffer shall have.
     assert all(size < 1.2 * record_writers._BUFFER_BYTES for size in sizes[1:])
     assert all(size > 0.8 * record_writers._BUFFER_BYTES for size in sizes[1:])
@@ -353,7 +348,7 @@ def test_large_records_make_short_buffers(sent):
 def test_small_records_make_long_buffers_up_to_a_limit(sent):
     edge = sent(GLOBAL)
     for _ in range(100):
-        edge.writer.emit([None] * 1024, None)
+        edge.emit([None] * 1024)
     lengths = [len(values) for _, (values, _, _) in edge.buffers()]
     assert max(lengths) == record_writers._MAX_BUFFER_RECORDS
 
@@ -361,7 +356,7 @@ def test_small_records_make_long_buffers_up_to_a_limit(sent):
 @pytest.mark.parametrize("how", _ALL, ids=_names)
 def test_buffer_timeout_0_sends_every_record_at_once(sent, how):
     edge = sent(how, buffer_timeout=0)
-    edge.writer.emit(["a", "b", "c"], [1, 2, 3])
+    edge.emit(["a", "b", "c"], [1, 2, 3])
     assert [(values, stamps) for _, (values, _, stamps) in edge.buffers()] == [
         (["a"], [1]),
         (["b"], [2]),
@@ -372,10 +367,10 @@ def test_buffer_timeout_0_sends_every_record_at_once(sent, how):
 @pytest.mark.parametrize("how", [GLOBAL, _hash()], ids=["global", "hash"])
 def test_records_with_and_without_timestamps_do_not_share_a_buffer(sent, how):
     edge = sent(how)
-    edge.writer.emit([10], None)
-    edge.writer.emit([20], [1])
-    edge.writer.emit([30], [2])
-    edge.writer.emit([40], None)
+    edge.emit([10])
+    edge.emit([20], [1])
+    edge.emit([30], [2])
+    edge.emit([40])
     edge.writer.flush()
     assert [(values, stamps) for _, (values, _, stamps) in edge.buffers()] == [
         ([10], None),
@@ -386,7 +381,7 @@ def test_records_with_and_without_timestamps_do_not_share_a_buffer(sent, how):
 
 def test_counts_are_those_of_the_epoch(sent):
     edge = sent(REBALANCE, targets=2)
-    edge.writer.emit([1, 2, 3], None)
+    edge.emit([1, 2, 3])
     edge.writer.end_epoch(finished=False)
     assert edge.writer.records_out == 3
     assert edge.writer.bytes_out == sum(len(r.payload) for r in edge.rows if r.kind == DATA)
@@ -402,19 +397,19 @@ def test_an_epoch_begins_afresh_after_an_attempt_that_broke_off(sent, how):
     def run(edge):
         edge.writer.begin_epoch(5)
         edge.rows.clear()
-        edge.writer.emit(list(range(20)), None)
+        edge.emit(list(range(20)))
         edge.writer.end_epoch(finished=False)
         return edge.rows[:]
 
     targets = 1 if how is FORWARD else 3
     broken = sent(how, targets=targets, epoch=5)
-    broken.writer.emit(list(range(2_000)), None)
+    broken.emit(list(range(2_000)))
     assert run(broken) == run(sent(how, targets=targets))
 
 
 def test_an_aborted_epoch_tells_every_target_and_keeps_nothing(sent):
     edge = sent(REBALANCE, targets=2)
-    edge.writer.emit([1, 2, 3], None)
+    edge.emit([1, 2, 3])
     edge.writer.abort_epoch()
     assert [(row.target, row.kind, row.payload) for row in edge.rows] == [
         (0, END_OF_EPOCH, ABORTED),

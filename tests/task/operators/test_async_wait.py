@@ -65,7 +65,7 @@ def log_of(harness: OperatorHarness) -> list[Any]:
     """Records, and watermarks as ``("watermark", w)``, in the order in which they left."""
     log: list[Any] = []
     output = harness._operator.output
-    output.emit = lambda values, timestamps: log.extend(values)
+    output.emit = lambda batch: log.extend(batch.values)
     output.watermark = lambda watermark: log.append(("watermark", watermark))
     return log
 
@@ -118,7 +118,7 @@ def test_a_watermark_passes_at_once_when_nothing_is_in_flight(wait):
 def test_what_runs_downstream_sees_the_watermark_that_reached_it(wait):
     with harness_of(wait, EndsInOrder([1, 2])) as harness:
         clock, seen = harness._operator.context.clock, []
-        harness._operator.output.emit = lambda values, _: seen.append((values, clock.watermark))
+        harness._operator.output.emit = lambda batch: seen.append((batch.values, clock.watermark))
         harness.process_watermark(5)
         harness.process_element(1)
         harness.process_watermark(10)

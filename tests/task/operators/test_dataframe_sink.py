@@ -17,6 +17,7 @@ from firesteel.metrics import MetricRegistry
 from firesteel.protocol.rows import DATAFRAME
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.operators.factory import create_operator
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.runtime_context import SubtaskInfo
 from firesteel.task.time.clock import SubtaskClock
 
@@ -44,7 +45,7 @@ def written(value_type: TypeInformation, values: list[Any]) -> pa.Table:
         MetricRegistry(),
         lambda kind, payload: sent.append((kind, payload)),
     )
-    create_operator(context).process(values, None)
+    create_operator(context).process(RecordBatch(values))
     [(kind, payload)] = sent
     assert kind == DATAFRAME
     with pa.ipc.open_stream(payload) as stream:

@@ -18,6 +18,7 @@ from firesteel.metrics import MetricRegistry
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.operators.dataframe_source import DataFrameSourceOperator
 from firesteel.task.operators.factory import create_operator
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.runtime_context import SubtaskInfo
 from firesteel.task.time.clock import SubtaskClock
 from firesteel.testing import ManualClock
@@ -52,9 +53,9 @@ class Source:
         operator.output.watermark = self.heard.append
         operator.restore(None)
 
-    def _hear(self, values: list[Any], stamps: list[int] | None) -> None:
-        times: Sequence[int | None] = stamps or [None] * len(values)
-        self.heard.extend(zip([value["word"] for value in values], times, strict=True))
+    def _hear(self, batch: RecordBatch) -> None:
+        times: Sequence[int | None] = batch.timestamps or [None] * len(batch)
+        self.heard.extend(zip([value["word"] for value in batch.values], times, strict=True))
 
     def receive(self, *rows: tuple[str, int]) -> int:
         return self.receive_table(

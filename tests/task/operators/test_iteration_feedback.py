@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import given
@@ -39,8 +40,9 @@ def test_records_come_back_in_their_order_with_their_timestamps(records, subtask
 def test_a_batch_has_timestamps_for_all_of_its_records_or_for_none(records):
     batches = list(uniform_batches([v for v, _ in records], [t for _, t in records]))
     flat: list[Any] = []
-    for values, stamps in batches:
-        flat += zip(values, stamps if stamps is not None else [None] * len(values), strict=True)
+    for batch in batches:
+        stamps: Sequence[int | None] = batch.timestamps or [None] * len(batch)
+        flat += zip(batch.values, stamps, strict=True)
     assert flat == records
 
 

@@ -22,6 +22,7 @@ from firesteel.task.operators import source as source_operator
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.operators.factory import create_operator
 from firesteel.task.operators.source import SourceOperator
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.runtime_context import SubtaskInfo
 from firesteel.task.time.clock import SubtaskClock
 from firesteel.testing import Crash, JobHarness, ManualClock, Pause, ScriptedSource, Timed
@@ -74,9 +75,9 @@ class Source:
         else:
             operator.add_splits([], complete=True)
 
-    def _take(self, values: list[Any], timestamps: list[int] | None) -> None:
-        self.batches.append(values)
-        self.timestamps.append(timestamps)
+    def _take(self, batch: RecordBatch) -> None:
+        self.batches.append(batch.values)
+        self.timestamps.append(batch.timestamps)
 
     def status(self) -> SourceStatus:
         """The status that the operator reported at the end of the last epoch."""
@@ -161,10 +162,10 @@ def test_chunks_shrink_when_they_are_slow(clock):
     source = Source(range(200))
     take = source._take
 
-    def slow(values, timestamps):
-        take(values, timestamps)
-        if len(values) == 64 or len(source.batches) > 7:
-            clock.now += 0.0005 * len(values)
+    def slow(batch):
+        take(batch)
+        if len(batch) == 64 or len(source.batches) > 7:
+            clock.now += 0.0005 * len(batch)
 
     source.operator.output.emit = slow
     source.read()
@@ -226,11 +227,11 @@ def test_watermarks_go_on_within_an_epoch_however_slow_what_follows_is(clock):
     source = Source(_timed(200), strategy=_ASCENDING)
     take = source._take
 
-    def slow(values, timestamps):
+    def slow(batch):
         """150 ms a record: an interval passes after every second one."""
-        take(values, timestamps)
-        clock.now += 0.15 * len(values)
-        source.now.advance(150 * len(values))
+        take(batch)
+        clock.now += 0.15 * len(batch)
+        source.now.advance(150 * len(batch))
 
     source.operator.output.emit = slow
     source.read(ReadBudget(100, 1_000.0))
@@ -328,8 +329,8 @@ def test_splits_are_not_idle_while_functions_work_on_the_records_of_others():
     source = Source(InTurn(), strategy=strategy, splits=_BEHIND_AND_AHEAD)
     take = source._take
 
-    def slow(values, timestamps):
-        take(values, timestamps)
+    def slow(batch):
+        take(batch)
         source.now.advance(6_000)
 
     source.operator.output.emit = slow

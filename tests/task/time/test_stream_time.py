@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from firesteel.common.watermark_strategy import (
 )
 from firesteel.errors import UserFunctionError
 from firesteel.task.operators.base import Output
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.time.stream_time import BadTimestampError, StreamTime
 from firesteel.testing import ManualClock
 
@@ -34,15 +36,16 @@ class Stream:
         output = Output(emit=self._emit, watermark=self.heard.append, idle=self._idle)
         self.time = StreamTime(strategy, interval, "Source: clicks", self.clock, output)
 
-    def _emit(self, values: list[Any], timestamps: list[int] | None) -> None:
-        stamps = [None] * len(values) if timestamps is None else timestamps
-        self.heard += zip(values, stamps, strict=True)
+    def _emit(self, batch: RecordBatch) -> None:
+        stamps: Sequence[int | None] = batch.timestamps or [None] * len(batch)
+        self.heard += zip(batch.values, stamps, strict=True)
 
     def _idle(self, idle: bool) -> None:
         self.heard.append("idle" if idle else "active")
 
     def process(self, *timestamps: int, split: str | None = None) -> None:
-        self.time.process(split, [f"r{t}" for t in timestamps], list(timestamps))
+        batch = RecordBatch([f"r{t}" for t in timestamps], list(timestamps))
+        self.time.process(split, batch)
 
     def wait(self, millis: int) -> list[Any]:
         """Let time pass in which a record could come; what was heard until then besides records."""
@@ -108,13 +111,13 @@ def test_a_record_without_a_timestamp_has_the_smallest_long():
             return 7
 
     stream = Stream(WatermarkStrategy.no_watermarks().with_timestamp_assigner(Assigner()))
-    stream.time.process(None, ["a"], None)
+    stream.time.process(None, RecordBatch(["a"]))
     assert (seen, stream.heard) == ([-(2**63)], [("a", 7)])
 
 
 def test_records_that_get_no_timestamp_do_not_move_the_watermark():
     stream = Stream(_BOUNDED)
-    stream.time.process(None, ["a"], None)
+    stream.time.process(None, RecordBatch(["a"]))
     assert stream.wait(_INTERVAL) == []
     assert stream.heard == [("a", None)]
 

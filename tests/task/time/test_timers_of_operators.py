@@ -18,6 +18,7 @@ from firesteel.datastream.functions import (
 from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.errors import UserFunctionError
 from firesteel.state.key_groups import key_group_of, subtask_of
+from firesteel.task.record_batch import RecordBatch
 from firesteel.testing import OperatorHarness
 
 LATE = OutputTag("late")
@@ -81,9 +82,9 @@ def test_timers_fire_before_the_watermark_goes_on() -> None:
         output = harness._operator.output
         emit, watermark = output.emit, output.watermark
 
-        def log_emit(values: list[Any], timestamps: list[int] | None) -> None:
+        def log_emit(batch: RecordBatch) -> None:
             events.append("emit")
-            emit(values, timestamps)
+            emit(batch)
 
         def log_watermark(timestamp: int) -> None:
             events.append(timestamp)
