@@ -1,4 +1,4 @@
-"""Tell used, known, unknown and misspelled keys apart."""
+"""Classifies keys of settings as used, known, unknown or misspelled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from firesteel.config.option import Option
 from firesteel.config.options import ALL_OPTIONS
 from firesteel.errors import ConfigurationError
 
-# Whatever starts like this is Flink's, also where the rest is the user's choice.
+# Keys with these prefixes are Flink's, including those with a part that the user chooses.
 FLINK_PREFIXES: Final = (
     "akka.", "blob.", "classloader.", "client.", "cluster.", "compiler.", "containerized.",
     "deployment.", "env.", "execution.", "external-resource", "fs.", "heartbeat.",
@@ -118,13 +118,13 @@ FLINK_KEYS: Final = frozenset(_NAMES.split())
 _logger = logging.getLogger("firesteel")
 _WITHOUT_EFFECT = "Flink's setting '%s' is accepted, but has no effect in Firesteel."
 _noted: set[str] = set()
-# Flink's own keys are less alike than a word and its misspelling.
+# The similarity of a misspelled key to the correct one. Flink's keys differ more from each other.
 _CLOSE = 0.9
 _VAGUELY_CLOSE = 0.6
 
 
 class KeyStatus(Enum):
-    """What a key is to Firesteel."""
+    """The meaning of a key to Firesteel."""
 
     USED = "used"
     SPARK = "passed through to Spark"
@@ -135,7 +135,7 @@ class KeyStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class KeyFinding:
-    """A key, what it is, and the key that was probably meant."""
+    """A key, its status, and the key that was probably meant."""
 
     key: str
     status: KeyStatus
@@ -151,7 +151,7 @@ def _declared() -> dict[str, Option[object]]:
 
 
 def classify_key(key: str) -> KeyFinding:
-    """Say what ``key`` is, without raising or logging."""
+    """Classify ``key``, without raising or logging."""
     option = _declared().get(key)
     if option is not None:
         return KeyFinding(key, KeyStatus.USED if option.is_used else KeyStatus.FLINK)
@@ -159,9 +159,9 @@ def classify_key(key: str) -> KeyFinding:
         return KeyFinding(key, KeyStatus.SPARK)
     if key in FLINK_KEYS:
         return KeyFinding(key, KeyStatus.FLINK)
-    # Firesteel knows all of its own keys, so any other one is a mistake.
+    # Firesteel declares all of its own keys, so any other one is a mistake.
     own = key.startswith("firesteel.")
-    # Flink has many keys that are alike. Only a slip in one that does something is worth an error.
+    # Flink has many similar keys. Only a misspelling of a used key is an error.
     candidates = [name for name, option in _declared().items() if option.is_used]
     close = difflib.get_close_matches(
         key, candidates, n=1, cutoff=_VAGUELY_CLOSE if own else _CLOSE
@@ -174,7 +174,7 @@ def classify_key(key: str) -> KeyFinding:
 
 
 def check_keys(keys: Iterable[str]) -> None:
-    """Raise ConfigurationError for a misspelled key; log a note, once, for one without effect."""
+    """Raise ConfigurationError for a misspelled key, and log one note for a key without effect."""
     for key in sorted(keys):
         finding = classify_key(key)
         if finding.status is KeyStatus.MISSPELLED:
@@ -189,7 +189,7 @@ def check_keys(keys: Iterable[str]) -> None:
 
 
 def note_without_effect(option: Option[Any]) -> None:
-    """Log a note, once, for a setting of Flink that code has set and nobody reads."""
+    """Log one note for a setting of Flink that the program sets and that has no effect."""
     if not option.is_used:
         _note_once(option.key, _WITHOUT_EFFECT)
 

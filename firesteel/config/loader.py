@@ -1,4 +1,4 @@
-"""Read config.yaml, Flink's configuration file."""
+"""Reads config.yaml, Flink's configuration file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 CONF_DIR_VARIABLES = ("FIRESTEEL_CONF_DIR", "FLINK_CONF_DIR")
 _FILE_NAME = "config.yaml"
-# Their nested entries are the value, not further keys.
+# The nested entries of these keys are their value, not further keys.
 _MAP_KEYS = frozenset(option.key for option in ALL_OPTIONS if option.type is MAP)
 
 
@@ -34,10 +34,10 @@ def load_configuration(
     path: str | os.PathLike[str] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Configuration:
-    """Return the file's settings with ``overrides`` on top: what code says wins.
+    """Return the settings of the file, replaced by those in ``overrides``. All keys are checked.
 
-    Without ``path`` the file is that of the directory which FIRESTEEL_CONF_DIR names, or
-    FLINK_CONF_DIR; without one, only ``overrides`` count. All keys are checked.
+    Without ``path``, the file is in the directory that FIRESTEEL_CONF_DIR or FLINK_CONF_DIR names.
+    Without such a variable there are only the settings in ``overrides``.
     """
     file = Path(path) if path is not None else find_config_file(environ)
     configuration = read_config_file(file) if file is not None else Configuration()
@@ -48,7 +48,7 @@ def load_configuration(
 
 
 def override(configuration: Configuration, overrides: Configuration) -> None:
-    """Take over ``overrides``, whichever of its keys, older ones too, a setting has on either side."""
+    """Add ``overrides``. A setting replaces one that uses a deprecated key, and vice versa."""
     for option in ALL_OPTIONS:
         if overrides.contains(option):
             for key in (option.key, *option.deprecated_keys):
@@ -57,10 +57,10 @@ def override(configuration: Configuration, overrides: Configuration) -> None:
 
 
 def find_config_file(environ: Mapping[str, str] | None = None) -> Path | None:
-    """Return the config.yaml of the directory that the environment names, if it names one.
+    """Return the config.yaml of the directory that the environment names, or None.
 
-    As in Flink, a directory that is named must be there, and so must its file: a misspelled path
-    would otherwise run the program with other settings than those it was given.
+    As in Flink, that directory and its file must exist. Otherwise a misspelled path would run the
+    program with different settings.
     """
     variables = os.environ if environ is None else environ
     for variable in CONF_DIR_VARIABLES:
@@ -82,7 +82,7 @@ def _config_file_of(variable: str, directory: Path) -> Path:
 
 
 def read_config_file(path: str | os.PathLike[str]) -> Configuration:
-    """Read one file, whose keys may be nested or written with dots."""
+    """Read one file. Keys may be nested, or written with dots."""
     try:
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -92,7 +92,7 @@ def read_config_file(path: str | os.PathLike[str]) -> Configuration:
     if content is None:
         return Configuration()
     if not isinstance(content, dict):
-        raise ConfigurationError(f"{path} must hold keys and values.")
+        raise ConfigurationError(f"{path} must contain keys and values.")
     configuration = Configuration()
     for key, value in _flatten(content, ""):
         configuration.set_string(key, format_value(value))
@@ -104,5 +104,5 @@ def _flatten(content: Mapping[Any, Any], prefix: str) -> Iterator[tuple[str, Any
         key = f"{prefix}{name}"
         if isinstance(value, dict) and key not in _MAP_KEYS:
             yield from _flatten(value, f"{key}.")
-        elif value is not None:  # a key without value is not set
+        elif value is not None:  # a key without a value is not set
             yield key, value

@@ -1,25 +1,21 @@
 """All settings that Firesteel declares: Flink's keys, and its own under ``firesteel.``.
 
-Those of checkpoints and restarts stand in modules of their own next to this one.
-
-Options with ``is_used=False`` belong to features that are still to come; they are checked and
-accepted with a note.
+Modules next to this one declare the settings of checkpoints, file systems, restarts and state.
+Options with ``is_used=False`` have no effect yet. Their values are checked and accepted with a
+note.
 """
 
 from __future__ import annotations
 
 from datetime import timedelta
 
-from firesteel.config import checkpoint_options, restart_options
-from firesteel.config.option import Option
-from firesteel.config.state_options import (
-    INCREMENTAL_CHECKPOINTS,
-    ROCKSDB_LOCAL_DIRECTORIES,
-    ROCKSDB_MEMORY,
-    ROCKSDB_PREDEFINED_OPTIONS,
-    ROCKSDB_TRANSFER_THREADS,
-    STATE_BACKEND,
+from firesteel.config import (
+    checkpoint_options,
+    filesystem_options,
+    restart_options,
+    state_options,
 )
+from firesteel.config.option import Option
 from firesteel.config.values import (
     BOOLEAN,
     DURATION,
@@ -33,51 +29,42 @@ from firesteel.config.values import (
     whole_number,
 )
 
-__all__ = [
-    "ALL_OPTIONS",
-    "INCREMENTAL_CHECKPOINTS",
-    "ROCKSDB_LOCAL_DIRECTORIES",
-    "ROCKSDB_MEMORY",
-    "ROCKSDB_PREDEFINED_OPTIONS",
-    "ROCKSDB_TRANSFER_THREADS",
-    "STATE_BACKEND",
-]
-
 # --- Firesteel's own -------------------------------------------------------------------------
 
 SPARK_MASTER: Option[str | None] = Option(
     "firesteel.spark.master",
     STRING,
     None,
-    "Spark's master, for example local[4] or spark://host:7077. Without it: the running Spark "
-    "session, or all cores of this machine.",
+    "Spark's master, for example local[4] or spark://host:7077. The default is the running Spark "
+    "session, or else all cores of this machine.",
 )
 SLOT_HOST: Option[str] = Option(
     "firesteel.slot-host",
     choice("resident", "in-worker"),
     "resident",
-    "Where slots live: in a resident process that keeps functions open and state hot, or inside "
+    "The process of slots: a resident process that keeps functions open and state in memory, or "
     "Spark's Python worker.",
 )
 SLOT_HOST_IDLE_TIMEOUT: Option[timedelta] = Option(
     "firesteel.slot-host.idle-timeout",
     DURATION,
     timedelta(seconds=60),
-    "After this time without work a slot host ends by itself. Jobs share hosts: the last one counts.",
+    "The time without work after which a slot host exits. Jobs share hosts, and the value of the "
+    "last job counts.",
 )
 EPOCH_TARGET_DURATION: Option[timedelta | None] = Option(
     "firesteel.epoch.target-duration",
     DURATION,
     None,
-    "How long an epoch should take; rate control moves the read budget to get there. Without it: "
+    "The target duration of an epoch. Rate control adjusts the read budget to it. The default is "
     "derived from the buffer timeout.",
 )
 EPOCH_MAX_RECORDS: Option[int | None] = Option(
     "firesteel.epoch.max-records",
     whole_number(1),
     None,
-    "The most records that one source subtask reads in an epoch. Without it: only rate control "
-    "decides.",
+    "The maximum number of records that a source subtask reads per epoch. The default leaves the "
+    "number to rate control.",
 )
 LOG_LEVEL_OPTION: Option[str] = Option(
     "firesteel.log-level",
@@ -89,13 +76,14 @@ WORKING_DIR: Option[str | None] = Option(
     "firesteel.working-dir",
     STRING,
     None,
-    "The directory for scratch files. Without it: a new one in the system's temporary directory.",
+    "The directory for scratch files. The default is a new directory in the system's temporary "
+    "directory.",
 )
 STATE_INLINE_THRESHOLD: Option[int] = Option(
     "firesteel.state.inline-threshold",
     MEMORY_SIZE,
     64 * 1024,
-    "Changelog segments up to this size travel inside acks; larger ones go to checkpoint storage.",
+    "Changelog segments up to this size travel inside acks. Larger ones go to checkpoint storage.",
     deprecated_keys=(
         "execution.checkpointing.data-inline-threshold",
         "state.storage.fs.memory-threshold",
@@ -108,8 +96,8 @@ DEFAULT_PARALLELISM: Option[int | None] = Option(
     "parallelism.default",
     INT,
     None,
-    "The parallelism of operators that set none. Without it: the number of cores on local Spark, "
-    "1 on a cluster.",
+    "The parallelism of operators without an own setting. The default is the number of cores on "
+    "local Spark, and 1 on a cluster.",
 )
 PIPELINE_NAME: Option[str | None] = Option("pipeline.name", STRING, None, "The name of the job.")
 CACHED_FILES: Option[str | None] = Option(
@@ -122,82 +110,84 @@ MAX_PARALLELISM: Option[int] = Option(
     "pipeline.max-parallelism",
     whole_number(-1, 32768),
     -1,
-    "The number of key groups, which bounds later rescaling; -1 derives it from the parallelism.",
+    "The number of key groups, which limits later rescaling. -1 derives it from the parallelism.",
 )
 AUTO_WATERMARK_INTERVAL: Option[timedelta] = Option(
     "pipeline.auto-watermark-interval",
     DURATION,
     timedelta(milliseconds=200),
-    "How often periodic watermark generators are asked.",
+    "The interval between two calls of periodic watermark generators.",
 )
 OBJECT_REUSE: Option[bool] = Option(
     "pipeline.object-reuse",
     BOOLEAN,
     False,
-    "Whether Flink may hand the very object that an operator emitted to the next one. Firesteel always "
-    "does, also to several: a function must not change the records it is given.",
+    "Pass the object that an operator emits to the next operators without a copy. Firesteel always "
+    "does. A function must not change its input records.",
     is_used=False,
 )
 CHAIN_DIFFERENT_MAX_PARALLELISM: Option[bool] = Option(
     "pipeline.operator-chaining.chain-operators-with-different-max-parallelism",
     BOOLEAN,
     True,
-    "Whether operators with different numbers of key groups may share a chain.",
+    "Allow operators with different numbers of key groups in a chain.",
 )
 OPERATOR_CHAINING: Option[bool] = Option(
     "pipeline.operator-chaining.enabled",
     BOOLEAN,
     True,
-    "Whether operators that need no exchange between them run as one.",
+    "Chain operators that need no exchange between them.",
     deprecated_keys=("pipeline.operator-chaining",),
 )
 AUTO_GENERATE_UIDS: Option[bool] = Option(
     "pipeline.auto-generate-uids",
     BOOLEAN,
     True,
-    "If false, every operator must have a uid set by the program.",
+    "Generate uids. If false, the program must set the uid of every operator.",
 )
 GLOBAL_JOB_PARAMETERS: Option[dict[str, str]] = Option(
     "pipeline.global-job-parameters",
     MAP,
     {},
-    "Parameters that every function can read through its runtime context.",
+    "Parameters that functions can read from their runtime context.",
 )
 RUNTIME_MODE: Option[str] = Option(
     "execution.runtime-mode",
     choice("STREAMING", "BATCH", "AUTOMATIC"),
     "STREAMING",
-    "Whether the job runs epoch by epoch or as one batch; AUTOMATIC decides by its sources.",
+    "Run the job in epochs or as one batch. AUTOMATIC selects BATCH if all sources are bounded.",
 )
 BUFFER_TIMEOUT: Option[timedelta] = Option(
     "execution.buffer-timeout.interval",
     DURATION,
     timedelta(milliseconds=100),
-    "The longest time that a record waits in a buffer; 0 ms sends each record on at once.",
+    "The maximum time that a record waits in a buffer. 0 ms sends each record at once.",
     deprecated_keys=("execution.buffer-timeout",),
 )
 BUFFER_TIMEOUT_ENABLED: Option[bool] = Option(
     "execution.buffer-timeout.enabled",
     BOOLEAN,
     True,
-    "If false, buffers are sent on only when they are full or the epoch ends.",
+    "Use the buffer timeout. If false, buffers are sent when they are full, and at the end of the "
+    "epoch.",
 )
 
 CANCELLATION_TIMEOUT: Option[timedelta] = Option(
     "task.cancellation.timeout",
     DURATION,
     timedelta(seconds=10),
-    "How long the running epoch of a canceled job may take to end. Then its tasks are stopped, and "
-    "processes whose functions still do not return are killed; 0 ms: never. Flink's default is 3 min.",
+    "The maximum time that the running epoch of a canceled job may take. After it tasks are "
+    "stopped, and processes whose functions still do not return are killed. 0 ms waits forever. Flink's "
+    "default is 3 min.",
 )
 
 # --- Flink: not in use yet -------------------------------------------------------------------
 
 ATTACHED: Option[bool] = Option(
-    "execution.attached", BOOLEAN, False, "Whether the client waits for the job.", is_used=False
+    "execution.attached", BOOLEAN, False, "Let the client wait for the job.", is_used=False
 )
 TARGET: Option[str | None] = Option(
-    "execution.target", STRING, None, "Where to deploy.", is_used=False
+    "execution.target", STRING, None, "The deployment target.", is_used=False
 )
 PIPELINE_JARS: Option[list[str] | None] = Option(
     "pipeline.jars", LIST, None, "Java archives of the job.", is_used=False
@@ -206,120 +196,149 @@ CLOSURE_CLEANER: Option[str] = Option(
     "pipeline.closure-cleaner-level",
     choice("NONE", "TOP_LEVEL", "RECURSIVE"),
     "RECURSIVE",
-    "How far Flink cleans Java closures.",
+    "The depth to which Flink cleans Java closures.",
     is_used=False,
 )
 GENERIC_TYPES: Option[bool] = Option(
-    "pipeline.generic-types", BOOLEAN, True, "Whether untyped streams are allowed.", is_used=False
+    "pipeline.generic-types", BOOLEAN, True, "Allow untyped streams.", is_used=False
 )
 CANCELLATION_INTERVAL: Option[timedelta] = Option(
     "task.cancellation.interval",
     DURATION,
     timedelta(seconds=30),
-    "The time between two interrupts of a task in Flink. Here it is interrupted once, when "
-    "task.cancellation.timeout is over.",
+    "The time between two interrupts of a task in Flink. Firesteel interrupts it once, after "
+    "task.cancellation.timeout.",
     is_used=False,
 )
 LATENCY_INTERVAL: Option[timedelta] = Option(
     "metrics.latency.interval",
     DURATION,
     timedelta(0),
-    "How often latency marks are sent; 0 ms means never.",
+    "The interval between two latency markers. 0 ms disables them.",
     is_used=False,
 )
 TASK_SLOTS: Option[int | None] = Option(
     "taskmanager.numberOfTaskSlots",
     INT,
     None,
-    "Slots of the embedded Spark. Unset: one for each core, and more if a job needs more.",
+    "The number of slots of the embedded Spark. The default is one per core, and more if a job "
+    "needs more.",
 )
 HEARTBEAT_TIMEOUT: Option[timedelta] = Option(
-    "heartbeat.timeout", DURATION, timedelta(seconds=50), "When a worker is lost.", is_used=False
+    "heartbeat.timeout",
+    DURATION,
+    timedelta(seconds=50),
+    "The time without a heartbeat after which a worker is lost.",
+    is_used=False,
 )
 STATE_LATENCY_TRACKING: Option[bool] = Option(
     "state.latency-track.keyed-state-enabled",
     BOOLEAN,
     False,
-    "Whether state access is timed.",
+    "Measure the latency of state access.",
     is_used=False,
 )
 
 # Python
 
 PYTHON_EXECUTABLE: Option[str] = Option(
-    "python.executable", STRING, "python", "The interpreter of the workers."
+    "python.executable", STRING, "python", "The Python interpreter of the workers."
 )
 PYTHON_FILES: Option[str | None] = Option(
-    "python.files", STRING, None, "Files for the workers' path."
+    "python.files", STRING, None, "Files to add to the Python path of the workers."
 )
 PYTHON_REQUIREMENTS: Option[str | None] = Option(
-    "python.requirements", STRING, None, "A requirements file."
+    "python.requirements", STRING, None, "A requirements file to install for the workers."
 )
 PYTHON_ARCHIVES: Option[str | None] = Option(
     "python.archives", STRING, None, "Archives to unpack for the workers."
 )
 BUNDLE_SIZE: Option[int] = Option(
-    "python.fn-execution.bundle.size", INT, 1000, "Records of a bundle.", is_used=False
+    "python.fn-execution.bundle.size",
+    INT,
+    1000,
+    "The maximum number of records per bundle.",
+    is_used=False,
 )
 BUNDLE_TIME: Option[timedelta] = Option(
     "python.fn-execution.bundle.time",
     DURATION,
     timedelta(milliseconds=1000),
-    "The time of a bundle.",
+    "The maximum time of a bundle.",
     is_used=False,
 )
 PYTHON_METRICS: Option[bool] = Option(
-    "python.metric.enabled", BOOLEAN, True, "Whether functions have metrics.", is_used=False
+    "python.metric.enabled", BOOLEAN, True, "Enable metrics of functions.", is_used=False
 )
 PYTHON_PROFILE: Option[bool] = Option(
-    "python.profile.enabled", BOOLEAN, False, "Whether workers are profiled.", is_used=False
+    "python.profile.enabled", BOOLEAN, False, "Profile the workers.", is_used=False
 )
 
 # Dashboard
 
-REST_PORT: Option[int] = Option("rest.port", INT, 8081, "The port of REST.", is_used=False)
+REST_PORT: Option[int] = Option(
+    "rest.port", INT, 8081, "The port of the REST interface.", is_used=False
+)
 REST_BIND_PORT: Option[str] = Option(
-    "rest.bind-port", STRING, "8081", "The port or ports to bind.", is_used=False
+    "rest.bind-port",
+    STRING,
+    "8081",
+    "The port or port range to which the REST interface binds.",
+    is_used=False,
 )
 REST_ADDRESS: Option[str | None] = Option(
-    "rest.address", STRING, None, "The address that clients use.", is_used=False
+    "rest.address", STRING, None, "The address of the REST interface for clients.", is_used=False
 )
 WEB_REFRESH: Option[timedelta] = Option(
     "web.refresh-interval",
     DURATION,
     timedelta(seconds=3),
-    "How often the dashboard asks.",
+    "The refresh interval of the dashboard.",
     is_used=False,
 )
 WEB_CHECKPOINT_HISTORY: Option[int] = Option(
-    "web.checkpoints.history", INT, 10, "How many checkpoints the history keeps."
+    "web.checkpoints.history", INT, 10, "The number of checkpoints in the checkpoint history."
 )
 WEB_EXCEPTION_HISTORY: Option[int] = Option(
-    "web.exception-history-size", INT, 16, "Exceptions shown.", is_used=False
+    "web.exception-history-size",
+    INT,
+    16,
+    "The number of exceptions in the exception history.",
+    is_used=False,
 )
 WEB_CANCEL: Option[bool] = Option(
-    "web.cancel.enable", BOOLEAN, True, "Whether jobs can be canceled there.", is_used=False
+    "web.cancel.enable",
+    BOOLEAN,
+    True,
+    "Allow cancellation of jobs in the dashboard.",
+    is_used=False,
 )
 WEB_SUBMIT: Option[bool] = Option(
-    "web.submit.enable", BOOLEAN, True, "Whether jobs can be submitted there.", is_used=False
+    "web.submit.enable", BOOLEAN, True, "Allow submission of jobs in the dashboard.", is_used=False
 )
 METRICS_REPORTERS: Option[str | None] = Option(
-    "metrics.reporters", STRING, None, "The names of the reporters.", is_used=False
+    "metrics.reporters", STRING, None, "The names of the metrics reporters.", is_used=False
 )
 METRICS_FETCHER: Option[timedelta] = Option(
     "metrics.fetcher.update-interval",
     DURATION,
     timedelta(seconds=10),
-    "How often the dashboard's figures are renewed.",
+    "The interval between two updates of the metrics in the dashboard.",
     is_used=False,
 )
 HISTORY_ARCHIVE: Option[str | None] = Option(
-    "historyserver.archive.fs.dir", STRING, None, "Where ended jobs are kept.", is_used=False
+    "historyserver.archive.fs.dir", STRING, None, "The directory of archived jobs.", is_used=False
 )
 
 ALL_OPTIONS: tuple[Option[object], ...] = tuple(
     value
-    for module in (globals(), vars(checkpoint_options), vars(restart_options))
+    for module in (
+        globals(),
+        vars(checkpoint_options),
+        vars(filesystem_options),
+        vars(restart_options),
+        vars(state_options),
+    )
     for value in list(module.values())
     if isinstance(value, Option)
 )

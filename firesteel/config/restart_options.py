@@ -14,11 +14,11 @@ RESTART_STRATEGY: Option[str | None] = Option(
     _RS + "type",
     choice("none", "disable", "off", "fixed-delay", "failure-rate", "exponential-delay"),
     None,
-    "What happens when a job fails. Without it: exponential-delay with checkpoints, else none.",
+    "The restart strategy. The default is exponential-delay with checkpoints, else none.",
     deprecated_keys=("restart-strategy",),
 )
 FIXED_DELAY_ATTEMPTS: Option[int] = Option(
-    _RS + "fixed-delay.attempts", INT, 1, "How often to restart before the job fails for good."
+    _RS + "fixed-delay.attempts", INT, 1, "The number of restarts before the job fails."
 )
 FIXED_DELAY_DELAY: Option[timedelta] = Option(
     _RS + "fixed-delay.delay", DURATION, timedelta(seconds=1), "The pause before a restart."
@@ -27,13 +27,13 @@ FAILURE_RATE_MAX: Option[int] = Option(
     _RS + "failure-rate.max-failures-per-interval",
     INT,
     1,
-    "How many failures an interval may have before the job fails for good.",
+    "The maximum number of failures per interval before the job fails.",
 )
 FAILURE_RATE_INTERVAL: Option[timedelta] = Option(
     _RS + "failure-rate.failure-rate-interval",
     DURATION,
     timedelta(minutes=1),
-    "The time in which failures are counted.",
+    "The interval in which failures are counted.",
 )
 FAILURE_RATE_DELAY: Option[timedelta] = Option(
     _RS + "failure-rate.delay", DURATION, timedelta(seconds=1), "The pause before a restart."
@@ -60,17 +60,17 @@ EXPONENTIAL_JITTER: Option[float] = Option(
     _RS + "exponential-delay.jitter-factor",
     DOUBLE,
     0.1,
-    "The part of the pause by which it is made longer or shorter at random.",
+    "The maximum random change of the pause, as a fraction of it.",
 )
 EXPONENTIAL_RESET: Option[timedelta] = Option(
     _RS + "exponential-delay.reset-backoff-threshold",
     DURATION,
     timedelta(hours=1),
-    "After this time without failure the pause starts over.",
+    "The time without failures after which the pause is reset to its initial value.",
 )
 EXPONENTIAL_ATTEMPTS: Option[int] = Option(
     _RS + "exponential-delay.attempts-before-reset-backoff",
     INT,
     _INFINITE,
-    "How often to restart before the pause has started over.",
+    "The number of restarts without a reset of the pause before the job fails.",
 )

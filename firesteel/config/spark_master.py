@@ -1,11 +1,11 @@
-"""Spark's master URL: which ones mean this machine, with how many threads and attempts."""
+"""Spark's master URLs for this machine, with the number of threads and attempts."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-# `local-cluster[...]` is none of these: its executors are processes with directories of their own.
+# `local-cluster[...]` does not match: its executors are processes with their own directories.
 _LOCAL = re.compile(r"local(?:\[\s*(\*|\d+)\s*(?:,\s*(\d+)\s*)?\])?")
 
 
@@ -13,14 +13,14 @@ _LOCAL = re.compile(r"local(?:\[\s*(\*|\d+)\s*(?:,\s*(\d+)\s*)?\])?")
 class LocalMaster:
     """Driver and tasks share one process and its disk."""
 
-    # None: as many as there are cores.
+    # None stands for the number of cores.
     threads: int | None
-    # How often Spark tries a task before it gives up.
+    # The number of times that Spark tries a task.
     attempts: int
 
 
 def local_master(master: str) -> LocalMaster | None:
-    """What a master like ``local``, ``local[4]`` or ``local[*,3]`` says; None for a cluster's."""
+    """Parse a master such as ``local``, ``local[4]`` or ``local[*,3]``; None for a cluster."""
     match = _LOCAL.fullmatch(master.strip())
     if match is None:
         return None

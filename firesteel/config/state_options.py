@@ -9,14 +9,14 @@ STATE_BACKEND: Option[str] = Option(
     "state.backend.type",
     choice("hashmap", "rocksdb"),
     "hashmap",
-    "Where keyed state lives: in memory, or in RocksDB on local disk.",
+    "The storage of keyed state: hashmap is memory, rocksdb is RocksDB on local disk.",
     deprecated_keys=("state.backend",),
 )
 INCREMENTAL_CHECKPOINTS: Option[bool] = Option(
     "execution.checkpointing.incremental",
     BOOLEAN,
     True,
-    "Whether a full snapshot of RocksDB shares unchanged files with the one before it.",
+    "Let a full snapshot of RocksDB share unchanged files with the previous one.",
     deprecated_keys=("state.backend.incremental",),
 )
 _ROCKSDB = "state.backend.rocksdb."
@@ -24,7 +24,7 @@ ROCKSDB_LOCAL_DIRECTORIES: Option[list[str] | None] = Option(
     _ROCKSDB + "localdir",
     LIST,
     None,
-    "Where RocksDB keeps its files. Unset: the machine's temporary directory.",
+    "The directories of RocksDB's files. The default is the temporary directory of the machine.",
 )
 ROCKSDB_MEMORY: Option[int] = Option(
     _ROCKSDB + "memory.fixed-per-slot",
@@ -41,11 +41,11 @@ ROCKSDB_PREDEFINED_OPTIONS: Option[str] = Option(
         "FLASH_SSD_OPTIMIZED",
     ),
     "DEFAULT",
-    "A set of options for a kind of disk.",
+    "A predefined set of RocksDB options for a type of disk.",
 )
 ROCKSDB_TRANSFER_THREADS: Option[int] = Option(
     _ROCKSDB + "checkpoint.transfer.thread.num",
     INT,
     4,
-    "How many files of a snapshot are copied at the same time.",
+    "The number of threads that copy files of a snapshot.",
 )

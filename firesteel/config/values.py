@@ -1,4 +1,4 @@
-"""How Flink writes setting values: durations, memory sizes, choices, lists and maps."""
+"""Values of settings in Flink's syntax: durations, memory sizes, choices, lists and maps."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ValueType(Generic[T]):
-    """A kind of setting: its name in the manual, and how its text is read and written.
+    """A type of settings: its name in the manual, and a parser for its text.
 
-    ``parse`` raises ValueError with a sentence that says what was expected.
+    ``parse`` raises a ValueError whose message names the expected format.
     """
 
     name: str
@@ -89,7 +89,7 @@ _DURATION_NAMES = {
     **dict.fromkeys(("m", "min", "minute", "minutes"), "min"),
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), "s"),
     **dict.fromkeys(("ms", "milli", "millis", "millisecond", "milliseconds"), "ms"),
-    # The micro sign exists twice in Unicode.
+    # Unicode has two micro signs.
     **dict.fromkeys(
         ("\u00b5s", "\u03bcs", "us", "micro", "micros", "microsecond", "microseconds"), "µs"
     ),
@@ -205,7 +205,7 @@ def whole_number(smallest: int, largest: int | None = None) -> ValueType[int]:
 
 
 def choice(*allowed: str) -> ValueType[str]:
-    """A setting with a few allowed values, in any case, with - or _ or nothing between words."""
+    """One of a few names, in any case, with ``-``, ``_`` or nothing between words."""
     by_form = {_choice_form(name): name for name in allowed}
 
     def parse(value: Any) -> str:
@@ -233,7 +233,7 @@ LOG_LEVEL = choice("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "OFF")
 
 
 def format_value(value: Any) -> str:
-    """Write a value the way Flink's configuration would hold it."""
+    """Format a value in Flink's syntax."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, timedelta):

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from firesteel.common.configuration import Configuration
-from firesteel.config import options
+from firesteel.config import state_options
 from firesteel.errors import NeverSupportedError
 from firesteel.gaps import gap_importer
 
@@ -34,7 +34,7 @@ class HashMapStateBackend(StateBackend):
     """State as objects in the memory of the slots: fast, and as large as memory is."""
 
     def _configure(self, configuration: Configuration) -> None:
-        configuration.set(options.STATE_BACKEND, "hashmap")
+        configuration.set(state_options.STATE_BACKEND, "hashmap")
 
 
 class PredefinedOptions(Enum):
@@ -75,7 +75,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
     def is_incremental_checkpoints_enabled(self) -> bool:
         """Whether snapshots share the files that have not changed."""
         if self._incremental is None:
-            return options.INCREMENTAL_CHECKPOINTS.default
+            return state_options.INCREMENTAL_CHECKPOINTS.default
         return self._incremental
 
     def set_predefined_options(self, options: PredefinedOptions) -> None:
@@ -104,15 +104,15 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._threads = number_of_transfering_threads
 
     def get_number_of_transfer_threads(self) -> int:
-        return self._threads or options.ROCKSDB_TRANSFER_THREADS.default
+        return self._threads or state_options.ROCKSDB_TRANSFER_THREADS.default
 
     def _configure(self, configuration: Configuration) -> None:
-        configuration.set(options.STATE_BACKEND, "rocksdb")
+        configuration.set(state_options.STATE_BACKEND, "rocksdb")
         chosen: list[tuple[Any, Any]] = [
-            (options.INCREMENTAL_CHECKPOINTS, self._incremental),
-            (options.ROCKSDB_LOCAL_DIRECTORIES, self._directories or None),
-            (options.ROCKSDB_PREDEFINED_OPTIONS, self._options and self._options.name),
-            (options.ROCKSDB_TRANSFER_THREADS, self._threads),
+            (state_options.INCREMENTAL_CHECKPOINTS, self._incremental),
+            (state_options.ROCKSDB_LOCAL_DIRECTORIES, self._directories or None),
+            (state_options.ROCKSDB_PREDEFINED_OPTIONS, self._options and self._options.name),
+            (state_options.ROCKSDB_TRANSFER_THREADS, self._threads),
         ]
         for option, value in chosen:
             if value is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from firesteel.common.configuration import Configuration
-from firesteel.config import checkpoint_options as keys
+from firesteel.config import filesystem_options as keys
 from firesteel.filesystems.file_systems import FileSystemOptions
 
 

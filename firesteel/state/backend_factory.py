@@ -8,7 +8,7 @@ from typing import Literal
 
 from firesteel.common.configuration import Configuration
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.config import checkpoint_options, options
+from firesteel.config import checkpoint_options, state_options
 from firesteel.errors import ConfigurationError
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
@@ -24,7 +24,7 @@ class StateBackendSettings:
 
     kind: Literal["hashmap", "rocksdb"] = "hashmap"
     local_directories: tuple[str, ...] = ()
-    memory_bytes: int = options.ROCKSDB_MEMORY.default
+    memory_bytes: int = state_options.ROCKSDB_MEMORY.default
     predefined_options: str = "DEFAULT"
     incremental: bool = True
     transfer_threads: int = 4
@@ -36,14 +36,16 @@ HASHMAP = StateBackendSettings()
 
 def settings_of(configuration: Configuration) -> StateBackendSettings:
     """What a job's configuration says."""
-    directories = configuration.get_optional(options.ROCKSDB_LOCAL_DIRECTORIES)
+    directories = configuration.get_optional(state_options.ROCKSDB_LOCAL_DIRECTORIES)
     return StateBackendSettings(
-        kind="rocksdb" if configuration.get(options.STATE_BACKEND) == "rocksdb" else "hashmap",
+        kind="rocksdb"
+        if configuration.get(state_options.STATE_BACKEND) == "rocksdb"
+        else "hashmap",
         local_directories=tuple(directories or ()),
-        memory_bytes=configuration.get(options.ROCKSDB_MEMORY),
-        predefined_options=configuration.get(options.ROCKSDB_PREDEFINED_OPTIONS),
-        incremental=configuration.get(options.INCREMENTAL_CHECKPOINTS),
-        transfer_threads=configuration.get(options.ROCKSDB_TRANSFER_THREADS),
+        memory_bytes=configuration.get(state_options.ROCKSDB_MEMORY),
+        predefined_options=configuration.get(state_options.ROCKSDB_PREDEFINED_OPTIONS),
+        incremental=configuration.get(state_options.INCREMENTAL_CHECKPOINTS),
+        transfer_threads=configuration.get(state_options.ROCKSDB_TRANSFER_THREADS),
         compress=configuration.get(checkpoint_options.SNAPSHOT_COMPRESSION),
     )
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from firesteel.common import Configuration
-from firesteel.config import options
+from firesteel.config import options, state_options
 from firesteel.config.loader import find_config_file, load_configuration, read_config_file
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.errors import ConfigurationError
@@ -70,7 +70,7 @@ def test_configure_wins_over_the_file_under_an_older_key(conf_dir, monkeypatch):
     monkeypatch.setenv("FIRESTEEL_CONF_DIR", str(conf_dir))
     env = StreamExecutionEnvironment.get_execution_environment()
     env.configure(Configuration().set_string("state.backend", "hashmap"))
-    assert env._configuration.get(options.STATE_BACKEND) == "hashmap"
+    assert env._configuration.get(state_options.STATE_BACKEND) == "hashmap"
 
 
 def test_a_map_may_be_nested(tmp_path):
