@@ -1,4 +1,4 @@
-"""What a source and a sink are: split model for sources, writer and committer for sinks."""
+"""Interfaces of sources and sinks: splits and readers, writers and committers."""
 
 from __future__ import annotations
 
@@ -25,22 +25,47 @@ __all__ = [
 
 
 class DeliveryGuarantee(Enum):
+    """The guarantee of a sink for each record after a failure.
+
+    EXACTLY_ONCE writes a record once. AT_LEAST_ONCE may repeat it. NONE may lose or repeat it.
+
+    >>> from firesteel.datastream.connectors.base import DeliveryGuarantee
+    >>> DeliveryGuarantee.EXACTLY_ONCE.name
+    'EXACTLY_ONCE'
+    """
+
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1
     NONE = 2
 
 
 class Boundedness(Enum):
+    """The answer of a source to the question if it ends. Not in PyFlink.
+
+    >>> from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+    >>> NumberSequenceSource(1, 3).get_boundedness()
+    <Boundedness.BOUNDED: 'BOUNDED'>
+    """
+
     BOUNDED = "BOUNDED"
     CONTINUOUS_UNBOUNDED = "CONTINUOUS_UNBOUNDED"
 
 
 @dataclass(frozen=True, slots=True)
 class SourceSplit:
-    """A part of a source that one reader reads. Everything in it is JSON, so that a checkpoint can keep it.
+    """A part of a source that one reader reads. Not in PyFlink.
 
-    ``properties`` say what to read and never change; ``position`` says how far a reader has come
-    (None: not begun).
+    Checkpoints keep splits, so all fields are JSON.
+
+    Args:
+        split_id: The name of the split. It is unique in its source.
+        properties: The description of the data. It never changes.
+        position: The progress of the reader, or None before it starts.
+
+    >>> from firesteel.datastream.connectors.base import SourceSplit
+    >>> split = SourceSplit("orders-0", {"file": "orders.csv"})
+    >>> split.at(1024).position
+    1024
     """
 
     split_id: str
@@ -48,160 +73,412 @@ class SourceSplit:
     position: Any = None
 
     def at(self, position: Any) -> SourceSplit:
+        """Return this split at a different position.
+
+        Args:
+            position: The progress of the reader.
+        """
         return replace(self, position=position)
 
 
 class SplitEnumerator(ABC):
-    """Lives in the driver: finds splits and knows whether something is there to be read."""
+    """Finds the splits of a source. It runs in the driver. Not in PyFlink.
+
+    >>> from firesteel.datastream.connectors.base import SourceSplit, SplitEnumerator
+    >>> class DayEnumerator(SplitEnumerator):
+    ...     def __init__(self, days, found=0):
+    ...         self._days, self._found = days, found
+    ...     def discover_splits(self):
+    ...         new = self._days[self._found :]
+    ...         self._found = len(self._days)
+    ...         return [SourceSplit(day) for day in new]
+    ...     def is_complete(self):
+    ...         return False
+    ...     def has_pending(self, splits):
+    ...         return bool(splits)
+    ...     def next_discovery_delay(self):
+    ...         return 60.0
+    ...     def snapshot_state(self):
+    ...         return self._found
+    ...     def checkpoint_complete(self, splits):
+    ...         print("still to read:", [split.split_id for split in splits])
+    ...     def close(self):
+    ...         print("closed")
+    >>> days = DayEnumerator(["2024-03-09"])
+    >>> days.discover_splits(), days.discover_splits()
+    ([SourceSplit(split_id='2024-03-09', properties={}, position=None)], [])
+    """
 
     @abstractmethod
     def discover_splits(self) -> Sequence[SourceSplit]:
-        """Splits found since the last call. Called between epochs."""
+        """Return the splits that were found since the last call. Called between epochs."""
 
     def is_complete(self) -> bool:
-        """Whether no further split will ever be found. A bounded source ends after that."""
+        """Return True if no more splits can be found. A bounded source ends after these."""
         return True
 
     def has_pending(self, splits: Sequence[SourceSplit]) -> bool | None:
-        """Whether ``splits``, at their positions, have something to read now. None: unknown."""
+        """Return True if splits have data to read now, and None if this is unknown.
+
+        Args:
+            splits: Unfinished splits, at their positions.
+        """
         return None
 
     def snapshot_state(self) -> Any:
-        """JSON from which ``Source.create_enumerator`` goes on."""
+        """Return JSON from which ``Source.create_enumerator`` can continue."""
         return None
 
     def next_discovery_delay(self) -> float:
-        """While not complete: seconds until ``discover_splits`` is worth calling again."""
+        """Return the seconds until the next call of ``discover_splits``, while not complete."""
         return 1.0
 
     def checkpoint_complete(self, splits: Sequence[SourceSplit]) -> None:  # noqa: B027 - optional
-        """A checkpoint is complete that has these splits, at their positions, still to be read.
+        """Learn that a checkpoint is complete. This method must not wait.
 
-        Splits that were discovered before it and are not among them have been read to their end.
-        Must not wait.
+        Args:
+            splits: The unfinished splits of the checkpoint, at their positions. Splits that were
+                found before it and are missing here have been read to the end.
         """
 
     def close(self) -> None:  # noqa: B027 - optional
-        """Release what ``discover_splits`` opened."""
+        """Release the resources of ``discover_splits``."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderContext:
+    """The place of a reader in its job. Not in PyFlink.
+
+    Args:
+        subtask_index: The number of the subtask, from 0.
+        parallelism: The number of subtasks.
+
+    >>> from firesteel.datastream.connectors.base import ReaderContext
+    >>> ReaderContext(subtask_index=0, parallelism=2)
+    ReaderContext(subtask_index=0, parallelism=2)
+    """
+
     subtask_index: int
     parallelism: int
 
 
 class SourceReader(ABC):
-    """Lives in a slot: reads the splits assigned to it, from their positions on."""
+    """Reads the splits of a subtask, from their positions. It runs in a slot. Not in PyFlink.
+
+    >>> from firesteel.datastream.connectors.base import SourceReader, SourceSplit
+    >>> class CountdownReader(SourceReader):
+    ...     def __init__(self):
+    ...         self._splits = []
+    ...     def add_splits(self, splits):
+    ...         self._splits.extend(splits)
+    ...     def read(self, limit):
+    ...         if not self._splits:
+    ...             return []
+    ...         split = self._splits.pop(0)
+    ...         start = split.properties["from"] if split.position is None else split.position
+    ...         end = max(0, start - limit)
+    ...         if end > 0:
+    ...             self._splits.insert(0, split.at(end))
+    ...         return list(range(start, end, -1))
+    ...     def snapshot_splits(self):
+    ...         return self._splits
+    >>> reader = CountdownReader()
+    >>> reader.add_splits([SourceSplit("countdown", {"from": 5})])
+    >>> reader.read(3), reader.snapshot_splits()[0].position, reader.read(3), reader.read(3)
+    ([5, 4, 3], 2, [2, 1], [])
+    """
 
     @abstractmethod
     def add_splits(self, splits: Sequence[SourceSplit]) -> None:
-        """Take over splits, new ones or restored ones."""
+        """Take over new or restored splits.
+
+        Args:
+            splits: The splits, at their positions.
+        """
 
     @abstractmethod
     def read(self, limit: int) -> list[Any] | range:
-        """At most ``limit`` records, as a list or a range. An empty one: nothing to read right now. Never waits long."""
+        """Return the next records without waiting long.
+
+        Args:
+            limit: The maximum number of records.
+
+        Returns:
+            A list or a range. An empty one means that there is nothing to read now.
+        """
 
     @abstractmethod
     def snapshot_splits(self) -> list[SourceSplit]:
-        """The unfinished splits at their present positions: everything ``read`` returned is behind them."""
+        """Return the unfinished splits at their present positions.
+
+        The positions are after all records that ``read`` has returned.
+        """
 
     def next_read_delay(self) -> float:
-        """After ``read`` returned nothing: seconds until it is worth asking again."""
+        """Return the seconds until the next call of ``read``, after it returned nothing.
+
+        >>> from firesteel.datastream.connectors.base import ReaderContext
+        >>> from firesteel.testing import Pause, ScriptedSource
+        >>> source = ScriptedSource([Pause(0.5)])
+        >>> reader = source.create_reader(ReaderContext(0, 1))
+        >>> reader.add_splits(source.create_enumerator(1).discover_splits())
+        >>> reader.read(10), reader.next_read_delay() > 0
+        ([], True)
+        """
         return 0.1
 
     def timestamps(self) -> list[int] | None:
-        """Event timestamps (ms) of the records of the last ``read``, where the source has them."""
+        """Return the event timestamps of the last ``read``, in milliseconds.
+
+        Returns:
+            A timestamp per record, or None if the source has none.
+
+        >>> from firesteel.datastream.connectors.base import ReaderContext
+        >>> from firesteel.testing import ScriptedSource, Timed
+        >>> source = ScriptedSource([Timed("a", 1000), Timed("b", 2000)])
+        >>> reader = source.create_reader(ReaderContext(0, 1))
+        >>> reader.add_splits(source.create_enumerator(1).discover_splits())
+        >>> reader.read(10), reader.timestamps()
+        (['a', 'b'], [1000, 2000])
+        """
         return None
 
     def current_split(self) -> str | None:
-        """The split that all records of the last ``read`` came from; None where they may be mixed.
+        """Return the split of all records of the last ``read``, or None if they may be mixed.
 
-        Each split that is named here has a watermark of its own; all others share one.
+        Each split that is named here has a watermark of its own. All others share one.
+
+        >>> from firesteel.datastream.connectors.base import ReaderContext
+        >>> from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+        >>> source = NumberSequenceSource(1, 3)
+        >>> reader = source.create_reader(ReaderContext(0, 1))
+        >>> reader.add_splits(source.create_enumerator(1).discover_splits())
+        >>> list(reader.read(10)), reader.current_split()
+        ([1, 2, 3], '0')
         """
         return None
 
     def pause_or_resume_splits(
         self, splits_to_pause: Collection[str], splits_to_resume: Collection[str]
     ) -> None:
-        """Give no records of these splits for now, or give them again.
+        """Stop returning records of some splits, or start again.
 
-        Override it together with ``current_split`` for sources that ``with_watermark_alignment``
-        slows down: splits that are far ahead then wait, while the others are read. A reader that
-        cannot do that waits as a whole. Splits that have ended may be among those named here.
+        Override it together with ``current_split`` in sources for ``with_watermark_alignment``:
+        splits that are far ahead wait while the others are read. Without it, the reader waits as a
+        whole.
+
+        Args:
+            splits_to_pause: The ids of splits to pause. Some may have ended.
+            splits_to_resume: The ids of splits to resume. Some may have ended.
+
+        >>> from firesteel.datastream.connectors.base import SourceReader
+        >>> class PausableReader(SourceReader):
+        ...     paused = frozenset()
+        ...     def add_splits(self, splits):
+        ...         self._splits = list(splits)
+        ...     def read(self, limit):
+        ...         ids = [split.split_id for split in self._splits]
+        ...         return [split_id for split_id in ids if split_id not in self.paused]
+        ...     def snapshot_splits(self):
+        ...         return self._splits
+        ...     def pause_or_resume_splits(self, splits_to_pause, splits_to_resume):
+        ...         self.paused = self.paused.union(splits_to_pause).difference(splits_to_resume)
+        >>> reader = PausableReader()
+        >>> reader.add_splits([SourceSplit("a"), SourceSplit("b")])
+        >>> reader.pause_or_resume_splits(["a"], [])
+        >>> reader.read(10)
+        ['b']
         """
         raise NotImplementedError(f"{type(self).__name__} cannot pause single splits")
 
     def close(self) -> None:  # noqa: B027 - optional
-        """Release files and connections."""
+        """Release files and connections.
+
+        >>> from firesteel.datastream.connectors.base import ReaderContext
+        >>> from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+        >>> NumberSequenceSource(1, 3).create_reader(ReaderContext(0, 1)).close()
+        """
 
 
 class Source(ABC):
-    """A user-written source: describe boundedness, make an enumerator and readers.
+    """A source for ``env.from_source()``. Derive from it to write your own.
 
-    It is pickled to the tasks, so it holds parameters only.
+    The source is pickled and sent to the slots, so it holds parameters only.
+
+    >>> from firesteel.datastream.connectors.base import Boundedness, Source
+    >>> from firesteel.datastream.connectors.base import SourceReader, SourceSplit, SplitEnumerator
+    >>> class OneSplit(SplitEnumerator):
+    ...     def __init__(self, start, found):
+    ...         self._start, self._found = start, found
+    ...     def discover_splits(self):
+    ...         splits = [] if self._found else [SourceSplit("countdown", {"from": self._start})]
+    ...         self._found = True
+    ...         return splits
+    ...     def snapshot_state(self):
+    ...         return self._found
+    >>> class CountdownReader(SourceReader):
+    ...     def __init__(self):
+    ...         self._splits = []
+    ...     def add_splits(self, splits):
+    ...         self._splits.extend(splits)
+    ...     def read(self, limit):
+    ...         if not self._splits:
+    ...             return []
+    ...         return list(range(self._splits.pop().properties["from"], 0, -1))
+    ...     def snapshot_splits(self):
+    ...         return self._splits
+    >>> class Countdown(Source):
+    ...     def __init__(self, start):
+    ...         self._start = start
+    ...     def get_boundedness(self):
+    ...         return Boundedness.BOUNDED
+    ...     def create_enumerator(self, parallelism, state=None):
+    ...         return OneSplit(self._start, bool(state))
+    ...     def create_reader(self, context):
+    ...         return CountdownReader()
+    ...     def get_produced_type(self):
+    ...         return Types.LONG()
+    >>> stream = env.from_source(Countdown(3), WatermarkStrategy.no_watermarks(), "countdown")
+    >>> list(stream.execute_and_collect())
+    [3, 2, 1]
     """
 
-    #: Whether reading again from a position gives the same records. A source that says False
-    #: (a socket) loses or repeats records after a failure.
+    #: True if reading again from a position returns the same records. A source without this
+    #: property, such as a socket, loses or repeats records after a failure.
     replayable: bool = True
 
-    #: How a reader reads the splits that it has. True: side by side; all splits are assigned at
-    #: once, and each holds back the watermark from then on, read or not. False: one after the
-    #: other; only those hold it back that are begun. None: not said; then every split that is
-    #: assigned holds it back, if ``SourceReader.current_split`` tells splits apart at all.
+    #: The order in which a reader reads its splits. True is side by side: all splits are assigned
+    #: at once, and each holds back the watermark from then on. False is one after the other: only
+    #: splits that were started hold it back. None is unknown: each assigned split holds it back if
+    #: ``SourceReader.current_split`` returns names.
     side_by_side: bool | None = None
 
     @abstractmethod
-    def get_boundedness(self) -> Boundedness: ...
+    def get_boundedness(self) -> Boundedness:
+        """Return BOUNDED if the source ends. Not in PyFlink."""
 
     @abstractmethod
-    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator: ...
+    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
+        """Create the enumerator, which runs in the driver. Not in PyFlink.
+
+        Args:
+            parallelism: The number of readers.
+            state: The result of the enumerator's ``snapshot_state``, or None for a new job.
+        """
 
     @abstractmethod
-    def create_reader(self, context: ReaderContext) -> SourceReader: ...
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        """Create the reader of a subtask. Not in PyFlink.
+
+        Args:
+            context: The place of the reader in the job.
+        """
 
     def get_produced_type(self) -> Any:
-        """Type information of the records; None: pickled Python objects."""
+        """Return the type of the records. None means any Python object. Not in PyFlink."""
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class WriterContext:
+    """The place of a writer in its job. Not in PyFlink.
+
+    Args:
+        subtask_index: The number of the subtask, from 0.
+        parallelism: The number of subtasks.
+        job_id: The id of the job. A restart keeps it, so it makes names of files unique.
+
+    >>> from firesteel.datastream.connectors.base import WriterContext
+    >>> WriterContext(subtask_index=0, parallelism=1, job_id="a1b2").job_id
+    'a1b2'
+    """
+
     subtask_index: int
     parallelism: int
-    #: Differs for each run of the job, equal for a restart of it: fit for unique file names.
     job_id: str
 
 
 @dataclass(slots=True)
 class WriteContext:
-    """What a writer or sink function may ask about the record at hand."""
+    """Times at which a writer or a sink function receives a record. Not in PyFlink.
+
+    >>> from firesteel.datastream.connectors.base import Sink, SinkWriter
+    >>> class ShowTime(SinkWriter):
+    ...     def write(self, value, context):
+    ...         print(value, context.timestamp(), context.current_processing_time())
+    ...         print(context.current_watermark() < context.timestamp())
+    >>> class TimeSink(Sink):
+    ...     def create_writer(self, context, state=None):
+    ...         return ShowTime()
+    >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+    ...     lambda value, timestamp: value * 1000
+    ... )
+    >>> stream = env.from_collection([5]).assign_timestamps_and_watermarks(strategy)
+    >>> sink = stream.sink_to(TimeSink())
+    >>> result = env.execute()
+    5 5000 0
+    True
+    """
 
     _timestamp: int | None = None
     _watermark: int = -(2**63)
     _processing_time: int = 0
 
     def timestamp(self) -> int | None:
+        """Return the event timestamp of the record in milliseconds, or None if it has none."""
         return self._timestamp
 
     def current_watermark(self) -> int:
+        """Return the present watermark in milliseconds."""
         return self._watermark
 
     def current_processing_time(self) -> int:
+        """Return the present processing time in milliseconds."""
         return self._processing_time
 
 
 class SinkWriter(ABC):
-    """Lives in a slot as long as the job. Committables become visible through the Committer."""
+    """Writes the records of a subtask. It runs in a slot, as long as the job. Not in PyFlink.
+
+    A writer either writes each record at once, or returns committables from ``prepare_commit``. A
+    Committer makes them visible when their checkpoint is complete. ``Sink`` shows a program.
+
+    >>> from firesteel.datastream.connectors.base import SinkWriter, WriteContext
+    >>> class BufferedWriter(SinkWriter):
+    ...     def __init__(self):
+    ...         self._buffer = []
+    ...     def write(self, value, context):
+    ...         self._buffer.append(value)
+    ...     def flush(self, end_of_input):
+    ...         print("flush", self._buffer)
+    ...         self._buffer = []
+    ...     def close(self):
+    ...         print("closed")
+    >>> writer = BufferedWriter()
+    >>> writer.write_batch(["a", "b"], None, WriteContext())
+    >>> writer.flush(end_of_input=False)
+    flush ['a', 'b']
+    """
 
     @abstractmethod
-    def write(self, value: Any, context: WriteContext) -> None: ...
+    def write(self, value: Any, context: WriteContext) -> None:
+        """Write one record.
+
+        Args:
+            value: The record.
+            context: The times of the record.
+        """
 
     def write_batch(
         self, values: list[Any], timestamps: list[int] | None, context: WriteContext
     ) -> None:
-        """Override where a whole batch can be written faster than record by record."""
+        """Write records. Override it if a batch can be written faster than record by record.
+
+        Args:
+            values: The records.
+            timestamps: Their event timestamps in milliseconds, or None if they have none.
+            context: The times of the records.
+        """
         if timestamps is None:
             context._timestamp = None
             for value in values:
@@ -212,57 +489,151 @@ class SinkWriter(ABC):
             self.write(value, context)
 
     def flush(self, end_of_input: bool) -> None:  # noqa: B027 - optional
-        """Everything written so far leaves the process. Called at the end of every epoch."""
+        """Write all buffered records. Called at the end of each epoch.
+
+        Args:
+            end_of_input: True if no more records follow.
+        """
 
     def next_flush_delay(self) -> float | None:
-        """Seconds until ``flush`` should be called even if no record comes; None: no need.
+        """Return the seconds until ``flush`` is necessary.
 
-        Asked at the end of every epoch; an epoch is run then, with or without records.
+        None lets it wait for the next record. Asked at the end of each epoch. An epoch runs after
+        this time, with or without records.
+
+        >>> from firesteel.datastream.connectors.base import SinkWriter
+        >>> class TimedWriter(SinkWriter):
+        ...     def write(self, value, context):
+        ...         pass
+        ...     def next_flush_delay(self):
+        ...         return 5.0
+        >>> TimedWriter().next_flush_delay()
+        5.0
         """
         return None
 
     def prepare_commit(self, end_of_input: bool) -> list[Any]:
-        """Committables (JSON) that belong to what was written since the last call.
+        """Return JSON that identifies the records since the last call, for the Committer.
 
-        Called at a checkpoint and at the end of the input, before ``snapshot_state``: what a
-        committable names is no longer part of the snapshot.
+        Called at a checkpoint and at the end of the input, before ``snapshot_state``. A snapshot no
+        longer includes the data of a committable.
+
+        Args:
+            end_of_input: True if no more records follow.
+
+        >>> from firesteel.testing import ListSink
+        >>> from firesteel.datastream.connectors.base import WriteContext, WriterContext
+        >>> sink = ListSink()
+        >>> writer = sink.create_writer(WriterContext(0, 1, "a1b2"))
+        >>> writer.write("a", WriteContext())
+        >>> len(writer.prepare_commit(end_of_input=True))
+        1
         """
         return []
 
     def snapshot_state(self) -> Any:
-        """JSON from which ``Sink.create_writer`` goes on, e.g. files still in progress.
+        """Return JSON from which ``Sink.create_writer`` can continue.
 
-        Also called at the end of epochs without a checkpoint, after ``flush``.
+        Open files are an example. Also called at the end of epochs without a checkpoint, after
+        ``flush``.
+
+        >>> from firesteel.datastream.connectors.base import SinkWriter
+        >>> class PendingWriter(SinkWriter):
+        ...     def __init__(self, pending):
+        ...         self._pending = pending
+        ...     def write(self, value, context):
+        ...         self._pending.append(value)
+        ...     def snapshot_state(self):
+        ...         return self._pending
+        >>> PendingWriter(["a"]).snapshot_state()
+        ['a']
         """
         return None
 
     def close(self) -> None:  # noqa: B027 - optional
-        """Release files and connections; what a snapshot names must stay."""
+        """Release files and connections. Files that a snapshot names must stay."""
 
 
 class Committer(ABC):
-    """Makes committables visible. A commit may be asked for twice and must then do nothing."""
+    """Makes committables visible. Not in PyFlink.
+
+    A commit may be repeated after a failure. The second one must have no effect.
+
+    >>> from firesteel.datastream.connectors.base import Committer
+    >>> class TableCommitter(Committer):
+    ...     def __init__(self):
+    ...         self.table = {}
+    ...     def commit(self, committables):
+    ...         self.table.update(committables)
+    ...     def close(self):
+    ...         print("closed")
+    >>> committer = TableCommitter()
+    >>> committer.commit([("row-1", "a")])
+    >>> committer.commit([("row-1", "a")])
+    >>> committer.table
+    {'row-1': 'a'}
+    """
 
     @abstractmethod
-    def commit(self, committables: Sequence[Any]) -> None: ...
+    def commit(self, committables: Sequence[Any]) -> None:
+        """Make committables visible.
+
+        Args:
+            committables: Results of ``SinkWriter.prepare_commit``.
+        """
 
     def close(self) -> None:  # noqa: B027 - optional
         """Release connections."""
 
 
 class Sink(ABC):
-    """A user-written sink: make a writer, and a committer where writing takes two phases."""
+    """A sink for ``DataStream.sink_to()``. Derive from it to write your own.
+
+    >>> from firesteel.datastream.connectors.base import Committer, Sink, SinkWriter
+    >>> class BatchWriter(SinkWriter):
+    ...     def __init__(self):
+    ...         self._pending = []
+    ...     def write(self, value, context):
+    ...         self._pending.append(value)
+    ...     def prepare_commit(self, end_of_input):
+    ...         committable, self._pending = self._pending, []
+    ...         return [committable]
+    >>> class PrintCommitter(Committer):
+    ...     def commit(self, committables):
+    ...         for committable in committables:
+    ...             print("commit", committable)
+    >>> class BatchSink(Sink):
+    ...     def create_writer(self, context, state=None):
+    ...         return BatchWriter()
+    ...     def create_committer(self):
+    ...         return PrintCommitter()
+    >>> sink = env.from_collection(["a", "b"]).sink_to(BatchSink())
+    >>> result = env.execute()
+    commit ['a', 'b']
+    """
 
     @abstractmethod
     def create_writer(self, context: WriterContext, state: Any = None) -> SinkWriter:
-        """``state`` is what a writer's ``snapshot_state`` gave; None at first.
+        """Create the writer of a subtask. Not in PyFlink.
 
-        After a change of the parallelism it may be a list of what several writers gave.
+        Args:
+            context: The place of the writer in the job.
+            state: The result of a writer's ``snapshot_state``, or None for a new job. After a
+                change of the parallelism it may be a list with the results of several writers.
         """
 
     def create_committer(self) -> Committer | None:
+        """Return a committer, or None if records are visible when they are written. Not in PyFlink."""
         return None
 
     def with_input_type(self, type_info: Any) -> Sink:
-        """The sink for a stream of this type; called when the sink is attached to a stream."""
+        """Return the sink for a stream of a type. Called when the sink is attached. Not in PyFlink.
+
+        Args:
+            type_info: The type of the stream.
+
+        >>> from firesteel.testing import ListSink
+        >>> ListSink().with_input_type(Types.STRING())
+        ListSink(...)
+        """
         return self

@@ -1,4 +1,4 @@
-"""DataGeneratorSource: records computed from their index, at a limited rate if wanted."""
+"""DataGeneratorSource, which computes records from their index, and rate limits."""
 
 from __future__ import annotations
 
@@ -22,51 +22,110 @@ __all__ = ["DataGeneratorSource", "RateLimiter", "RateLimiterStrategy"]
 
 
 class RateLimiter(ABC):
-    """Says how many records one subtask may emit now."""
+    """Limits the records of a subtask. Not in PyFlink.
+
+    >>> from firesteel.datastream.connectors.datagen import RateLimiterStrategy
+    >>> limiter = RateLimiterStrategy.per_second(10).create_rate_limiter(parallelism=2)
+    >>> limiter.acquire(5)
+    1
+    >>> limiter.delay() > 0
+    True
+    >>> limiter.give_back(1)
+    >>> limiter.acquire(5)
+    1
+    """
 
     @abstractmethod
     def acquire(self, wanted: int) -> int:
-        """How many of ``wanted`` records may be emitted now."""
+        """Take permits for records.
+
+        Args:
+            wanted: The number of records.
+
+        Returns:
+            The number of records that may be emitted now.
+        """
 
     @abstractmethod
     def give_back(self, unused: int) -> None:
-        """Return permits that were acquired but not used."""
+        """Return permits that were not used.
+
+        Args:
+            unused: The number of permits.
+        """
 
     @abstractmethod
     def delay(self) -> float:
-        """Seconds until at least one record may be emitted."""
+        """Return the seconds until at least one record may be emitted."""
 
 
 class RateLimiterStrategy(ABC):
-    """Makes the rate limiter of each subtask. Derive from it for a rule of your own."""
+    """Creates the rate limiter of each subtask. Derive from it for a rule of your own.
+
+    >>> from firesteel.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+    >>> source = DataGeneratorSource(
+    ...     lambda index: index, count=3, rate_limiter_strategy=RateLimiterStrategy.per_second(1000)
+    ... )
+    >>> stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    >>> list(stream.execute_and_collect())
+    [0, 1, 2]
+    """
 
     @abstractmethod
     def create_rate_limiter(self, parallelism: int) -> RateLimiter | None:
-        """The limiter of one of ``parallelism`` subtasks; None: no limit."""
+        """Create the limiter of a subtask. Not in PyFlink.
+
+        Args:
+            parallelism: The number of subtasks that share the rate.
+
+        Returns:
+            A limiter, or None for no limit.
+
+        >>> from firesteel.datastream.connectors.datagen import RateLimiterStrategy
+        >>> print(RateLimiterStrategy.no_op().create_rate_limiter(parallelism=2))
+        None
+        """
 
     @staticmethod
     def per_second(records_per_second: float) -> RateLimiterStrategy:
-        """At most this many records per second, over all subtasks together."""
+        """Return a limit on the records per second.
+
+        Args:
+            records_per_second: The rate of all subtasks together.
+
+        Raises:
+            ValueError: The rate is not positive.
+        """
         return _PerSecond(records_per_second)
 
     @staticmethod
     def no_op() -> RateLimiterStrategy:
-        """As fast as possible."""
+        """Return a strategy without a limit.
+
+        >>> from firesteel.datastream.connectors.datagen import RateLimiterStrategy
+        >>> print(RateLimiterStrategy.no_op().create_rate_limiter(parallelism=1))
+        None
+        """
         return _NoLimit()
 
 
 class DataGeneratorSource(Source):
-    """Calls ``generator_function`` with 0, 1, ..., ``count`` - 1 and emits what it returns.
+    """Computes records from their index.
 
-    The indexes are divided evenly among the subtasks. The function must give the same record for
-    the same index, because records are generated again after a failure. As in Flink the source
-    is bounded; a very large ``count`` makes it endless in effect.
+    The indexes are divided evenly among the subtasks. As in Flink, the source is bounded. A very
+    large count makes it practically endless.
 
-    >>> from firesteel.datastream.connectors.base import ReaderContext
+    Args:
+        generator_function: A function from an index to a record. It must return the same record
+            for the same index, because a failure repeats records.
+        count: The number of records. The indexes are 0 to ``count - 1``.
+        rate_limiter_strategy: A limit on the records per second. The default is no limit.
+        type_info: The type of the records. The default is any Python object.
+
+    >>> from firesteel.datastream.connectors.datagen import DataGeneratorSource
     >>> source = DataGeneratorSource(lambda index: f"user-{index % 2}", count=4)
-    >>> reader = source.create_reader(ReaderContext(subtask_index=0, parallelism=1))
-    >>> reader.add_splits(source.create_enumerator(parallelism=1).discover_splits())
-    >>> reader.read(limit=10)
+    >>> stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "users")
+    >>> list(stream.execute_and_collect())
     ['user-0', 'user-1', 'user-0', 'user-1']
     """
 
@@ -113,9 +172,10 @@ class DataGeneratorSource(Source):
 
 
 class TokenBucket(RateLimiter):
-    """Permits accrue with time, up to one second's worth; so a pause is caught up only in part.
+    """A limiter whose permits grow with time, up to those of one second.
 
-    A new bucket holds one permit. A restart therefore never causes a burst.
+    A pause is therefore made up only in part. A new bucket holds one permit, so that a restart does
+    not cause a burst.
     """
 
     def __init__(self, permits_per_second: float, clock: Callable[[], float]) -> None:
@@ -164,7 +224,7 @@ class _NoLimit(RateLimiterStrategy):
 
 class _RateLimitedEnumerator(IndexRangeEnumerator):
     def has_pending(self, splits: Sequence[SourceSplit]) -> bool | None:
-        """Only the readers know whether their rate allows a record now."""
+        """Return None for unfinished splits: only the readers know if the rate allows a record now."""
         return None if super().has_pending(splits) else False
 
 

@@ -1,4 +1,4 @@
-"""NumberSequenceSource: the whole numbers from a to b."""
+"""NumberSequenceSource, a bounded source of whole numbers."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ __all__ = ["NumberSequenceSource"]
 
 
 class NumberSequenceSource(Source):
-    """The numbers from ``start`` to ``end``, both included, as a bounded source.
+    """A bounded source of whole numbers. Each subtask reads a contiguous part in order.
 
-    Each subtask reads one contiguous part of the sequence, in order.
+    Args:
+        start: The first number.
+        end: The last number.
 
-    >>> from firesteel.datastream.connectors.base import ReaderContext
-    >>> source = NumberSequenceSource(1, 10)
-    >>> enumerator = source.create_enumerator(parallelism=2)
-    >>> reader = source.create_reader(ReaderContext(subtask_index=0, parallelism=2))
-    >>> reader.add_splits(enumerator.discover_splits()[:1])
-    >>> list(reader.read(limit=100))
+    Raises:
+        ValueError: The start is greater than the end.
+
+    >>> from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+    >>> numbers = NumberSequenceSource(1, 5)
+    >>> stream = env.from_source(numbers, WatermarkStrategy.no_watermarks(), "numbers")
+    >>> list(stream.execute_and_collect())
     [1, 2, 3, 4, 5]
     """
 

@@ -1,4 +1,4 @@
-"""Java's date and time patterns (DateTimeFormatter), as far as bucket names need them."""
+"""Bucket assigners, and the date patterns of bucket names."""
 
 from __future__ import annotations
 
@@ -13,30 +13,66 @@ from firesteel.connectors.base import WriteContext
 
 
 class BucketAssigner(ABC):
-    """Names the bucket of each record: a directory below the sink's base path.
+    """Chooses the bucket of each record, a directory below the base path of a FileSink.
 
-    >>> class ByCountry(BucketAssigner):
+    Derive from it for a rule of your own.
+
+    >>> from pathlib import Path
+    >>> from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink
+    >>> class ByFirstLetter(BucketAssigner):
     ...     def get_bucket_id(self, element, context):
-    ...         return f"country={element['country']}"
+    ...         return f"letter={element[0]}"
+    >>> builder = FileSink.for_row_format("out", Encoder.simple_string_encoder())
+    >>> sink = builder.with_bucket_assigner(ByFirstLetter()).build()
+    >>> stream = env.from_collection(["be", "not", "be"], Types.STRING()).sink_to(sink)
+    >>> result = env.execute()
+    >>> sorted(path.name for path in Path("out").iterdir())
+    ['letter=b', 'letter=n']
     """
 
-    #: Whether the bucket depends on the record. If not, one call serves a whole batch.
+    #: False if the bucket does not depend on the record. Then one call serves a whole batch.
     depends_on_element: bool = True
 
     @abstractmethod
     def get_bucket_id(self, element: Any, context: WriteContext) -> str:
-        """A relative path; the empty text is the base path itself."""
+        """Return the bucket of a record. Not in PyFlink.
+
+        Args:
+            element: The record.
+            context: The times of the record.
+
+        Returns:
+            A relative path. The empty text is the base path.
+        """
 
     @staticmethod
     def base_path_bucket_assigner() -> BucketAssigner:
-        """All files lie in the base path."""
+        """Return an assigner that puts all files into the base path.
+
+        >>> from firesteel.datastream.connectors.base import WriteContext
+        >>> from firesteel.datastream.connectors.file_system import BucketAssigner
+        >>> BucketAssigner.base_path_bucket_assigner().get_bucket_id("be", WriteContext())
+        ''
+        """
         return BasePathBucketAssigner()
 
     @staticmethod
     def date_time_bucket_assigner(
         format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None
     ) -> BucketAssigner:
-        """Buckets by processing time, named by a pattern of Java's DateTimeFormatter."""
+        """Return an assigner that names buckets by processing time.
+
+        Args:
+            format_str: A pattern of Java's ``DateTimeFormatter``.
+            timezone_id: A time zone, such as ``Europe/Berlin`` or ``GMT-08:00``. The default is the
+                zone of the system.
+
+        >>> from firesteel.datastream.connectors.base import WriteContext
+        >>> from firesteel.datastream.connectors.file_system import BucketAssigner
+        >>> hourly = BucketAssigner.date_time_bucket_assigner("yyyy-MM-dd--HH", "UTC")
+        >>> hourly.get_bucket_id("be", WriteContext())
+        '1970-01-01--00'
+        """
         return DateTimeBucketAssigner(format_str, timezone_id)
 
 
@@ -58,7 +94,7 @@ class DateTimeBucketAssigner(BucketAssigner):
 
     def get_bucket_id(self, element: Any, context: WriteContext) -> str:
         seconds = context.current_processing_time() / 1000
-        # Without a zone this is the system's, as Java's default zone.
+        # None is the zone of the system, like Java's default zone.
         return self._pattern.format(datetime.fromtimestamp(seconds, self._zone))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -115,7 +151,10 @@ class DatePattern:
 
 
 def time_zone(timezone_id: str | None) -> tzinfo | None:
-    """The zone of Java's ``ZoneId.of``: a region, an offset, or ``GMT+2``. None: the system's."""
+    """Return a zone by the names of Java's ``ZoneId.of``: a region, an offset, or ``GMT+2``.
+
+    None is the zone of the system.
+    """
     if timezone_id is None:
         return None
     if timezone_id in {"Z", "UTC", "GMT", "UT"}:

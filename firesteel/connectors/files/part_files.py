@@ -12,7 +12,33 @@ from firesteel.errors import FiresteelError, WriteFailedError
 
 
 class OutputFileConfig:
-    """Prefix and suffix of part files: ``<prefix>-<uid>-<counter><suffix>``."""
+    """The names of part files: ``<prefix>-<uid>-<counter><suffix>``.
+
+    Args:
+        part_prefix: The start of the names.
+        part_suffix: The end of the names.
+
+    >>> from pathlib import Path
+    >>> from firesteel.datastream.connectors.file_system import (
+    ...     BucketAssigner,
+    ...     FileSink,
+    ...     OutputFileConfig,
+    ... )
+    >>> builder = OutputFileConfig.builder().with_part_prefix("words").with_part_suffix(".txt")
+    >>> names = builder.build()
+    >>> names.get_part_prefix(), names.get_part_suffix()
+    ('words', '.txt')
+    >>> sink = (
+    ...     FileSink.for_row_format("out", Encoder.simple_string_encoder())
+    ...     .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+    ...     .with_output_file_config(names)
+    ...     .build()
+    ... )
+    >>> stream = env.from_collection(["be"], Types.STRING()).sink_to(sink)
+    >>> result = env.execute()
+    >>> [path.name for path in Path("out").iterdir()]
+    ['words-...-0.txt']
+    """
 
     def __init__(self, part_prefix: str, part_suffix: str) -> None:
         for text in (part_prefix, part_suffix):
@@ -23,56 +49,143 @@ class OutputFileConfig:
 
     @staticmethod
     def builder() -> OutputFileConfig.OutputFileConfigBuilder:
+        """Start building names."""
         return OutputFileConfig.OutputFileConfigBuilder()
 
     def get_part_prefix(self) -> str:
+        """Return the start of the names."""
         return self._part_prefix
 
     def get_part_suffix(self) -> str:
+        """Return the end of the names."""
         return self._part_suffix
 
     class OutputFileConfigBuilder:
+        """Builds an OutputFileConfig. The defaults are ``part`` and no suffix.
+
+        >>> from firesteel.datastream.connectors.file_system import OutputFileConfig
+        >>> builder = OutputFileConfig.builder().with_part_prefix("words").with_part_suffix(".txt")
+        >>> builder.build().get_part_suffix()
+        '.txt'
+        """
+
         def __init__(self) -> None:
             self.part_prefix = "part"
             self.part_suffix = ""
 
         def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            """Set the start of the names.
+
+            Args:
+                prefix: The text, without ``/``.
+            """
             self.part_prefix = prefix
             return self
 
         def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            """Set the end of the names.
+
+            Args:
+                suffix: The text, without ``/``.
+            """
             self.part_suffix = suffix
             return self
 
         def build(self) -> OutputFileConfig:
+            """Create the OutputFileConfig."""
             return OutputFileConfig(self.part_prefix, self.part_suffix)
 
 
 class PartFileInfo(Protocol):
-    """What a policy may ask about the open part file. Times are in ms."""
+    """Facts about an open part file, for a RollingPolicy. Not in PyFlink.
 
-    def get_bucket_id(self) -> str: ...
+    >>> from firesteel.datastream.connectors.file_system import RollingPolicy
+    >>> class HourlyPerBucket(RollingPolicy):
+    ...     def should_roll_on_event(self, part_file, element):
+    ...         return part_file.get_bucket_id() == "large" and part_file.get_size() > 1_000_000
+    ...     def should_roll_on_processing_time(self, part_file, current_time):
+    ...         idle = current_time - part_file.get_last_update_time()
+    ...         age = current_time - part_file.get_creation_time()
+    ...         return idle > 60_000 or age > 3_600_000
+    """
 
-    def get_creation_time(self) -> int: ...
+    def get_bucket_id(self) -> str:
+        """Return the bucket of the file."""
 
-    def get_size(self) -> int: ...
+    def get_creation_time(self) -> int:
+        """Return the time of the first record, in milliseconds."""
 
-    def get_last_update_time(self) -> int: ...
+    def get_size(self) -> int:
+        """Return the size of the file in bytes."""
+
+    def get_last_update_time(self) -> int:
+        """Return the time of the last record, in milliseconds."""
 
 
 class RollingPolicy(ABC):
-    """Decides whether the open part file of a bucket ends. Derive from it for a rule of your own."""
+    """Decides when a FileSink ends a part file. Derive from it for a rule of your own.
+
+    >>> from pathlib import Path
+    >>> from firesteel.datastream.connectors.file_system import (
+    ...     BucketAssigner,
+    ...     FileSink,
+    ...     RollingPolicy,
+    ... )
+    >>> class OneRecordPerFile(RollingPolicy):
+    ...     def should_roll_on_event(self, part_file, element):
+    ...         return part_file.get_size() > 0
+    >>> sink = (
+    ...     FileSink.for_row_format("out", Encoder.simple_string_encoder())
+    ...     .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+    ...     .with_rolling_policy(OneRecordPerFile())
+    ...     .build()
+    ... )
+    >>> stream = env.from_collection(["be", "not"], Types.STRING()).sink_to(sink)
+    >>> result = env.execute()
+    >>> len(list(Path("out").iterdir()))
+    2
+    """
 
     def should_roll_on_checkpoint(self, part_file: PartFileInfo) -> bool:
-        """Asked at every checkpoint."""
+        """Return True to end the file at a checkpoint. Not in PyFlink.
+
+        Args:
+            part_file: The open file.
+
+        >>> from firesteel.datastream.connectors.file_system import RollingPolicy
+        >>> RollingPolicy.on_checkpoint_rolling_policy().should_roll_on_checkpoint(None)
+        True
+        """
         return False
 
     @abstractmethod
     def should_roll_on_event(self, part_file: PartFileInfo, element: Any) -> bool:
-        """Asked before a record is written: True puts it into a new file."""
+        """Return True to write a record into a new file. Not in PyFlink.
+
+        Args:
+            part_file: The open file.
+            element: The record.
+        """
 
     def should_roll_on_processing_time(self, part_file: PartFileInfo, current_time: int) -> bool:
-        """Asked in the sink's bucket check interval."""
+        """Return True to end the file at a time. Not in PyFlink.
+
+        Asked in the bucket check interval of the sink.
+
+        Args:
+            part_file: The open file.
+            current_time: The time in milliseconds.
+
+        >>> from firesteel.datastream.connectors.file_system import RollingPolicy
+        >>> class OpenFile:
+        ...     def get_creation_time(self):
+        ...         return 0
+        ...     def get_last_update_time(self):
+        ...         return 50_000
+        >>> policy = RollingPolicy.default_rolling_policy()
+        >>> policy.should_roll_on_processing_time(OpenFile(), 60_000)
+        True
+        """
         return False
 
     @staticmethod
@@ -81,16 +194,46 @@ class RollingPolicy(ABC):
         rollover_interval: int = 60 * 1000,
         inactivity_interval: int = 60 * 1000,
     ) -> DefaultRollingPolicy:
-        """Roll by size (bytes), by age and by time since the last record (ms)."""
+        """Return a policy by size, age and idle time.
+
+        Args:
+            part_size: The size in bytes at which a file ends.
+            rollover_interval: The age in milliseconds at which a file ends.
+            inactivity_interval: The time without records in milliseconds after which a file ends.
+
+        Raises:
+            ValueError: A value is not positive.
+
+        >>> from firesteel.datastream.connectors.file_system import RollingPolicy
+        >>> policy = RollingPolicy.default_rolling_policy(part_size=1024 * 1024)
+        """
         return DefaultRollingPolicy(part_size, rollover_interval, inactivity_interval)
 
     @staticmethod
     def on_checkpoint_rolling_policy() -> OnCheckpointRollingPolicy:
-        """Roll at every checkpoint, and only then."""
+        """Return a policy that ends files at each checkpoint, and only then.
+
+        >>> from firesteel.datastream.connectors.file_system import RollingPolicy
+        >>> policy = RollingPolicy.on_checkpoint_rolling_policy()
+        >>> policy.should_roll_on_checkpoint(None), policy.should_roll_on_event(None, "be")
+        (True, False)
+        """
         return OnCheckpointRollingPolicy()
 
 
 class DefaultRollingPolicy(RollingPolicy):
+    """Ends files by size, age and idle time.
+
+    Args:
+        part_size: The size in bytes at which a file ends.
+        rollover_interval: The age in milliseconds at which a file ends.
+        inactivity_interval: The time without records in milliseconds after which a file ends.
+
+    >>> from firesteel.datastream.connectors.file_system import RollingPolicy
+    >>> RollingPolicy.default_rolling_policy(part_size=1024).part_size
+    1024
+    """
+
     def __init__(self, part_size: int, rollover_interval: int, inactivity_interval: int) -> None:
         for name, value in (
             ("part_size", part_size),
@@ -117,6 +260,13 @@ class DefaultRollingPolicy(RollingPolicy):
 
 
 class OnCheckpointRollingPolicy(RollingPolicy):
+    """Ends files at each checkpoint, and only then.
+
+    >>> from firesteel.datastream.connectors.file_system import OnCheckpointRollingPolicy
+    >>> OnCheckpointRollingPolicy().should_roll_on_checkpoint(None)
+    True
+    """
+
     def should_roll_on_checkpoint(self, part_file: PartFileInfo) -> bool:
         return True
 

@@ -27,10 +27,17 @@ _STATEFUL_CODECS = ("iso2022", "hz", "utf-7", "utf_7", "utf-8-sig", "punycode", 
 
 
 class StreamFormat:
-    r"""Reads one record after the other. The format there is: lines of text.
+    """The format of a file that is read record by record. There is one format: lines of text.
 
-    A line ends with ``\n``, ``\r`` or ``\r\n``. Bytes that are no text in the character set become
-    replacement characters, as in Java.
+    A line ends with a line feed, a carriage return, or both. As in Java, bytes that are not text in
+    the character set become replacement characters.
+
+    Args:
+        charset_name: The name of the character set.
+
+    >>> from firesteel.datastream.connectors.file_system import StreamFormat
+    >>> StreamFormat.text_line_format()
+    StreamFormat.text_line_format('utf-8')
     """
 
     def __init__(self, charset_name: str) -> None:
@@ -41,16 +48,35 @@ class StreamFormat:
 
     @staticmethod
     def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
+        """Return the format of lines of text.
+
+        Args:
+            charset_name: The name of the character set.
+        """
         return StreamFormat(charset_name)
 
     @property
     def codec(self) -> str:
-        """Python's name of the character set."""
+        """Python's name of the character set. Not in PyFlink.
+
+        >>> from firesteel.datastream.connectors.file_system import StreamFormat
+        >>> StreamFormat.text_line_format("ISO-8859-1").codec
+        'iso8859-1'
+        """
         return self._codec
 
     @property
     def is_splittable(self) -> bool:
-        """Whether lines can be found from the middle of a file: newline bytes are only that."""
+        """True if a reader can find lines from the middle of a file. Not in PyFlink.
+
+        This needs a character set in which the bytes of line ends mean nothing else.
+
+        >>> from firesteel.datastream.connectors.file_system import StreamFormat
+        >>> StreamFormat.text_line_format().is_splittable
+        True
+        >>> StreamFormat.text_line_format("UTF-16").is_splittable
+        False
+        """
         if self._codec.startswith(_STATEFUL_CODECS):
             return False
         return "\n\r".encode(self._codec, errors="replace") == b"\n\r"

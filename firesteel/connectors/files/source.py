@@ -27,9 +27,16 @@ __all__ = [
 
 
 class FileEnumeratorProvider:
-    """Whether a large file may be read by several subtasks at once.
+    """Chooses if several subtasks may read a large file.
 
-    Both kinds descend into directories and leave out hidden files (``.`` and ``_``).
+    Both kinds descend into directories and skip hidden files, whose names start with ``.`` or
+    ``_``.
+
+    >>> from firesteel.datastream.connectors.file_system import FileEnumeratorProvider
+    >>> FileEnumeratorProvider.default_splittable_file_enumerator().split_files
+    True
+    >>> FileEnumeratorProvider.default_non_splittable_file_enumerator().split_files
+    False
     """
 
     def __init__(self, split_files: bool) -> None:
@@ -37,38 +44,56 @@ class FileEnumeratorProvider:
 
     @staticmethod
     def default_splittable_file_enumerator() -> FileEnumeratorProvider:
-        """Large plain files are cut into byte ranges; compressed ones never are."""
+        """Return the choice to divide large files. Compressed files are never divided."""
         return FileEnumeratorProvider(split_files=True)
 
     @staticmethod
     def default_non_splittable_file_enumerator() -> FileEnumeratorProvider:
-        """One split per file: its lines stay in order, in one subtask."""
+        """Return the choice of a split per file, so that the lines of a file stay in order."""
         return FileEnumeratorProvider(split_files=False)
 
     @property
     def split_files(self) -> bool:
+        """True if large files are divided. Not in PyFlink."""
         return self._split_files
 
 
 class FileSplitAssignerProvider:
-    """Which subtask reads which split. There is one rule: in turn.
+    """Chooses the subtask that reads a split.
 
-    Splits carry no host, so Flink's locality-aware assigner comes to the same.
+    There is one rule: subtasks take splits in turn. Splits have no host, so Flink's locality-aware
+    rule gives the same result.
+
+    >>> from firesteel.datastream.connectors.file_system import (
+    ...     FileSource,
+    ...     FileSplitAssignerProvider,
+    ...     StreamFormat,
+    ... )
+    >>> assigner = FileSplitAssignerProvider.locality_aware_split_assigner()
+    >>> text = StreamFormat.text_line_format()
+    >>> builder = FileSource.for_record_stream_format(text, "/data/in")
+    >>> builder.set_split_assigner(assigner).build()
+    FileSource(/data/in)
     """
 
     @staticmethod
     def locality_aware_split_assigner() -> FileSplitAssignerProvider:
+        """Return the rule: subtasks take splits in turn."""
         return FileSplitAssignerProvider()
 
 
 class FileSource(Source):
-    """Reads files: all that are there, or also those that appear while the job runs.
+    """Reads files: those that exist, or also those that appear while the job runs.
 
-    >>> from firesteel.datastream.connectors.file_system import StreamFormat
-    >>> FileSource.for_record_stream_format(
-    ...     StreamFormat.text_line_format(), "/data/in", "/data/archive/*.gz"
-    ... ).build()
-    FileSource(/data/in, /data/archive/*.gz)
+    >>> from pathlib import Path
+    >>> from firesteel.datastream.connectors.file_system import FileSource, StreamFormat
+    >>> size = Path("words.txt").write_text("be not")
+    >>> source = FileSource.for_record_stream_format(
+    ...     StreamFormat.text_line_format(), "words.txt"
+    ... ).process_static_file_set().build()
+    >>> stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "words")
+    >>> list(stream.execute_and_collect())
+    ['be not']
     """
 
     side_by_side = False
@@ -87,11 +112,27 @@ class FileSource(Source):
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
-        """Start building: a format, and files, directories or globs (local paths or URIs)."""
+        """Start building a source that reads record by record.
+
+        Args:
+            stream_format: The format of the files.
+            *paths: Files, directories or glob patterns, as local paths or URIs.
+        """
         return FileSourceBuilder(stream_format, paths)
 
     @staticmethod
     def for_bulk_file_format(bulk_format: Any, *paths: str) -> FileSourceBuilder:
+        """Raise NotYetSupportedError. Use ``env.from_dataframe`` to read Parquet.
+
+        Args:
+            bulk_format: The format of the files.
+            *paths: Files, directories or glob patterns.
+
+        >>> from firesteel.datastream.connectors.file_system import FileSource
+        >>> FileSource.for_bulk_file_format(None, "/data/in")
+        Traceback (most recent call last):
+        firesteel.errors.NotYetSupportedError: FileSource.for_bulk_file_format is not ...
+        """
         raise NotYetSupportedError(
             "FileSource.for_bulk_file_format",
             "use for_record_stream_format, or env.from_dataframe to read Parquet",
@@ -124,6 +165,22 @@ class FileSource(Source):
 
 
 class FileSourceBuilder:
+    """Builds a FileSource.
+
+    >>> from firesteel.datastream.connectors.file_system import (
+    ...     FileEnumeratorProvider,
+    ...     FileSource,
+    ...     StreamFormat,
+    ... )
+    >>> text = StreamFormat.text_line_format()
+    >>> builder = FileSource.for_record_stream_format(text, "/data/in", "/data/archive/*.gz")
+    >>> builder = builder.set_file_enumerator(
+    ...     FileEnumeratorProvider.default_non_splittable_file_enumerator()
+    ... )
+    >>> builder.process_static_file_set().build()
+    FileSource(/data/in, /data/archive/*.gz)
+    """
+
     def __init__(self, stream_format: StreamFormat, paths: tuple[str, ...]) -> None:
         if not isinstance(stream_format, StreamFormat):
             raise TypeError(f"FileSource needs a StreamFormat, got {stream_format!r}")
@@ -135,27 +192,63 @@ class FileSourceBuilder:
         self._discovery_interval: Duration | None = None
 
     def monitor_continuously(self, discovery_interval: Duration) -> FileSourceBuilder:
-        """Never end: look for new files in this interval."""
+        """Look for new files without end. The source is unbounded.
+
+        Args:
+            discovery_interval: The time between two listings.
+
+        Raises:
+            ValueError: The time is not positive.
+
+        >>> from firesteel.datastream.connectors.file_system import FileSource, StreamFormat
+        >>> text = StreamFormat.text_line_format()
+        >>> builder = FileSource.for_record_stream_format(text, "/data/in")
+        >>> source = builder.monitor_continuously(Duration.of_seconds(10)).build()
+        >>> source.get_boundedness().name
+        'CONTINUOUS_UNBOUNDED'
+        """
         if discovery_interval.to_nanos() <= 0:
             raise ValueError(f"The discovery interval must be positive, got {discovery_interval!r}")
         self._discovery_interval = discovery_interval
         return self
 
     def process_static_file_set(self) -> FileSourceBuilder:
-        """End after the files that are there when the job starts. This is the default."""
+        """End after the files that exist when the job starts. This is the default."""
         self._discovery_interval = None
         return self
 
     def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
+        """Choose if several subtasks may read a large file.
+
+        Args:
+            file_enumerator: The choice. The default divides large files.
+        """
         self._enumerator = file_enumerator
         return self
 
     def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:
+        """Choose the subtask of each split. There is one rule.
+
+        Args:
+            split_assigner: The rule.
+
+        >>> from firesteel.datastream.connectors.file_system import (
+        ...     FileSource,
+        ...     FileSplitAssignerProvider,
+        ...     StreamFormat,
+        ... )
+        >>> text = StreamFormat.text_line_format()
+        >>> builder = FileSource.for_record_stream_format(text, "/data/in")
+        >>> assigner = FileSplitAssignerProvider.locality_aware_split_assigner()
+        >>> builder.set_split_assigner(assigner).build()
+        FileSource(/data/in)
+        """
         if not isinstance(split_assigner, FileSplitAssignerProvider):
             raise TypeError(f"Not a FileSplitAssignerProvider: {split_assigner!r}")
         return self
 
     def build(self) -> FileSource:
+        """Create the source."""
         return FileSource(
             self._format, self._paths, self._enumerator.split_files, self._discovery_interval
         )

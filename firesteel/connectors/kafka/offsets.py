@@ -1,4 +1,4 @@
-"""Where reading starts and stops: KafkaOffsetsInitializer and its kinds."""
+"""KafkaOffsetsInitializer, the offsets at which reading starts and stops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,14 @@ Offsets = dict[KafkaTopicPartition, int]
 
 
 class KafkaOffsetResetStrategy(Enum):
-    """What to do where there is no offset to start from, or none that the log still has."""
+    """The offset to use if there is no other, or if the log no longer has it.
+
+    LATEST and EARLIEST are the ends of the log. NONE raises an error.
+
+    >>> from firesteel.datastream.connectors.kafka import KafkaOffsetResetStrategy
+    >>> KafkaOffsetResetStrategy.EARLIEST.name
+    'EARLIEST'
+    """
 
     LATEST = 0
     EARLIEST = 1
@@ -27,37 +34,60 @@ class KafkaOffsetResetStrategy(Enum):
 
 
 class KafkaOffsetsInitializer(ABC):
-    """Says for each partition where reading starts, or where it stops.
+    """Offsets at which partitions start or stop.
 
-    All kinds are made by the static methods. The driver asks once, and what it gets is part of the
-    split: a task that runs again starts where it started before.
+    The static methods create all kinds. The driver resolves the offsets once and keeps them in the
+    split, so that a repeated task starts at the same place.
+
+    >>> from firesteel.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
+    >>> builder = KafkaSource.builder().set_starting_offsets(KafkaOffsetsInitializer.earliest())
+    >>> builder = builder.set_bounded(KafkaOffsetsInitializer.latest())
     """
 
-    #: Where a reader goes on whose position the log has no more.
+    #: The offset at which a reader continues if the log no longer has its position.
     reset_strategy = KafkaOffsetResetStrategy.EARLIEST
-    #: Whether committed offsets are needed, and so a group.
+    #: True if committed offsets are needed, and therefore a group.
     needs_group = False
 
     @staticmethod
     def committed_offsets(
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE,
     ) -> KafkaOffsetsInitializer:
-        """What the group of ``set_group_id`` has committed; without that, as the strategy says."""
+        """Return the committed offsets of the group of ``set_group_id``.
+
+        Args:
+            offset_reset_strategy: The strategy for partitions without a committed offset.
+
+        >>> from firesteel.datastream.connectors.kafka import (
+        ...     KafkaOffsetResetStrategy,
+        ...     KafkaOffsetsInitializer,
+        ... )
+        >>> offsets = KafkaOffsetsInitializer.committed_offsets(KafkaOffsetResetStrategy.EARLIEST)
+        >>> offsets.reset_strategy
+        <KafkaOffsetResetStrategy.EARLIEST: 1>
+        """
         return _Committed(offset_reset_strategy)
 
     @staticmethod
     def timestamp(timestamp: int) -> KafkaOffsetsInitializer:
-        """The first record whose timestamp (ms) is not before this one; the end if there is none."""
+        """Return the offsets of the first records at or after a time, or the end of the log.
+
+        Args:
+            timestamp: Milliseconds since 1970-01-01 UTC.
+
+        >>> from firesteel.datastream.connectors.kafka import KafkaOffsetsInitializer
+        >>> offsets = KafkaOffsetsInitializer.timestamp(1_700_000_000_000)
+        """
         return _SinceTimestamp(timestamp)
 
     @staticmethod
     def earliest() -> KafkaOffsetsInitializer:
-        """The oldest record that Kafka has."""
+        """Return the offsets of the oldest records."""
         return _Earliest()
 
     @staticmethod
     def latest() -> KafkaOffsetsInitializer:
-        """What comes after the job has started."""
+        """Return the ends of the log at the start of the job."""
         return _Latest()
 
     @staticmethod
@@ -65,19 +95,70 @@ class KafkaOffsetsInitializer(ABC):
         offsets: dict[KafkaTopicPartition, int],
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.EARLIEST,
     ) -> KafkaOffsetsInitializer:
-        """These offsets; for other partitions what is committed; without that, as the strategy says."""
+        """Return given offsets.
+
+        Other partitions start at their committed offsets, and without one as the strategy says.
+
+        Args:
+            offsets: Offsets by partition.
+            offset_reset_strategy: The strategy for partitions without an offset, and for offsets
+                that the log does not have.
+
+        >>> from firesteel.datastream.connectors.kafka import (
+        ...     KafkaOffsetsInitializer,
+        ...     KafkaTopicPartition,
+        ... )
+        >>> offsets = KafkaOffsetsInitializer.offsets({KafkaTopicPartition("clicks", 0): 42})
+        """
         return _Named(offsets, offset_reset_strategy)
 
     @abstractmethod
     def resolve(
         self, partitions: Collection[KafkaTopicPartition], cluster: KafkaCluster
     ) -> Offsets:
-        """An offset for each of the partitions."""
+        """Return an offset for each partition. Called in the driver. Not in PyFlink.
+
+        Args:
+            partitions: The partitions.
+            cluster: Answers questions about the log and committed offsets.
+
+        >>> from firesteel.datastream.connectors.kafka import (
+        ...     KafkaOffsetsInitializer,
+        ...     KafkaTopicPartition,
+        ... )
+        >>> class EmptyCluster:
+        ...     def earliest(self, partitions):
+        ...         return dict.fromkeys(partitions, 0)
+        >>> partition = KafkaTopicPartition("clicks", 0)
+        >>> KafkaOffsetsInitializer.earliest().resolve([partition], EmptyCluster())
+        {KafkaTopicPartition(topic='clicks', partition=0): 0}
+        """
 
     def starting_offsets(
         self, partitions: Collection[KafkaTopicPartition], cluster: KafkaCluster
     ) -> Offsets:
-        """The same, within what the log has now."""
+        """Return an offset for each partition that the log has now. Not in PyFlink.
+
+        Args:
+            partitions: The partitions.
+            cluster: Answers questions about the log and committed offsets.
+
+        >>> from firesteel.datastream.connectors.kafka import (
+        ...     KafkaOffsetsInitializer,
+        ...     KafkaTopicPartition,
+        ... )
+        >>> class SmallCluster:
+        ...     def earliest(self, partitions):
+        ...         return dict.fromkeys(partitions, 10)
+        ...     def latest(self, partitions):
+        ...         return dict.fromkeys(partitions, 20)
+        ...     def committed(self, partitions):
+        ...         return {}
+        >>> partition = KafkaTopicPartition("clicks", 0)
+        >>> offsets = KafkaOffsetsInitializer.offsets({partition: 5})
+        >>> offsets.starting_offsets([partition], SmallCluster())
+        {KafkaTopicPartition(topic='clicks', partition=0): 10}
+        """
         return self.resolve(partitions, cluster)
 
 
@@ -108,13 +189,13 @@ class _SinceTimestamp(KafkaOffsetsInitializer):
     def resolve(
         self, partitions: Collection[KafkaTopicPartition], cluster: KafkaCluster
     ) -> Offsets:
-        # The ends come first: a record that is written meanwhile must not be passed over.
+        # The ends come first, so that a record that is written meanwhile is not skipped.
         ends = cluster.latest(partitions)
         return ends | cluster.first_since(self._timestamp, partitions)
 
 
 class _Named(KafkaOffsetsInitializer):
-    """Offsets that come from outside, so the log may not have them."""
+    """Offsets from the program, which the log may not have."""
 
     def __init__(
         self, offsets: Mapping[KafkaTopicPartition, int], strategy: KafkaOffsetResetStrategy
@@ -149,8 +230,8 @@ class _Named(KafkaOffsetsInitializer):
             partition = outside[0]
             raise OffsetOutOfRangeError(
                 partition,
-                f"reading is to start at offset {offsets[partition]}, but the log has "
-                f"{first[partition]} to {end[partition]}. Name another offset, or a "
+                f"reading should start at offset {offsets[partition]}, but the log has "
+                f"{first[partition]} to {end[partition]}. Use a different offset, or a "
                 "KafkaOffsetResetStrategy other than NONE.",
             )
         return offsets | self._reset(outside, cluster)

@@ -34,7 +34,7 @@ _LOG = logging.getLogger(__name__)
 _DISCOVERY_MILLIS = 300_000
 _TIMEOUT_MILLIS = 60_000
 
-# What librdkafka calls the Java client's reset strategies.
+# The names of the Java client's reset strategies in librdkafka.
 _RESETS = {
     KafkaOffsetResetStrategy.EARLIEST: "earliest",
     KafkaOffsetResetStrategy.LATEST: "latest",
@@ -43,16 +43,26 @@ _RESETS = {
 
 
 class KafkaSource(Source):
-    """Reads topics of Kafka: for ever, or up to given offsets.
+    """Reads topics of Kafka, without end or up to given offsets.
 
-    Each partition is a split, and the offset of its next record is the position that checkpoints
-    keep. Needs the extra ``kafka``: ``pip install 'firesteel[kafka]'``.
+    Each partition is a split. Its position, which checkpoints keep, is the offset of the next
+    record. The source needs the extra ``kafka``: ``pip install 'firesteel[kafka]'``.
 
-    >>> from firesteel.common.serialization import SimpleStringSchema
-    >>> KafkaSource.builder().set_bootstrap_servers("localhost:9092").set_topics(
-    ...     "clicks"
-    ... ).set_value_only_deserializer(SimpleStringSchema()).build()
+    >>> from firesteel.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
+    >>> clicks = (
+    ...     KafkaSource.builder()
+    ...     .set_bootstrap_servers("localhost:9092")
+    ...     .set_topics("clicks")
+    ...     .set_group_id("counter")
+    ...     .set_starting_offsets(KafkaOffsetsInitializer.earliest())
+    ...     .set_value_only_deserializer(SimpleStringSchema())
+    ...     .build()
+    ... )
+    >>> clicks
     KafkaSource(topics clicks at localhost:9092)
+    >>> stream = env.from_source(clicks, WatermarkStrategy.no_watermarks(), "clicks")
+    >>> stream.get_type()
+    String
     """
 
     side_by_side = True
@@ -66,7 +76,16 @@ class KafkaSource(Source):
         stopping: KafkaOffsetsInitializer | None,
         boundedness: Boundedness,
     ) -> None:
-        """``properties`` are complete, in the spelling of Kafka's Java client and of Flink."""
+        """Create a source from complete properties. Programs use ``KafkaSource.builder()``.
+
+        Args:
+            subscription: The topics or partitions.
+            schema: Makes records of messages.
+            properties: All properties, with the names of Kafka's Java client and of Flink.
+            starting: The first offsets.
+            stopping: The last offsets, or None.
+            boundedness: BOUNDED if the source ends at the last offsets.
+        """
         self._subscription = subscription
         self._schema = schema
         self._starting = starting
@@ -83,6 +102,7 @@ class KafkaSource(Source):
 
     @staticmethod
     def builder() -> KafkaSourceBuilder:
+        """Start building a source."""
         return KafkaSourceBuilder()
 
     def get_boundedness(self) -> Boundedness:
@@ -115,7 +135,7 @@ class KafkaSource(Source):
         from firesteel.connectors.kafka.reader import KafkaPartitionReader
 
         properties = {
-            # librdkafka insists on a group, even if nothing is committed.
+            # librdkafka requires a group, even if nothing is committed.
             "group.id": self._client_id_prefix,
             **self._client_properties,
             "client.id": f"{self._client_id_prefix}-{context.subtask_index}",
@@ -131,7 +151,13 @@ class KafkaSource(Source):
 
 
 class KafkaSourceBuilder:
-    """Servers, topics and a schema are needed; everything else has a default."""
+    """Builds a KafkaSource. Servers, topics and a deserializer are required.
+
+    >>> from firesteel.datastream.connectors.kafka import KafkaSourceBuilder
+    >>> KafkaSourceBuilder().set_topics("clicks").build()
+    Traceback (most recent call last):
+    firesteel.errors.InvalidProgramError: KafkaSource: set_bootstrap_servers was not called
+    """
 
     def __init__(self) -> None:
         self._subscription: Subscription | None = None
@@ -142,25 +168,75 @@ class KafkaSourceBuilder:
         self._properties: dict[str, str] = {}
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSourceBuilder:
-        """Some of the brokers, as ``host:port,host:port``."""
+        """Set the brokers to connect to first.
+
+        Args:
+            bootstrap_servers: One or more brokers, as ``host:port,host:port``.
+
+        >>> from firesteel.datastream.connectors.kafka import KafkaSource
+        >>> builder = KafkaSource.builder().set_topics("clicks")
+        >>> builder = builder.set_bootstrap_servers("localhost:9092")
+        >>> builder.set_value_only_deserializer(SimpleStringSchema()).build()
+        KafkaSource(topics clicks at localhost:9092)
+        """
         return self.set_property("bootstrap.servers", bootstrap_servers)
 
     def set_group_id(self, group_id: str) -> KafkaSourceBuilder:
-        """The group for which offsets are committed, and whose offsets one can start from."""
+        """Set the consumer group. Firesteel commits offsets for it when a checkpoint completes.
+
+        Args:
+            group_id: The name of the group. ``KafkaOffsetsInitializer.committed_offsets`` starts at
+                its offsets.
+
+        >>> from firesteel.datastream.connectors.kafka import KafkaSource
+        >>> builder = KafkaSource.builder().set_group_id("counter")
+        """
         return self.set_property("group.id", group_id)
 
     def set_topics(self, *topics: str) -> KafkaSourceBuilder:
-        """These topics; all of them must exist."""
+        """Set the topics. All of them must exist.
+
+        Args:
+            *topics: Names of topics.
+
+        Raises:
+            InvalidProgramError: Topics, a pattern or partitions have already been set.
+
+        >>> from firesteel.datastream.connectors.kafka import KafkaSource
+        >>> KafkaSource.builder().set_topics("clicks", "views").set_topic_pattern("click.*")
+        Traceback (most recent call last):
+        firesteel.errors.InvalidProgramError: KafkaSource: ... cannot be set, because topics ...
+        """
         if not topics:
             raise ValueError("set_topics needs at least one topic")
         return self._subscribe(TopicList(topics))
 
     def set_topic_pattern(self, topic_pattern: str) -> KafkaSourceBuilder:
-        """All topics whose whole name matches this regular expression, also those that come later."""
+        """Read all topics that match a regular expression, including topics that are created later.
+
+        Args:
+            topic_pattern: The expression for the whole name.
+
+        >>> from firesteel.datastream.connectors.kafka import KafkaSource
+        >>> builder = KafkaSource.builder().set_bootstrap_servers("localhost:9092")
+        >>> builder = builder.set_topic_pattern("clicks-.*")
+        >>> builder.set_value_only_deserializer(SimpleStringSchema()).build()
+        KafkaSource(topics like clicks-.* at localhost:9092)
+        """
         return self._subscribe(TopicPattern(topic_pattern))
 
     def set_partitions(self, partitions: set[KafkaTopicPartition]) -> KafkaSourceBuilder:
-        """These partitions and no others."""
+        """Read only some partitions.
+
+        Args:
+            partitions: The partitions.
+
+        >>> from firesteel.datastream.connectors.kafka import KafkaSource, KafkaTopicPartition
+        >>> builder = KafkaSource.builder().set_bootstrap_servers("localhost:9092")
+        >>> builder = builder.set_partitions({KafkaTopicPartition("clicks", 0)})
+        >>> builder.set_value_only_deserializer(SimpleStringSchema()).build()
+        KafkaSource(partitions clicks-0 at localhost:9092)
+        """
         if not partitions:
             raise ValueError("set_partitions needs at least one partition")
         return self._subscribe(PartitionSet(list(partitions)))
@@ -168,14 +244,34 @@ class KafkaSourceBuilder:
     def set_starting_offsets(
         self, starting_offsets_initializer: KafkaOffsetsInitializer
     ) -> KafkaSourceBuilder:
-        """Where a job starts that has no checkpoint to start from. The default is the earliest."""
+        """Set the offsets at which a job without a checkpoint starts.
+
+        Args:
+            starting_offsets_initializer: The offsets. The default is the earliest ones.
+
+        >>> from firesteel.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
+        >>> latest = KafkaOffsetsInitializer.latest()
+        >>> builder = KafkaSource.builder().set_starting_offsets(latest)
+        """
         self._starting = starting_offsets_initializer
         return self
 
     def set_unbounded(
         self, stopping_offsets_initializer: KafkaOffsetsInitializer
     ) -> KafkaSourceBuilder:
-        """Stop at these offsets, but count as an unbounded source."""
+        """Stop at offsets, but remain an unbounded source for the rest of the job.
+
+        Args:
+            stopping_offsets_initializer: The offsets.
+
+        >>> from firesteel.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
+        >>> latest = KafkaOffsetsInitializer.latest()
+        >>> builder = KafkaSource.builder().set_topics("clicks").set_unbounded(latest)
+        >>> builder = builder.set_bootstrap_servers("localhost:9092")
+        >>> source = builder.set_value_only_deserializer(SimpleStringSchema()).build()
+        >>> source.get_boundedness().name
+        'CONTINUOUS_UNBOUNDED'
+        """
         self._boundedness = Boundedness.CONTINUOUS_UNBOUNDED
         self._stopping = stopping_offsets_initializer
         return self
@@ -183,7 +279,19 @@ class KafkaSourceBuilder:
     def set_bounded(
         self, stopping_offsets_initializer: KafkaOffsetsInitializer
     ) -> KafkaSourceBuilder:
-        """Stop at these offsets, as a bounded source."""
+        """Stop at offsets, as a bounded source.
+
+        Args:
+            stopping_offsets_initializer: The offsets.
+
+        >>> from firesteel.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
+        >>> latest = KafkaOffsetsInitializer.latest()
+        >>> builder = KafkaSource.builder().set_topics("clicks").set_bounded(latest)
+        >>> builder = builder.set_bootstrap_servers("localhost:9092")
+        >>> source = builder.set_value_only_deserializer(SimpleStringSchema()).build()
+        >>> source.get_boundedness().name
+        'BOUNDED'
+        """
         self._boundedness = Boundedness.BOUNDED
         self._stopping = stopping_offsets_initializer
         return self
@@ -191,27 +299,69 @@ class KafkaSourceBuilder:
     def set_value_only_deserializer(
         self, deserialization_schema: DeserializationSchema
     ) -> KafkaSourceBuilder:
-        """What makes a record of a message's value. Messages without a value are left out."""
+        """Set the schema that makes a record of a message's value.
+
+        Messages without a value are skipped.
+
+        Args:
+            deserialization_schema: The schema.
+
+        >>> from firesteel.datastream.connectors.kafka import KafkaSource
+        >>> builder = KafkaSource.builder().set_topics("clicks")
+        >>> builder = builder.set_bootstrap_servers("localhost:9092")
+        >>> source = builder.set_value_only_deserializer(SimpleStringSchema()).build()
+        >>> source.get_produced_type()
+        String
+        """
         if not isinstance(deserialization_schema, DeserializationSchema):
             raise TypeError(f"Not a DeserializationSchema: {deserialization_schema!r}")
         self._schema = deserialization_schema
         return self
 
     def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
-        """What the names of this source's clients begin with, in the brokers' logs."""
+        """Set the start of the client names in the logs of the brokers.
+
+        Args:
+            prefix: The text.
+
+        >>> from firesteel.datastream.connectors.kafka import KafkaSource
+        >>> builder = KafkaSource.builder().set_client_id_prefix("counter")
+        """
         return self.set_property("client.id.prefix", prefix)
 
     def set_property(self, key: str, value: str) -> KafkaSourceBuilder:
-        """A property of Kafka's Java consumer, of Flink's Kafka source, or of librdkafka."""
+        """Set a property of Kafka's Java consumer, of Flink's Kafka source, or of librdkafka.
+
+        Args:
+            key: The name of the property.
+            value: The value.
+
+        >>> from firesteel.datastream.connectors.kafka import KafkaSource
+        >>> builder = KafkaSource.builder().set_property("partition.discovery.interval.ms", "10000")
+        """
         self._properties[key] = str(value)
         return self
 
     def set_properties(self, props: dict[str, str]) -> KafkaSourceBuilder:
+        """Set several properties.
+
+        Args:
+            props: Names and values, as for ``set_property``.
+
+        >>> from firesteel.datastream.connectors.kafka import KafkaSource
+        >>> builder = KafkaSource.builder().set_properties({"isolation.level": "read_committed"})
+        """
         for key, value in props.items():
             self.set_property(key, value)
         return self
 
     def build(self) -> KafkaSource:
+        """Create the source.
+
+        Raises:
+            InvalidProgramError: Servers, topics or the deserializer are missing.
+            ConfigurationError: A property is wrong, or the Kafka client is not installed.
+        """
         subscription, schema = self._subscription, self._schema
         if "bootstrap.servers" not in self._properties:
             raise InvalidProgramError("KafkaSource: set_bootstrap_servers was not called")
@@ -277,7 +427,7 @@ class KafkaSourceBuilder:
         if self._stopping is not None:
             bounded = self._boundedness is Boundedness.BOUNDED
             if bounded or "partition.discovery.interval.ms" not in properties:
-                # Who stops at offsets does not wait for partitions to come.
+                # A source that stops at offsets does not wait for new partitions.
                 properties["partition.discovery.interval.ms"] = "-1"
         prefix = properties.get("group.id") or f"KafkaSource-{uuid.uuid4().hex[:8]}"
         properties.setdefault("client.id.prefix", prefix)

@@ -1,4 +1,4 @@
-"""KafkaTopicPartition: one partition of one topic."""
+"""KafkaTopicPartition, a partition of a topic."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ __all__ = ["KafkaTopicPartition"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class KafkaTopicPartition:
-    """A key of dictionaries and sets.
+    """A partition of a topic, as a key of dicts and sets.
+
+    Args:
+        topic: The name of the topic.
+        partition: The number of the partition, from 0.
 
     >>> print(KafkaTopicPartition("clicks", 3))
     clicks-3
