@@ -136,13 +136,14 @@ def public_names() -> Collection[PublicName]:
     return found.values()
 
 
-def _names_of(item: Any) -> Iterator[PublicName]:
+def _names_of(item: Any, outer_examples: str = "") -> Iterator[PublicName]:
+    """A class or function, and its members. A nested class shares the examples around it."""
     doc = inspect.getdoc(item) or ""
     path = f"{item.__module__}.{item.__qualname__}"
-    yield PublicName(path, bool(doc), ">>>" in doc)
+    yield PublicName(path, bool(doc), ">>>" in doc or bool(outer_examples))
     if not inspect.isclass(item):
         return
-    class_examples = "".join(
+    examples_of_class = outer_examples + "".join(
         line
         for base in item.__mro__
         for line in (inspect.getdoc(base) or "").splitlines(keepends=True)
@@ -152,22 +153,21 @@ def _names_of(item: Any) -> Iterator[PublicName]:
         if name.startswith("_"):
             continue
         definer = next(base for base in item.__mro__ if name in vars(base))
-        if not definer.__module__.startswith("firesteel."):
-            continue
-        yield from _member(item, definer, name, class_examples)
+        if definer.__module__.startswith("firesteel."):
+            yield from _member(item, definer, name, examples_of_class)
 
 
-def _member(item: type, definer: type, name: str, class_examples: str) -> Iterator[PublicName]:
+def _member(item: type, definer: type, name: str, examples_of_class: str) -> Iterator[PublicName]:
     member = inspect.getattr_static(definer, name)
     if inspect.isclass(member):
         if member.__module__ == definer.__module__:
-            yield from _names_of(member)
+            yield from _names_of(member, examples_of_class)
         return
     if not isinstance(member, (FunctionType, staticmethod, classmethod, property)):
         return
     doc = inspect.getdoc(getattr(item, name)) or ""
     path = f"{definer.__module__}.{definer.__qualname__}.{name}"
-    used = re.search(rf"(\.|\bdef ){name}\b", class_examples)
+    used = re.search(rf"(\.|\bdef ){name}\b", examples_of_class)
     yield PublicName(path, bool(doc), ">>>" in doc or used is not None)
 
 

@@ -1,4 +1,4 @@
-"""The functions a user writes, one concept a file, under PyFlink's import path."""
+"""User functions, under PyFlink's import path."""
 
 from typing import TYPE_CHECKING
 

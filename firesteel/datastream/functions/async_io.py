@@ -1,4 +1,4 @@
-"""One request to the outside world per record, many of them at once."""
+"""Asynchronous functions, and strategies to retry their requests."""
 
 from __future__ import annotations
 
@@ -17,34 +17,70 @@ ExceptionPredicate = Callable[[Exception], bool]
 
 
 class AsyncRetryPredicate(ABC, Generic[OUT]):
-    """Which answers are not good enough. A predicate that is None never asks for a retry."""
+    """Decides which answers are not good enough. A predicate that is None never asks for a retry.
+
+    >>> class OnEmpty(AsyncRetryPredicate):
+    ...     def result_predicate(self):
+    ...         return lambda results: not results
+    ...     def exception_predicate(self):
+    ...         return None
+    >>> OnEmpty().result_predicate()([])
+    True
+    """
 
     @abstractmethod
     def result_predicate(self) -> ResultPredicate[OUT] | None:
-        """Return a function of the list of results that says whether to try again."""
+        """Return a function of the list of results that returns True to try again, or None."""
 
     @abstractmethod
     def exception_predicate(self) -> ExceptionPredicate | None:
-        """Return a function of the exception that says whether to try again."""
+        """Return a function of the exception that returns True to try again, or None."""
 
 
 class AsyncRetryStrategy(ABC, Generic[OUT]):
-    """How often to try again, and after which delay. It is asked by many requests at once."""
+    """Decides how often to try again, and after which delay. Many requests ask it at once.
+
+    >>> strategy = AsyncRetryStrategy.fixed_delay(
+    ...     max_attempts=2,
+    ...     backoff_time_millis=100,
+    ...     result_predicate=None,
+    ...     exception_predicate=lambda error: isinstance(error, ConnectionError),
+    ... )
+    >>> strategy.can_retry(2), strategy.can_retry(3)
+    (True, False)
+    >>> strategy.get_backoff_time_millis(1)
+    100
+    >>> strategy.get_retry_predicate().exception_predicate()(ConnectionError())
+    True
+    """
 
     @abstractmethod
     def can_retry(self, current_attempts: int) -> bool:
-        """Whether there may be another attempt after so many, the first one included."""
+        """Return True if one more attempt is allowed.
+
+        Args:
+            current_attempts: The attempts so far, with the first one.
+        """
 
     @abstractmethod
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """The delay before the next attempt."""
+        """Return the delay before the next attempt, in milliseconds.
+
+        Args:
+            current_attempts: The attempts so far, with the first one.
+        """
 
     @abstractmethod
-    def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]: ...
+    def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
+        """Return the predicate that decides which answers are not good enough."""
 
     @staticmethod
     def no_restart() -> AsyncRetryStrategy[Any]:
-        """Every request is made once."""
+        """Return a strategy that never retries.
+
+        >>> AsyncRetryStrategy.no_restart().can_retry(1)
+        False
+        """
         from firesteel.datastream.async_retry_strategies import NO_RETRY_STRATEGY
 
         return NO_RETRY_STRATEGY
@@ -56,7 +92,14 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
         result_predicate: ResultPredicate[Any] | None,
         exception_predicate: ExceptionPredicate | None,
     ) -> AsyncRetryStrategy[Any]:
-        """Up to ``max_attempts`` retries, each after the same delay."""
+        """Return a strategy with the same delay before each retry.
+
+        Args:
+            max_attempts: The number of retries.
+            backoff_time_millis: The delay in milliseconds.
+            result_predicate: Returns True for a list of results that is not good enough.
+            exception_predicate: Returns True for an exception that allows a retry.
+        """
         from firesteel.datastream.async_retry_strategies import FixedDelayRetryStrategy
 
         return FixedDelayRetryStrategy(
@@ -72,7 +115,20 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
         result_predicate: ResultPredicate[Any] | None,
         exception_predicate: ExceptionPredicate | None,
     ) -> AsyncRetryStrategy[Any]:
-        """Up to ``max_attempts`` retries; each waits ``multiplier`` times as long as the last."""
+        """Return a strategy with a growing delay.
+
+        Args:
+            max_attempts: The number of retries.
+            initial_delay: The first delay in milliseconds.
+            max_retry_delay: The longest delay in milliseconds.
+            multiplier: The factor from one delay to the next.
+            result_predicate: Returns True for a list of results that is not good enough.
+            exception_predicate: Returns True for an exception that allows a retry.
+
+        >>> strategy = AsyncRetryStrategy.exponential_backoff(5, 100, 1000, 2.0, None, lambda error: True)
+        >>> [strategy.get_backoff_time_millis(attempts) for attempts in (1, 2, 3)]
+        [100, 200, 400]
+        """
         from firesteel.datastream.async_retry_strategies import (
             ExponentialBackoffDelayRetryStrategy,
         )
@@ -91,36 +147,58 @@ IN = TypeVar("IN")
 
 
 class AsyncFunction(Function, Generic[IN, OUT]):
-    """Asks a service about each record, without waiting for one answer before the next question.
+    """Asks a service about each record, with many requests at the same time.
 
-    All methods are called in one thread, in which the event loop runs: ``async_invoke`` must await
-    and never block. ``open`` and ``close`` may be coroutines too (in PyFlink they may not).
+    All methods run in the thread of the event loop: ``async_invoke`` must await and never block.
+    ``open`` and ``close`` may be coroutines, too; in PyFlink they may not.
 
     >>> import asyncio
-    >>> class Price(AsyncFunction[str, tuple[str, int]]):
+    >>> class Price(AsyncFunction):
     ...     async def async_invoke(self, value):
     ...         await asyncio.sleep(0)  # ask the shop
     ...         return [(value, 3)]
-    >>> asyncio.run(Price().async_invoke("tea"))
-    [('tea', 3)]
+    ...     def timeout(self, value):
+    ...         return [(value, None)]
+    >>> items = env.from_collection(["tea", "milk"])
+    >>> prices = AsyncDataStream.ordered_wait(items, Price(), Time.seconds(5))
+    >>> list(prices.execute_and_collect())
+    [('tea', 3), ('milk', 3)]
     """
 
     @abstractmethod
     async def async_invoke(self, value: IN) -> list[OUT]:
-        """Return the list of results for this record; it may be empty, but not None."""
+        """Return the list of results of a record. It may be empty, but not None.
+
+        Args:
+            value: The record.
+        """
 
     def timeout(self, value: IN) -> list[OUT]:
-        """Called when the time for a record is up: return its results, or raise.
+        """Return the results of a record whose time is up, or raise. By default the job fails.
 
-        Where this is not overridden, the job fails.
+        Args:
+            value: The record.
         """
         raise TimeoutError(f"async_invoke did not answer in time for the record {shorten(value)}")
 
 
 class AsyncFunctionDescriptor:
-    """An AsyncFunction with everything the operator must know about how to call it."""
+    """An AsyncFunction with the settings of its operator. ``AsyncDataStream`` makes it.
+
+    Args:
+        async_function: The function.
+        timeout: The time for all attempts of a record.
+        capacity: The number of records of a subtask that are in flight at most.
+        async_retry_strategy: The retry strategy.
+        output_mode: The order of the results.
+
+    >>> AsyncFunctionDescriptor.OutputMode.ORDERED.name
+    'ORDERED'
+    """
 
     class OutputMode(Enum):
+        """The order of the results: that of the records, or that of the answers."""
+
         ORDERED = 0
         UNORDERED = 1
 

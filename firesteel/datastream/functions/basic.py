@@ -1,4 +1,4 @@
-"""A flat map over two connected streams."""
+"""Functions of one or two streams: map, filter, reduce, aggregate, key and partition."""
 
 from __future__ import annotations
 
@@ -9,25 +9,41 @@ from typing import Any
 
 from firesteel.common.types import Row
 from firesteel.datastream.functions.runtime_context import RuntimeContext
+from firesteel.stability import public_evolving
 
 
 class Function(ABC):  # noqa: B024 - the kinds of functions have the abstract methods
     """Base of all user functions.
 
-    The object is pickled on the driver and lives in one slot for as long as the job runs, so what
-    ``open`` puts into ``self`` (connections, buffers, metrics) is there for every record.
+    The object is pickled in the driver and lives in one slot as long as the job runs. ``open`` may put
+    connections, buffers and metrics into ``self``, where every record finds them.
+
+    >>> class Prefix(MapFunction):
+    ...     def open(self, runtime_context):
+    ...         self.prefix = runtime_context.get_job_parameter("prefix", "word")
+    ...     def map(self, value):
+    ...         return f"{self.prefix} {value}"
+    ...     def close(self):
+    ...         print("closed")
+    >>> list(env.from_collection(["a", "b"]).map(Prefix()).execute_and_collect())
+    closed
+    ['word a', 'word b']
     """
 
     def open(self, runtime_context: RuntimeContext) -> None:  # noqa: B027 - optional to override
-        """Called once per subtask, before the first record."""
+        """Called once per subtask, before the first record.
+
+        Args:
+            runtime_context: The subtask, its metrics, and on a keyed stream its state.
+        """
 
     def close(self) -> None:  # noqa: B027 - optional to override
-        """Called once per subtask, after the last record, on cancellation and on failure."""
+        """Called once per subtask: after the last record, on cancellation, and on failure."""
 
     def __setstate__(self, state: Any) -> None:
-        """Arrive in a task with attributes as fast as they were where the function was made.
+        """Set the attributes one by one, which makes them fast.
 
-        Pickle fills an object's ``__dict__`` as a whole. CPython keeps the attributes of such an
+        Pickle fills the ``__dict__`` of an object as a whole. CPython keeps the attributes of such an
         object outside of it, and a method that counts up ``self.count`` takes twice as long.
         """
         attributes, slots = state if isinstance(state, tuple) else (state, None)
@@ -36,80 +52,107 @@ class Function(ABC):  # noqa: B024 - the kinds of functions have the abstract me
 
 
 class MapFunction(Function):
-    """Turns each record into another.
+    """Turns each record into one result.
 
     >>> class Double(MapFunction):
     ...     def map(self, value):
     ...         return value * 2
-    >>> Double().map(21)
-    42
+    >>> list(env.from_collection([1, 2]).map(Double()).execute_and_collect())
+    [2, 4]
     """
 
     @abstractmethod
-    def map(self, value: Any) -> Any: ...
+    def map(self, value: Any) -> Any:
+        """Return the result of a record.
+
+        Args:
+            value: The record.
+        """
 
 
 class FlatMapFunction(Function):
-    """Turns each record into zero, one or more.
+    """Turns each record into any number of results.
 
     >>> class Words(FlatMapFunction):
     ...     def flat_map(self, value):
     ...         yield from value.split()
-    >>> list(Words().flat_map("to be"))
+    >>> list(env.from_collection(["to be"]).flat_map(Words()).execute_and_collect())
     ['to', 'be']
     """
 
     @abstractmethod
     def flat_map(self, value: Any) -> Iterable[Any] | None:
-        """Return or yield the results. None counts as no result."""
+        """Return or yield the results of a record. None counts as no result.
+
+        Args:
+            value: The record.
+        """
 
 
 class FilterFunction(Function):
-    """Keeps the records for which ``filter`` is true.
+    """Keeps the records for which ``filter`` returns true.
 
     >>> class Even(FilterFunction):
     ...     def filter(self, value):
     ...         return value % 2 == 0
-    >>> Even().filter(3)
-    False
+    >>> list(env.from_collection([1, 2]).filter(Even()).execute_and_collect())
+    [2]
     """
 
     @abstractmethod
-    def filter(self, value: Any) -> bool: ...
+    def filter(self, value: Any) -> bool:
+        """Return True to keep a record.
+
+        Args:
+            value: The record.
+        """
 
 
 class ReduceFunction(Function):
-    """Combines the records of a key, two at a time.
+    """Combines the records of a key or window, two at a time.
 
     >>> class Longest(ReduceFunction):
     ...     def reduce(self, value1, value2):
     ...         return max(value1, value2, key=len)
-    >>> Longest().reduce("fire", "steel")
-    'steel'
+    >>> words = env.from_collection(["fire", "steel", "on"]).key_by(lambda _: 0)
+    >>> list(words.reduce(Longest()).execute_and_collect())
+    ['fire', 'steel', 'steel']
     """
 
     @abstractmethod
     def reduce(self, value1: Any, value2: Any) -> Any:
-        """``value1`` is the result so far, ``value2`` the new record."""
+        """Return the new result.
+
+        Args:
+            value1: The result so far.
+            value2: The new record.
+        """
 
 
+@public_evolving
 class FoldFunction(Function):
-    """Adds each record of a key to a value that may be of another type.
+    """Adds each record of a key to a value that may be of a different type. Not in PyFlink.
 
     >>> class Join(FoldFunction):
     ...     def fold(self, accumulator, value):
     ...         return f"{accumulator}-{value}"
-    >>> Join().fold("start", 1)
-    'start-1'
+    >>> numbers = env.from_collection([1, 2]).key_by(lambda _: 0)
+    >>> list(numbers.fold("start", Join()).execute_and_collect())
+    ['start-1', 'start-1-2']
     """
 
     @abstractmethod
     def fold(self, accumulator: Any, value: Any) -> Any:
-        """Return the new value; the first call of a key gets the initial one."""
+        """Return the new value.
+
+        Args:
+            accumulator: The value so far; for the first record of a key, the initial value.
+            value: The record.
+        """
 
 
 class AggregateFunction(Function):
-    """Values are added to an accumulator, from which a result can be taken at any time.
+    """Adds values to an accumulator and computes a result from it.
 
     >>> class Mean(AggregateFunction):
     ...     def create_accumulator(self):
@@ -120,41 +163,63 @@ class AggregateFunction(Function):
     ...         return accumulator[0] / accumulator[1]
     ...     def merge(self, acc_a, acc_b):
     ...         return acc_a[0] + acc_b[0], acc_a[1] + acc_b[1]
-    >>> mean = Mean()
-    >>> mean.get_result(mean.merge((3, 1), mean.add(5, mean.create_accumulator())))
-    4.0
+    >>> numbers = env.from_collection([1, 2, 3, 6]).key_by(lambda _: 0)
+    >>> list(numbers.count_window(2).aggregate(Mean()).execute_and_collect())
+    [1.5, 4.5]
     """
 
     @abstractmethod
-    def create_accumulator(self) -> Any: ...
+    def create_accumulator(self) -> Any:
+        """Return an empty accumulator."""
 
     @abstractmethod
     def add(self, value: Any, accumulator: Any) -> Any:
-        """Return the accumulator with ``value`` in it. It may be the same object, changed."""
+        """Return the accumulator with a value in it. It may be the same object, changed.
+
+        Args:
+            value: The value.
+            accumulator: The accumulator so far.
+        """
 
     @abstractmethod
-    def get_result(self, accumulator: Any) -> Any: ...
+    def get_result(self, accumulator: Any) -> Any:
+        """Return the result of an accumulator.
+
+        Args:
+            accumulator: The accumulator.
+        """
 
     @abstractmethod
     def merge(self, acc_a: Any, acc_b: Any) -> Any:
-        """Return one accumulator that stands for both; they are not used afterwards."""
+        """Return one accumulator for two. Windows that merge need it.
+
+        Args:
+            acc_a: An accumulator, which is not used afterwards.
+            acc_b: An accumulator, which is not used afterwards.
+        """
 
 
 class KeySelector(Function):
-    """Takes the key from a record.
+    """Returns the key of a record.
 
-    A key must hash alike in every process: numbers, text, bytes, dates and times, None, and tuples
-    and rows of these.
+    A key must hash alike in every process: numbers, text, bytes, dates and times, None, and tuples and
+    rows of these.
 
     >>> class First(KeySelector):
     ...     def get_key(self, value):
     ...         return value[0]
-    >>> First().get_key(("a", 1))
-    'a'
+    >>> pairs = env.from_collection([("a", 1), ("a", 2)]).key_by(First())
+    >>> list(pairs.sum(1).execute_and_collect())
+    [('a', 1), ('a', 3)]
     """
 
     @abstractmethod
-    def get_key(self, value: Any) -> Any: ...
+    def get_key(self, value: Any) -> Any:
+        """Return the key of a record.
+
+        Args:
+            value: The record.
+        """
 
 
 class Partitioner(Function):
@@ -163,53 +228,74 @@ class Partitioner(Function):
     >>> class ByParity(Partitioner):
     ...     def partition(self, key, num_partitions):
     ...         return key % 2 % num_partitions
-    >>> ByParity().partition(7, 4)
-    1
+    >>> numbers = env.from_collection([1, 2])
+    >>> parted = numbers.partition_custom(ByParity(), lambda number: number).map(str)
+    >>> list(parted.execute_and_collect())
+    ['1', '2']
     """
 
     @abstractmethod
     def partition(self, key: Any, num_partitions: int) -> int:
-        """Return a number from 0 to ``num_partitions`` - 1."""
+        """Return a number from 0 to ``num_partitions`` - 1.
+
+        Args:
+            key: The key of the record.
+            num_partitions: The number of subtasks of the next operator.
+        """
 
 
+@public_evolving
 class OutputSelector(Function):
-    """Names the outputs of ``DataStream.split`` for each record: none, one or several.
-
-    A plain text is the name of one output.
+    """Names the outputs of ``DataStream.split`` that a record goes to. Not in PyFlink.
 
     >>> class Parity(OutputSelector):
     ...     def select(self, value):
     ...         return ["even" if value % 2 == 0 else "odd"]
-    >>> Parity().select(4)
-    ['even']
+    >>> split = env.from_collection([1, 2, 3]).split(Parity())
+    >>> list(split.select("odd").execute_and_collect())
+    [1, 3]
     """
 
     @abstractmethod
-    def select(self, value: Any) -> Iterable[str] | str: ...
+    def select(self, value: Any) -> Iterable[str] | str:
+        """Return the names of the outputs: none, one or several. A plain text is one name.
+
+        Args:
+            value: The record.
+        """
 
 
+@public_evolving
 class MapPartitionFunction(Function):
-    """Turns the records of a partition into any number of results. Flink's Java class, not in PyFlink.
+    """Turns all records of a partition into any number of results. Not in PyFlink.
 
     >>> class Count(MapPartitionFunction):
     ...     def map_partition(self, values):
     ...         yield sum(1 for _ in values)
-    >>> list(Count().map_partition(["a", "b"]))
+    >>> partition = env.from_collection(["a", "b"]).full_window_partition()
+    >>> list(partition.map_partition(Count()).execute_and_collect())
     [2]
     """
 
     @abstractmethod
     def map_partition(self, values: Iterable[Any]) -> Iterable[Any] | None:
-        """Return or yield the results. None counts as no result."""
+        """Return or yield the results. None counts as no result.
+
+        Args:
+            values: All records of the partition.
+        """
 
     @property
     def called(self) -> Callable[..., Any]:
-        """What an error is blamed on."""
+        """The function that an error is blamed on."""
         return self.map_partition
 
 
 class SortPartition(MapPartitionFunction):
-    """``functions`` are the user's objects behind ``select``. Equal records keep their order."""
+    """Sorts a partition. ``functions`` are the user's objects that ``select`` calls.
+
+    Equal records keep their order.
+    """
 
     def __init__(
         self,
@@ -239,7 +325,10 @@ class SortPartition(MapPartitionFunction):
 
 
 def field_of(position: int | str) -> Callable[[Any], Any]:
-    """A field by its position or name; a value without fields is its own field 0."""
+    """Return a function that reads a field by its position or name.
+
+    A value without fields is its own field 0.
+    """
     if isinstance(position, str):
 
         def named(value: Any) -> Any:
@@ -257,27 +346,60 @@ def field_of(position: int | str) -> Callable[[Any], Any]:
 
 
 class CoMapFunction(Function):
-    """Turns each record of either stream into one of the common output.
+    """Turns each record of either connected stream into one result. None counts as no result.
 
-    A result of None is no result.
+    >>> class Label(CoMapFunction):
+    ...     def map1(self, value):
+    ...         return f"first {value}"
+    ...     def map2(self, value):
+    ...         return f"second {value}"
+    >>> first, second = env.from_collection([1]), env.from_collection([2])
+    >>> sorted(first.connect(second).map(Label()).execute_and_collect())
+    ['first 1', 'second 2']
     """
 
     @abstractmethod
     def map1(self, value: Any) -> Any:
-        """A record of the first stream."""
+        """Return the result of a record of the first stream.
+
+        Args:
+            value: The record.
+        """
 
     @abstractmethod
     def map2(self, value: Any) -> Any:
-        """A record of the second stream."""
+        """Return the result of a record of the second stream.
+
+        Args:
+            value: The record.
+        """
 
 
 class CoFlatMapFunction(Function):
-    """Turns each record of either stream into any number of the common output."""
+    """Turns each record of either connected stream into any number of results.
+
+    >>> class Words(CoFlatMapFunction):
+    ...     def flat_map1(self, value):
+    ...         yield from value.split()
+    ...     def flat_map2(self, value):
+    ...         return [str(value)]
+    >>> lines, numbers = env.from_collection(["to be"]), env.from_collection([1])
+    >>> sorted(lines.connect(numbers).flat_map(Words()).execute_and_collect())
+    ['1', 'be', 'to']
+    """
 
     @abstractmethod
     def flat_map1(self, value: Any) -> Iterable[Any] | None:
-        """A record of the first stream."""
+        """Return or yield the results of a record of the first stream.
+
+        Args:
+            value: The record.
+        """
 
     @abstractmethod
     def flat_map2(self, value: Any) -> Iterable[Any] | None:
-        """A record of the second stream."""
+        """Return or yield the results of a record of the second stream.
+
+        Args:
+            value: The record.
+        """

@@ -1,4 +1,4 @@
-"""The base of sinks that write in transactions, so that each record counts exactly once."""
+"""Sink functions, and sinks that write in transactions."""
 
 from __future__ import annotations
 
@@ -8,35 +8,47 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from firesteel.datastream.functions.basic import Function
 from firesteel.errors import InvalidProgramError, NeverSupportedError
+from firesteel.stability import public_evolving
 
 
 class SinkFunction(Function):
-    """Consumes records, in plain Python. After a failure some records may come again.
+    """Writes records, in plain Python. After a failure some records may come again.
 
-    PyFlink's class of this name only wraps a Java object; here it is a base class to derive from.
+    PyFlink's class of this name only wraps a Java object. Here it is a base class to derive from.
 
-    >>> class Keep(SinkFunction):
-    ...     def __init__(self):
-    ...         self.seen = []
+    >>> class Shout(SinkFunction):
     ...     def invoke(self, value, context):
-    ...         self.seen.append(value)
-    >>> keep = Keep()
-    >>> keep.invoke("a", None)
-    >>> keep.seen
-    ['a']
+    ...         print(value.upper(), context.timestamp())
+    >>> sink = env.from_collection(["a", "b"]).add_sink(Shout())
+    >>> result = env.execute()
+    A None
+    B None
     """
 
     class Context(ABC):
-        @abstractmethod
-        def current_processing_time(self) -> int:
-            """The wall clock in milliseconds."""
+        """The time of the record, and the clocks."""
 
         @abstractmethod
-        def current_watermark(self) -> int: ...
+        def current_processing_time(self) -> int:
+            """Return the clock of the subtask, in milliseconds since 1970.
+
+            >>> class Stamp(SinkFunction):
+            ...     def invoke(self, value, context):
+            ...         print(value, context.current_processing_time(), context.current_watermark())
+            """
+
+        @abstractmethod
+        def current_watermark(self) -> int:
+            """Return the watermark in milliseconds, or the smallest long before the first one.
+
+            >>> class Late(SinkFunction):
+            ...     def invoke(self, value, context):
+            ...         print(value, context.timestamp() <= context.current_watermark())
+            """
 
         @abstractmethod
         def timestamp(self) -> int | None:
-            """The record's event time in milliseconds. None: it has none."""
+            """Return the time of the record in milliseconds, or None if it has none."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         if cls is SinkFunction:
@@ -48,7 +60,13 @@ class SinkFunction(Function):
         return super().__new__(cls)
 
     @abstractmethod
-    def invoke(self, value: Any, context: SinkFunction.Context) -> None: ...
+    def invoke(self, value: Any, context: SinkFunction.Context) -> None:
+        """Write a record.
+
+        Args:
+            value: The record.
+            context: Its time, and the clocks.
+        """
 
 
 IN = TypeVar("IN")
@@ -66,17 +84,37 @@ class _Transactions(Protocol):
     def pending_handles(self) -> Iterator[tuple[int, Any]]: ...
 
 
+@public_evolving
 class TwoPhaseCommitSinkFunction(SinkFunction, Generic[IN, TXN, CONTEXT]):
-    """Writes records into transactions, which are committed once a checkpoint has completed.
+    r"""Writes records into transactions, which are committed when a checkpoint completes. Not in PyFlink.
 
-    Flink's Java class, in snake_case; PyFlink has none. A transaction handle is any picklable
-    object by which the transaction can be found again, also from another process: it must not hold
-    a connection.
+    It is Flink's Java class, in snake_case. A transaction handle is any picklable object by which any
+    process can find the transaction: it must not hold a connection.
 
-    A transaction holds the records of one epoch. At the end of the epoch it is pre-committed; when
-    a checkpoint completes, all transactions up to it are committed. What an attempt of a task began
-    in vain is aborted. ``commit`` and ``abort`` may be called twice for the same transaction, also
-    in different processes, and must then do nothing the second time.
+    A transaction holds the records of one epoch. At the end of the epoch it is pre-committed. When a
+    checkpoint completes, all transactions up to it are committed. Transactions of a failed attempt are
+    aborted. ``commit`` and ``abort`` may be called twice for the same transaction, also in different
+    processes, and must then do nothing the second time.
+
+    >>> from pathlib import Path
+    >>> import uuid
+    >>> class Files(TwoPhaseCommitSinkFunction):
+    ...     def begin_transaction(self):
+    ...         return uuid.uuid4().hex
+    ...     def invoke(self, transaction, value, context):
+    ...         with open(f"{transaction}.open", "a") as file:
+    ...             file.write(f"{value}\n")
+    ...     def pre_commit(self, transaction):
+    ...         Path(f"{transaction}.open").touch()
+    ...     def commit(self, transaction):
+    ...         if Path(f"{transaction}.open").exists():
+    ...             Path(f"{transaction}.open").rename(f"{transaction}.txt")
+    ...     def abort(self, transaction):
+    ...         Path(f"{transaction}.open").unlink(missing_ok=True)
+    >>> sink = env.from_collection(["a", "b"]).add_sink(Files())
+    >>> result = env.execute()
+    >>> "".join(path.read_text() for path in Path(".").glob("*.txt")).split()
+    ['a', 'b']
     """
 
     _transactions: _Transactions | None = None
@@ -94,55 +132,121 @@ class TwoPhaseCommitSinkFunction(SinkFunction, Generic[IN, TXN, CONTEXT]):
     def invoke(  # type: ignore[override]  # Flink's name for two different things
         self, transaction: TXN, value: IN, context: SinkFunction.Context
     ) -> None:
-        """Write a record within the transaction."""
+        """Write a record into a transaction.
+
+        Args:
+            transaction: The handle of the open transaction.
+            value: The record.
+            context: Its time, and the clocks.
+        """
 
     @abstractmethod
     def pre_commit(self, transaction: TXN) -> None:
-        """Flush, and prepare so that a later ``commit`` will succeed, whatever process makes it."""
+        """Flush, and prepare so that a later ``commit`` in any process succeeds.
+
+        Args:
+            transaction: The handle.
+        """
 
     @abstractmethod
     def commit(self, transaction: TXN) -> None:
-        """Make the transaction's records visible; do nothing if they are."""
+        """Make the records of a transaction visible. Do nothing if they are.
+
+        Args:
+            transaction: The handle.
+        """
 
     @abstractmethod
     def abort(self, transaction: TXN) -> None:
-        """Drop the transaction, pre-committed or not; do nothing if it is gone."""
+        """Drop a transaction, pre-committed or not. Do nothing if it is gone.
+
+        Args:
+            transaction: The handle.
+        """
 
     def recover_and_commit(self, transaction: TXN) -> None:
-        """Commit a transaction of the checkpoint from which the job was restored."""
+        """Commit a transaction of the checkpoint that the job was restored from. By default ``commit`` does it.
+
+        Args:
+            transaction: The handle.
+
+        >>> class Loud(TwoPhaseCommitSinkFunction):
+        ...     def recover_and_commit(self, transaction):
+        ...         print("commit after a restore:", transaction)
+        ...         self.commit(transaction)
+        """
         self.commit(transaction)
 
     def recover_and_abort(self, transaction: TXN) -> None:
-        """Abort a transaction that was begun behind the checkpoint to which the job goes back."""
+        """Abort a transaction that began after the restored checkpoint. By default ``abort`` does it.
+
+        Args:
+            transaction: The handle.
+
+        >>> class Loud(TwoPhaseCommitSinkFunction):
+        ...     def recover_and_abort(self, transaction):
+        ...         print("abort after a restore:", transaction)
+        ...         self.abort(transaction)
+        """
         self.abort(transaction)
 
     # -- the user context ----------------------------------------------------------------------
 
     def initialize_user_context(self) -> CONTEXT | None:
-        """Return something to be kept in the state beside the transactions, e.g. a pool of ids.
+        """Return an object to keep in the state with the transactions, for example a pool of ids.
 
-        Called at the beginning, and where nothing was restored.
+        Called when the job starts without a restored user context.
+
+        >>> class Pooled(TwoPhaseCommitSinkFunction):
+        ...     def initialize_user_context(self):
+        ...         return ["id-1", "id-2"]
+        ...     def begin_transaction(self):
+        ...         return self.get_user_context().pop()
+        ...     def finish_recovering_context(self, handled_transactions):
+        ...         print("restored with", self.get_user_context())
         """
         return None
 
     def finish_recovering_context(self, handled_transactions: Sequence[TXN]) -> None:
         """Called after the job was restored with a user context.
 
-        ``handled_transactions`` have been committed or aborted, or will be at once: others that the
-        context knows of, and that are not committed, were left behind.
+        Args:
+            handled_transactions: Transactions that have been committed or aborted, or will be at once.
+                Other open transactions that the context knows of were left behind.
+
+        >>> class Cleaning(TwoPhaseCommitSinkFunction):
+        ...     def finish_recovering_context(self, handled_transactions):
+        ...         for left in set(self.get_user_context()) - set(handled_transactions):
+        ...             self.abort(left)
         """
 
     def get_user_context(self) -> CONTEXT | None:
+        """Return the user context.
+
+        >>> class Pooled(TwoPhaseCommitSinkFunction):
+        ...     def begin_transaction(self):
+        ...         return self.get_user_context().pop()
+        """
         context: CONTEXT | None = self._running().user_context
         return context
 
     def current_transaction(self) -> TXN | None:
-        """The handle of the open transaction."""
+        """Return the handle of the open transaction.
+
+        >>> class Showing(TwoPhaseCommitSinkFunction):
+        ...     def close(self):
+        ...         print("open at the end:", self.current_transaction())
+        """
         handle: TXN | None = self._running().current_handle()
         return handle
 
     def pending_transactions(self) -> Iterator[tuple[int, TXN]]:
-        """Checkpoints that are not known to be complete, with the transactions that wait for them."""
+        """Return pairs of a checkpoint that may not be complete and a transaction that waits for it.
+
+        >>> class Showing(TwoPhaseCommitSinkFunction):
+        ...     def close(self):
+        ...         print("not committed:", list(self.pending_transactions()))
+        """
         return self._running().pending_handles()
 
     def _running(self) -> _Transactions:
@@ -155,7 +259,16 @@ class TwoPhaseCommitSinkFunction(SinkFunction, Generic[IN, TXN, CONTEXT]):
     # -- settings ------------------------------------------------------------------------------
 
     def set_transaction_timeout(self, transaction_timeout: int) -> Self:
-        """Say after how many milliseconds the store drops a transaction. No effect in itself."""
+        """Declare the time after which the store drops a transaction. Firesteel itself drops none.
+
+        Args:
+            transaction_timeout: Milliseconds.
+
+        >>> class Sink(TwoPhaseCommitSinkFunction):
+        ...     def __init__(self):
+        ...         self.set_transaction_timeout(60_000).enable_transaction_timeout_warnings(0.8)
+        ...         self.ignore_failures_after_transaction_timeout()
+        """
         if transaction_timeout < 0:
             raise InvalidProgramError(
                 f"transaction_timeout must not be negative: {transaction_timeout!r}"
@@ -164,7 +277,15 @@ class TwoPhaseCommitSinkFunction(SinkFunction, Generic[IN, TXN, CONTEXT]):
         return self
 
     def enable_transaction_timeout_warnings(self, warning_ratio: float) -> Self:
-        """Log a warning when a transaction is committed after this share of the timeout, 0 to 1."""
+        """Log a warning if a commit comes after a share of the timeout.
+
+        Args:
+            warning_ratio: A number from 0 to 1.
+
+        >>> class Sink(TwoPhaseCommitSinkFunction):
+        ...     def __init__(self):
+        ...         self.set_transaction_timeout(60_000).enable_transaction_timeout_warnings(0.8)
+        """
         if not 0 <= warning_ratio <= 1:
             raise InvalidProgramError(
                 f"warning_ratio must be between 0 and 1, not {warning_ratio!r}"
@@ -173,9 +294,13 @@ class TwoPhaseCommitSinkFunction(SinkFunction, Generic[IN, TXN, CONTEXT]):
         return self
 
     def ignore_failures_after_transaction_timeout(self) -> Self:
-        """Log a failed ``recover_and_commit`` of a timed-out transaction, and go on without it.
+        """Log a failed ``recover_and_commit`` of a timed-out transaction, and continue without it.
 
-        Its records are lost; without this setting the job cannot be restored.
+        Its records are lost. Without this setting the job cannot be restored.
+
+        >>> class Sink(TwoPhaseCommitSinkFunction):
+        ...     def __init__(self):
+        ...         self.set_transaction_timeout(60_000).ignore_failures_after_transaction_timeout()
         """
         self._ignores_failures_after_timeout = True
         return self
