@@ -66,7 +66,7 @@ def main():
     loop.close_with(groups.get_side_output(NEWS))
 
     # The name of a group only decreases, so the smallest name is the final one.
-    final = {}
+    final: dict[str, str] = {}
     with groups.execute_and_collect("connected components") as changes:
         for person, group in changes:
             final[person] = min(group, final.get(person, group))

@@ -73,7 +73,7 @@ class SquaresReader(SourceReader):
         self.splits += splits
 
     def read(self, limit):
-        records = []
+        records: list[int] = []
         while self.splits and len(records) < limit:
             split = self.splits.pop()
             number = split.position

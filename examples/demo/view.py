@@ -62,11 +62,15 @@ class View:
         self.broken = 0
         self.updates = 0
         self.last_window = 0
-        self.news = deque(maxlen=8)
+        self.news: deque[str] = deque(maxlen=8)
         self.restored = 0
         self.completed = 0
-        readers = ((windows, self.window), (totals, self.page_total))
-        readers += ((late, self.late_click), (broken, self.broken_click))
+        readers = (
+            (windows, self.window),
+            (totals, self.page_total),
+            (late, self.late_click),
+            (broken, self.broken_click),
+        )
         self.threads = [
             threading.Thread(target=read, args=reader, daemon=True) for reader in readers
         ]

@@ -55,7 +55,7 @@ def test_a_package_answers_for_the_modules_in_it() -> None:
 
 def test_a_real_import_statement_shows_the_reason() -> None:
     with pytest.raises(ImportError, match="comes in a later version"):
-        from firesteel.datastream.connectors.pulsar import PulsarSource  # type: ignore[attr-defined]  # noqa: F401
+        from firesteel.datastream.connectors.pulsar import PulsarSource  # type: ignore[import-not-found]  # noqa: F401
 
 
 def test_a_module_of_gaps_needs_no_file() -> None:

@@ -88,7 +88,8 @@ class Launcher:
         self.run(job)
         if self.end_at_once:
             job.finish()
-        return JobClient(job)
+        control: Any = job
+        return JobClient(control)
 
 
 @pytest.fixture(name="launcher")

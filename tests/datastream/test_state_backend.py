@@ -70,7 +70,7 @@ def test_what_rocksdb_does_not_take(env):
     with pytest.raises(NeverSupportedError, match="Java class"):
         backend.set_options("org.example.Factory")
     with pytest.raises(TypeError, match="PredefinedOptions"):
-        backend.set_predefined_options("DEFAULT")
+        backend.set_predefined_options("DEFAULT")  # type: ignore[arg-type]  # refused
     with pytest.raises(ValueError, match="at least 1"):
         backend.set_number_of_transfer_threads(0)
     with pytest.raises(ValueError, match="name of a directory"):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -114,12 +115,12 @@ def _resolve(path: str) -> object:
     ],
 )
 def test_links_that_leave_the_manual(name: str, link: str, expected: str) -> None:
-    page = SimpleNamespace(file=SimpleNamespace(src_uri=name))
+    page: Any = SimpleNamespace(file=SimpleNamespace(src_uri=name))
     assert hooks.on_page_markdown(link, page) == expected
 
 
 def test_a_link_to_nothing_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    page = SimpleNamespace(file=SimpleNamespace(src_uri="joins.md"))
+    page: Any = SimpleNamespace(file=SimpleNamespace(src_uri="joins.md"))
     hooks.on_page_markdown("[x](../examples/gone.py)", page)
     assert "'../examples/gone.py', which does not exist" in caplog.text
 

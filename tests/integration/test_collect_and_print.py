@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -128,7 +130,7 @@ LATE = OutputTag("odd")
 
 
 class SplitOdd(ProcessFunction):
-    def process_element(self, value: int, ctx: ProcessFunction.Context) -> object:
+    def process_element(self, value: int, ctx: ProcessFunction.Context) -> Iterator[Any]:
         if value % 2:
             yield LATE, value
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -56,7 +57,8 @@ def test_a_job_whose_query_is_stopped_by_somebody_else_fails_and_closes_its_func
     endless(env, tmp_path)
     client = env.execute_async("stopped")
     wait_for(lambda: client.get_overview()["epochs"] > 2)
-    for session in (SparkSession.builder.getOrCreate(), client._control._engine._session):
+    job: Any = client._control
+    for session in (SparkSession.builder.getOrCreate(), job._engine._session):
         for query in session.streams.active:
             query.stop()
     # In the middle of an epoch, the query's thread may die of a StackOverflowError instead of stopping.

@@ -48,7 +48,7 @@ class Numbering(KeyedProcessFunction):
 
 def numbered(records: Iterable[int], *, timers: bool) -> Counter[Any]:
     counts = Counter(value % KEYS for value in records)
-    expected = Counter((key, n) for key in counts for n in range(1, counts[key] + 1))
+    expected: Counter[Any] = Counter((key, n) for key in counts for n in range(1, counts[key] + 1))
     if timers:
         expected.update({(key, "timer"): counts[key] // 10 for key in counts})
     return expected

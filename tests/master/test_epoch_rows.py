@@ -44,7 +44,9 @@ def output(node: int, content: list[Any]) -> BufferRow:
 
 
 def test_lines_are_printed_at_once_and_records_reach_their_collector():
-    collected, printed, outputs = Collected(), [], []
+    collected = Collected()
+    printed: list[Any] = []
+    outputs: list[Any] = []
     graph, print_node, collect_node = graph_with_sinks(collected)
     rows = [
         output(print_node, ["a"]),

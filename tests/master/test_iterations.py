@@ -1,4 +1,4 @@
-"""When a loop needs an epoch, and when it is over."""
+"""Iterations: the epochs that a loop needs, and its end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from firesteel.protocol.messages import Feedback, SlotAck, SlotAddress, SubtaskA
 
 
 class Told:
-    """Iterations of a program, told what its epochs ended with."""
+    """The iterations of a program, which hear how each epoch ended."""
 
     def __init__(self, *max_waits: int, nested: bool = False) -> None:
         env = StreamExecutionEnvironment(Configuration()).set_parallelism(1)
@@ -32,13 +32,13 @@ class Told:
         self.heads = [edge.head for edge in self.graph.feedback_edges]
 
     def epoch_ended(self, now: float, *pending: int, source_ended: bool = True) -> None:
-        """``pending``: how many records each loop has."""
+        """End an epoch that leaves ``pending`` records in each loop."""
         feedback = {
             edge.tail: Feedback(records)
             for edge, records in zip(self.graph.feedback_edges, pending, strict=True)
         }
         ack = SubtaskAck(
-            0, 0, {}, {}, None, {}, {}, False, 0, VertexMetrics(), None, feedback=feedback
+            0, 0, {}, {}, None, {}, {}, False, 0, VertexMetrics(), {}, feedback=feedback
         )
         finished = {
             (vertex.id, 0): source_ended and vertex.name.startswith("Source")

@@ -50,6 +50,10 @@ class Job:
         self.rate = RateControl(target_seconds=1.0)
         self.master = JobMaster(program, sources, self.rate)
 
+    def status(self) -> JobStatus:
+        """The status now. A call, because mypy takes an attribute that was compared as fixed."""
+        return self.master.status
+
     def ack(
         self,
         control: SlotControl,
@@ -99,17 +103,17 @@ def _closing(plan: EpochPlan) -> set[bool]:
 
 def test_a_job_runs_from_its_first_epoch_until_its_slots_are_closed():
     job = Job()
-    assert job.master.status is JobStatus.CREATED
+    assert job.status() is JobStatus.CREATED
     assert job.master.delay(0.0) == 0.0
     assert _closing(job.epoch()) == {False}
-    assert job.master.status is JobStatus.RUNNING
+    assert job.status() is JobStatus.RUNNING
     assert _closing(job.epoch(finished=True)) == {False}
-    assert job.master.status is JobStatus.RUNNING
+    assert job.status() is JobStatus.RUNNING
     assert job.master.delay(0.0) == 0.0
     last = job.epoch()
     assert _closing(last) == {True}
     assert {control.budget for control in last.controls} == {ReadBudget(0, 0.0)}
-    assert job.master.status is JobStatus.FINISHED
+    assert job.status() is JobStatus.FINISHED
     assert job.master.delay(0.0) is None
 
 
@@ -180,14 +184,14 @@ def test_a_failure_keeps_the_state_of_the_epoch_before():
     plan = job.master.plan_epoch(0.0)
     failures = [_failure(plan.controls[2], "later"), _failure(plan.controls[0], "cause")]
     job.master.epoch_ended([job.ack(plan.controls[1])], failures, 0.0)
-    assert job.master.status is JobStatus.FAILING
+    assert job.status() is JobStatus.FAILING
     # The earliest level is the cause; the others follow from it.
     assert str(job.master.failure) == "cause"
     last = job.master.plan_epoch(0.0)
     assert _closing(last) == {True}
     assert last.controls[1].handles[job.reduce].gate == "gate 1"
     job.master.epoch_ended([], [], 0.0)
-    assert job.master.status is JobStatus.FAILED
+    assert job.status() is JobStatus.FAILED
 
 
 def test_a_failure_between_epochs_closes_the_slots():
@@ -204,7 +208,7 @@ def test_cancel_between_epochs_closes_the_slots():
     job.master.cancel()
     assert job.master.delay(0.0) == 0.0
     assert _closing(job.epoch()) == {True}
-    assert job.master.status is JobStatus.CANCELED
+    assert job.status() is JobStatus.CANCELED
 
 
 @pytest.mark.parametrize("ends", [JobStatus.CANCELED, JobStatus.FAILED])
@@ -225,14 +229,14 @@ def test_an_end_within_an_epoch_waits_for_it_and_then_closes_the_slots(ends):
     # What the epoch wrote is committed, and its state is what close() sees.
     assert last.controls[1].committables == {job.print: ("c",)}
     assert last.controls[1].handles[job.reduce].gate == "gate 2"
-    assert job.master.status is ends
+    assert job.status() is ends
 
 
 def test_cancel_before_the_first_epoch():
     job = Job()
     job.master.cancel()
     assert _closing(job.epoch()) == {True}
-    assert job.master.status is JobStatus.CANCELED
+    assert job.status() is JobStatus.CANCELED
 
 
 def test_cancel_after_the_end_changes_nothing():
@@ -240,7 +244,7 @@ def test_cancel_after_the_end_changes_nothing():
     job.epoch(finished=True)
     job.epoch()
     job.master.cancel()
-    assert job.master.status is JobStatus.FINISHED
+    assert job.status() is JobStatus.FINISHED
 
 
 def test_the_first_failure_counts():
@@ -256,7 +260,7 @@ def test_a_function_that_fails_to_close_fails_the_job():
     job.epoch(finished=True)
     plan = job.master.plan_epoch(0.0)
     job.master.epoch_ended([], [_failure(plan.controls[1], "close")], 0.0)
-    assert job.master.status is JobStatus.FAILED
+    assert job.status() is JobStatus.FAILED
     assert str(job.master.failure) == "close"
 
 
@@ -359,20 +363,22 @@ def test_a_batch_is_one_epoch_that_reads_everything_and_closes():
     committed: list[Any] = []
 
     def commit(prepared: dict[int, list[Any]]) -> None:
-        assert job.master.status is JobStatus.RUNNING
+        assert job.status() is JobStatus.RUNNING
         committed.extend(prepared[job.print])
 
     acks = job.acks(plan, finished=True, committables={job.print: ("c",)})
     job.master.batch_ended(acks, [], commit)
-    assert job.master.status is JobStatus.FINISHED
+    assert job.status() is JobStatus.FINISHED
     assert committed == ["c", "c", "c"]
 
 
 def test_a_failed_batch():
     job = Job()
     plan = job.master.plan_batch()
-    job.master.batch_ended([], [_failure(plan.controls[0], "x")], pytest.fail)
-    assert job.master.status is JobStatus.FAILED
+    job.master.batch_ended(
+        [], [_failure(plan.controls[0], "x")], lambda _: pytest.fail("committed")
+    )
+    assert job.status() is JobStatus.FAILED
 
 
 def test_states_change_only_as_the_table_says():

@@ -83,10 +83,10 @@ def test_what_was_restored_counts_until_the_first_ack():
 
 def test_what_is_whole_is_replaced_even_by_nothing():
     ledger = StateLedger()
-    ledger.record(_ack(whole={5: "old", 6: "old"}, gate="first"))
-    ledger.record(_ack(whole={5: "new"}, gate="second"))
+    ledger.record(_ack(whole={5: b"old", 6: b"old"}, gate="first"))
+    ledger.record(_ack(whole={5: b"new"}, gate="second"))
     handle = ledger.handle(1, 0)
-    assert handle.operators == {5: OperatorHandle(whole="new"), 6: OperatorHandle()}
+    assert handle.operators == {5: OperatorHandle(whole=b"new"), 6: OperatorHandle()}
     assert handle.gate == "second"
 
 

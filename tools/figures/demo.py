@@ -83,7 +83,7 @@ class Camera:
 def photograph() -> Camera:
     """Run the demo with a camera instead of a terminal."""
     sys.path.insert(0, str(DEMO))
-    import view  # type: ignore[import-not-found]  # a module of the demo
+    import view  # a module of the demo
 
     camera = Camera()
 

@@ -592,6 +592,19 @@ class StreamBase(ABC):
             )
         return self._sink("DataFrame", DataFrameSinkSpec(self._type), driver_object=write)
 
+    @overload
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: None = None
+    ) -> CloseableIterator: ...
+
+    @overload
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, *, limit: int
+    ) -> list[Any]: ...
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None, limit: int) -> list[Any]: ...
+
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None
     ) -> CloseableIterator | list[Any]:

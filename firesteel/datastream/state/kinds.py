@@ -61,6 +61,10 @@ class ListState(MergingState[T, Iterable[T]]):
     """A list of values."""
 
     @abstractmethod
+    def get(self) -> Iterable[T]:
+        """Return the values in the order in which they were added."""
+
+    @abstractmethod
     def update(self, values: list[T]) -> None:
         """Replace the whole list."""
 
@@ -68,7 +72,7 @@ class ListState(MergingState[T, Iterable[T]]):
     def add_all(self, values: list[T]) -> None: ...
 
     def __iter__(self) -> Iterator[T]:
-        return iter(self.get() or ())
+        return iter(self.get())
 
 
 class MapState(State, Generic[K, V]):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -220,9 +222,8 @@ class TestOperatorState:
 def test_splits_and_committables_go_to_exactly_one_subtask(
     field: str, contents: list[list[str]], parallelism: int
 ) -> None:
-    state = operator(
-        "io", *(SubtaskState(**{field: tuple(map(Payload.of, one))}) for one in contents)
-    )
+    fields: list[dict[str, Any]] = [{field: tuple(map(Payload.of, one))} for one in contents]
+    state = operator("io", *(SubtaskState(**one) for one in fields))
     found = [
         [payload.load() for payload in getattr(subtask, field)]
         for subtask in _assign(state, parallelism).subtasks

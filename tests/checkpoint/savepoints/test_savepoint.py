@@ -326,7 +326,7 @@ class TestDisposal:
         assert location is not None
         with pytest.raises(NoSavepointError, match="is a checkpoint of the job 'a job'"):
             dispose_savepoint(location)
-        assert read_metadata(directory.job.at("chk-12"))
+        assert read_metadata(directory.job.at("chk-12")).checkpoint_id == 12
 
 
 class TestDescription:
@@ -452,6 +452,12 @@ def test_plain_data_is_told_from_classes(value: Any, foreign: str | None) -> Non
     assert (found is None) if foreign is None else (found is not None and foreign in found)
 
 
+def _deleted_row() -> Row:
+    row = Row(1)
+    row.set_row_kind(RowKind.DELETE)
+    return row
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -461,7 +467,7 @@ def test_plain_data_is_told_from_classes(value: Any, foreign: str | None) -> Non
         decimal.Decimal("1.50"),
         uuid.UUID(int=7),
         Instant(1, 2),
-        Row(1).set_row_kind(RowKind.DELETE),
+        _deleted_row(),
         collections.OrderedDict(a=1),
         collections.deque([1], 3),
         (complex(1, 2), bytearray(b"x")),

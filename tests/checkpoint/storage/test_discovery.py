@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from hypothesis import settings
@@ -68,7 +69,7 @@ class Job:
         self.logs: list[list[Segment]] = [[] for _ in range(parallelism)]
 
     def open_backend(
-        self, operator_id: str, segments: tuple[Segment, ...]
+        self, operator_id: str, segments: Sequence[Segment]
     ) -> HashMapKeyedStateBackend:
         backend = HashMapKeyedStateBackend()
         backend.restore(segments, self.store)

@@ -20,7 +20,7 @@ def main():
         print(sorted(results))
 
     pairs = env.from_collection([("a", 1), ("b", 2), ("a", 2)])
-    last = {}
+    last: dict[str, int] = {}
     for key, count in (
         pairs.key_by(lambda pair: pair[0])
         .reduce(lambda a, b: (a[0], a[1] + b[1]))

@@ -45,8 +45,8 @@ class Repeat(CoFlatMapFunction):
 
 class Join(KeyedCoProcessFunction):
     def __init__(self):
-        self.left = None
-        self.right = None
+        self.left: dict = {}
+        self.right: dict = {}
 
     def open(self, runtime_context: RuntimeContext):
         self.left = {}

@@ -72,8 +72,8 @@ class Describe(KeyedProcessFunction):
         number = value[1]
         self.count.update((self.count.value() or 0) + 1)
         self.last.update([*self.last.get(), number][-2:])
-        seen = self.parity.get(number % 2) if self.parity.contains(number % 2) else 0
-        self.parity.put(number % 2, seen + 1)
+        seen = self.parity.get(number % 2) if self.parity.contains(number % 2) else None
+        self.parity.put(number % 2, (seen or 0) + 1)
         self.largest.add(number)
         self.mean.add(number)
         ctx.timer_service().register_event_time_timer(1_000)

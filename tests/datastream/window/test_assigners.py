@@ -122,14 +122,14 @@ def test_default_triggers(assigner, trigger, event_time):
     [
         lambda: TumblingEventTimeWindows.of(_MS(0)),
         lambda: TumblingEventTimeWindows.of(_MS(10), _MS(10)),
-        lambda: TumblingEventTimeWindows.of(10),
+        lambda: TumblingEventTimeWindows.of(10),  # type: ignore[arg-type]  # no Time
         lambda: SlidingProcessingTimeWindows.of(_MS(10), _MS(0)),
         lambda: SlidingEventTimeWindows.of(_MS(10), _MS(5), _MS(-5)),
         lambda: EventTimeSessionWindows.with_gap(_MS(0)),
-        lambda: ProcessingTimeSessionWindows.with_dynamic_gap(len),
+        lambda: ProcessingTimeSessionWindows.with_dynamic_gap(len),  # type: ignore[arg-type]
         lambda: CountSlidingWindowAssigner(0, 1),
         lambda: CountTrigger(0),
-        lambda: PurgingTrigger(None),
+        lambda: PurgingTrigger(None),  # type: ignore[arg-type]  # no trigger
     ],
 )
 def test_what_makes_no_window_is_refused_at_once(create):
@@ -156,4 +156,4 @@ def test_a_stagger_shifts_all_windows_from_the_first_record_on(assigner):
 
 def test_a_stagger_is_a_window_stagger():
     with pytest.raises(InvalidProgramError, match=r"WindowStagger\.NATURAL"):
-        TumblingEventTimeWindows.of(_MS(10), _MS(0), "natural")
+        TumblingEventTimeWindows.of(_MS(10), _MS(0), "natural")  # type: ignore[arg-type]  # refused

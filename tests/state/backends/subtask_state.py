@@ -61,7 +61,7 @@ class SubtaskState:
         """Until what is written in the background, if anything is, can be handed over."""
         if getattr(self.backend, "_planned", None) is not None:
             self.end_epoch()  # which begins it
-        snapshot = self.backend._snapshot  # type: ignore[attr-defined]
+        snapshot = self.backend._snapshot
         if snapshot is not None:
             assert snapshot.wait(60)
 

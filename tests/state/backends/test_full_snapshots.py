@@ -1,9 +1,10 @@
-"""Full snapshots are taken at once and written in the background, while the state goes on changing."""
+"""Full snapshots: taken at once, written in the background while the state continues to change."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def test_compressed_full_segments_are_smaller_and_hold_the_same(tmp_path: Path) 
     for compress in (False, True):
         directory = tmp_path / str(compress)
         directory.mkdir()
-        state = SubtaskState(lambda c=compress: HashMapKeyedStateBackend(compress=c), directory)
+        state = SubtaskState(partial(HashMapKeyedStateBackend, compress=compress), directory)
         _change(state.backend, 1)
         state.end_epoch()
         state.wait_for_snapshot()
@@ -121,7 +122,7 @@ def test_closing_and_restoring_end_a_snapshot_under_way(create: Create, tmp_path
 
 def test_freezing_a_million_keys_takes_less_than_a_tenth_of_a_second() -> None:
     backend = HashMapKeyedStateBackend()
-    table = backend.value_table("t")
+    table: Any = backend.value_table("t")
     table.overlay.update((number, number) for number in range(1_000_000))
     table.confirm()
     seconds = []

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from firesteel.errors import ConfigurationError
-from firesteel.state import backend_factory
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.backend_factory import StateBackendSettings, create_keyed_state
+from firesteel.state.changelog import Segment
 from tests.state.backends.subtask_state import SubtaskState
 
 
@@ -30,7 +30,7 @@ def _fill(state: SubtaskState, keys: range, value: str) -> None:
         table.put(key, f"{value} {key}")
 
 
-def _full_of(state: SubtaskState) -> list[object]:
+def _full_of(state: SubtaskState) -> list[Segment]:
     """What an epoch hands over once the background is done."""
     state.wait_for_snapshot()
     return [segment for segment in state.end_epoch() if segment.full]
@@ -59,7 +59,7 @@ def test_without_incremental_snapshots_all_files_are_written(tmp_path: Path) -> 
     (tmp_path / "store").mkdir()
     create = lambda: _create(tmp_path / "local", incremental=False)  # noqa: E731
     state = SubtaskState(create, tmp_path / "store")
-    found = []
+    found: list[Segment] = []
     while len(found) < 2:
         _fill(state, range(1_000), "x")
         state.end_epoch()
@@ -119,7 +119,7 @@ def test_every_set_of_options_works(tmp_path: Path, name: str) -> None:
 
 
 def test_without_rocksdict_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backend_factory.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(ConfigurationError, match=r"pip install 'firesteel\[rocksdb\]'"):
         create_keyed_state(StateBackendSettings("rocksdb"), None, 128)
 
