@@ -365,7 +365,7 @@ class TellOfAll(WindowFunction):
 
 class GapOfRecord(SessionWindowTimeGapExtractor):
     def extract(self, element: Any) -> int:
-        return 150 + 50 * element[0]
+        return 150 + 50 * int(element[0])
 
 
 def windows(env: StreamExecutionEnvironment, directory: Path) -> Any:
@@ -578,7 +578,9 @@ class FileTransactions(TwoPhaseCommitSinkFunction[Any, Any, Any]):
         self.file(number, "open").touch()
         return Reading("transaction", number)
 
-    def invoke(self, transaction: Any, value: Any, context: Any) -> None:
+    def invoke(  # type: ignore[override]  # Flink's overload of the name
+        self, transaction: Any, value: Any, context: Any
+    ) -> None:
         with self.file(transaction.value, "open").open("a") as file:
             file.write(json.dumps(value) + "\n")
 

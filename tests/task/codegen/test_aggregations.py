@@ -16,6 +16,7 @@ from firesteel.task.codegen.aggregations import (
     of_whole_records,
 )
 from firesteel.task.codegen.fusion import FusedNode, KeyedLoop, Step, StepKind
+from firesteel.task.record_batch import RecordBatch
 
 COMBINE: dict[str, Callable[[Any, Any], Any]] = {
     "sum": lambda kept, new: kept + new,
@@ -35,8 +36,8 @@ def rolling(statements: tuple[str, ...], otherwise: Any, records: list[Any]) -> 
     step = Step(
         StepKind.REDUCE, otherwise, lambda error, _: AssertionError(error), combine=statements
     )
-    root = FusedNode(step, emit=lambda values, _: results.extend(values))
-    KeyedLoop(root).process(records, [0] * len(records), None, {}, {}.get, None)
+    root = FusedNode(step, emit=lambda batch: results.extend(batch.values))
+    KeyedLoop(root).process(RecordBatch(records, sent_keys=[0] * len(records)), {}, {}.get)
     return results
 
 

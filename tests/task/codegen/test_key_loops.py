@@ -13,6 +13,7 @@ from firesteel.state.stable_hash import FOLDED_INTS
 from firesteel.task.codegen.expressions import expression_of
 from firesteel.task.codegen.fusion import FusedNode, KeyedLoop, Step, StepKind
 from firesteel.task.codegen.key_loops import KeySelection, RoutingLoops, keys_of
+from firesteel.task.record_batch import RecordBatch
 
 
 def half(record: Any) -> Any:
@@ -26,7 +27,7 @@ def test_a_selection_has_the_keys_that_the_function_returns(records: list[Any]) 
 
 def failing_in_a_loop(selection: KeySelection, records: list[Any]) -> None:
     step = Step(StepKind.REDUCE, max, lambda error, _: AssertionError(error))
-    KeyedLoop(FusedNode(step)).process(records, None, None, {}, {}.get, selection)
+    KeyedLoop(FusedNode(step)).process(RecordBatch(records, selection=selection), {}, {}.get)
 
 
 @pytest.mark.parametrize("compute", [KeySelection.keys_of, failing_in_a_loop])
