@@ -1,4 +1,4 @@
-"""A file system that fails, fills up, lies or dawdles where a test wants it to."""
+"""A file system with injected faults, for tests of checkpoint storage."""
 
 from __future__ import annotations
 
@@ -20,23 +20,37 @@ T = TypeVar("T")
 
 
 class StorageFaultKind(Enum):
-    """What goes wrong."""
+    """The effect of a StorageFault. Not in PyFlink.
+
+    >>> from firesteel.testing import StorageFaultKind
+    >>> StorageFaultKind.FAIL.value
+    'an I/O error, and nothing has happened'
+    """
 
     FAIL = "an I/O error, and nothing has happened"
     FULL = "the disk is full: half of a write is there, then an error"
-    LOST_ANSWER = "it was done, but the answer is an error"
-    TRUNCATE = "half of a write is there, and nobody says so"
-    FLIP_BIT = "one bit of a write is wrong, and nobody says so"
-    SLOW = "it takes its time, or waits until the test lets it go on"
+    LOST_ANSWER = "the operation succeeded, but the answer is an error"
+    TRUNCATE = "half of a write is there, without an error"
+    FLIP_BIT = "one bit of a write is wrong, without an error"
+    SLOW = "the operation is slow, or waits for the test"
 
 
 @dataclass(frozen=True, slots=True)
 class StorageFault:
-    """``operation`` is write, rename, sync, read, size, list_files, delete, delete_directory, or ``*``.
+    """A fault of a FaultyFileSystem. Not in PyFlink.
 
-    ``path`` is a pattern as in a shell; on a local disk a file is first written under a temporary
-    name that contains the final one, so ``*_metadata*`` matches both. ``call`` counts the matching
-    calls from 1; None is every one of them. A SLOW fault takes ``seconds``, or until ``gate`` is set.
+    Args:
+        kind: The effect.
+        operation: A method, such as ``write`` or ``rename``, or ``*`` for all.
+        path: A pattern as in a shell. A local file is first written with a temporary name that
+            contains the final one, so ``*_metadata*`` matches both.
+        call: The number of the matching call that fails, from 1. None is each call.
+        seconds: The duration of a SLOW fault.
+        gate: An event that ends a SLOW fault.
+
+    >>> from firesteel.testing import StorageFault, StorageFaultKind
+    >>> StorageFault(StorageFaultKind.FULL, "write", "*_metadata*", call=2).call
+    2
     """
 
     kind: StorageFaultKind
@@ -48,11 +62,32 @@ class StorageFault:
 
 
 class FaultyFileSystem:
-    """Passes everything on to ``inner``, but for its faults. ``calls`` is the list of what was asked.
+    """Passes calls on to a file system, except for its faults. Not in PyFlink.
 
+    Args:
+        inner: The real file system.
+        *faults: The faults.
+        sleep: Waits for SLOW faults.
+
+    Attributes:
+        calls: The operation and path of each call so far.
+
+    >>> from pathlib import Path
     >>> from firesteel.filesystems.file_systems import LocalFileSystem
-    >>> broken = StorageFault(StorageFaultKind.FAIL, "rename", "*_metadata", call=2)
+    >>> from firesteel.testing import FaultyFileSystem, StorageFault, StorageFaultKind
+    >>> broken = StorageFault(StorageFaultKind.FAIL, "read", "*.txt")
     >>> file_system = FaultyFileSystem(LocalFileSystem(), broken)
+    >>> path = str(Path("words.txt").absolute())
+    >>> file_system.write(path, [b"be"])
+    >>> file_system.read(path)
+    Traceback (most recent call last):
+    OSError: [Errno 5] Input/output error: '...words.txt'
+    >>> file_system.heal()
+    >>> file_system.read(path), file_system.size(path)
+    (b'be', 2)
+    >>> file_system.delete(path)
+    >>> [operation for operation, _ in file_system.calls]
+    ['write', 'read', 'read', 'size', 'delete']
     """
 
     def __init__(
@@ -69,21 +104,47 @@ class FaultyFileSystem:
         self.calls: list[tuple[str, str]] = []
 
     def add(self, fault: StorageFault) -> None:
+        """Add a fault.
+
+        Args:
+            fault: The fault.
+
+        >>> from firesteel.filesystems.file_systems import LocalFileSystem
+        >>> from firesteel.testing import FaultyFileSystem, StorageFault, StorageFaultKind
+        >>> file_system = FaultyFileSystem(LocalFileSystem())
+        >>> file_system.add(StorageFault(StorageFaultKind.FULL))
+        >>> file_system.write("/words.txt", [])
+        Traceback (most recent call last):
+        OSError: [Errno 28] No space left on device: '/words.txt'
+        """
         with self._lock:
             self._faults.append(fault)
             self._matches.append(0)
 
     def heal(self) -> None:
-        """No fault happens any more."""
+        """Remove all faults."""
         with self._lock:
             self._faults.clear()
             self._matches.clear()
 
     @property
     def has_atomic_rename(self) -> bool:
+        """True if the real file system renames files atomically.
+
+        >>> from firesteel.filesystems.file_systems import LocalFileSystem
+        >>> from firesteel.testing import FaultyFileSystem
+        >>> FaultyFileSystem(LocalFileSystem()).has_atomic_rename
+        True
+        """
         return self._inner.has_atomic_rename
 
     def write(self, path: str, chunks: Iterable[bytes]) -> None:
+        """Write a file.
+
+        Args:
+            path: The file.
+            chunks: Its content.
+        """
         kinds = self._meet("write", path)
         payload = b"".join(chunks)
         if StorageFaultKind.FULL in kinds:
@@ -98,24 +159,90 @@ class FaultyFileSystem:
         _answer(kinds, path)
 
     def rename(self, source: str, target: str) -> None:
+        """Rename a file.
+
+        Args:
+            source: The old name.
+            target: The new name, to which the pattern of a fault applies.
+
+        >>> from pathlib import Path
+        >>> from firesteel.filesystems.file_systems import LocalFileSystem
+        >>> from firesteel.testing import FaultyFileSystem
+        >>> size = Path("old").write_text("be")
+        >>> old, new = str(Path("old").absolute()), str(Path("new").absolute())
+        >>> FaultyFileSystem(LocalFileSystem()).rename(old, new)
+        >>> Path("new").exists()
+        True
+        """
         self._call("rename", target, lambda: self._inner.rename(source, target))
 
     def sync(self, path: str) -> None:
+        """Write a file to the disk.
+
+        Args:
+            path: The file.
+
+        >>> from pathlib import Path
+        >>> from firesteel.filesystems.file_systems import LocalFileSystem
+        >>> from firesteel.testing import FaultyFileSystem
+        >>> size = Path("words.txt").write_text("be")
+        >>> FaultyFileSystem(LocalFileSystem()).sync(str(Path("words.txt").absolute()))
+        """
         self._call("sync", path, lambda: self._inner.sync(path))
 
     def read(self, path: str) -> bytes:
+        """Return the content of a file.
+
+        Args:
+            path: The file.
+        """
         return self._call("read", path, lambda: self._inner.read(path))
 
     def size(self, path: str) -> int | None:
+        """Return the size of a file in bytes, or None if there is none.
+
+        Args:
+            path: The file.
+        """
         return self._call("size", path, lambda: self._inner.size(path))
 
     def list_files(self, directory: str) -> list[FileStatus]:
+        """Return the files below a directory.
+
+        Args:
+            directory: The directory.
+
+        >>> from pathlib import Path
+        >>> from firesteel.filesystems.file_systems import LocalFileSystem
+        >>> from firesteel.testing import FaultyFileSystem
+        >>> size = Path("words.txt").write_text("be")
+        >>> len(FaultyFileSystem(LocalFileSystem()).list_files(str(Path.cwd())))
+        1
+        """
         return self._call("list_files", directory, lambda: self._inner.list_files(directory))
 
     def delete(self, path: str) -> None:
+        """Delete a file.
+
+        Args:
+            path: The file.
+        """
         self._call("delete", path, lambda: self._inner.delete(path))
 
     def delete_directory(self, path: str) -> None:
+        """Delete a directory with all files.
+
+        Args:
+            path: The directory.
+
+        >>> from pathlib import Path
+        >>> from firesteel.filesystems.file_systems import LocalFileSystem
+        >>> from firesteel.testing import FaultyFileSystem
+        >>> Path("old").mkdir()
+        >>> FaultyFileSystem(LocalFileSystem()).delete_directory(str(Path("old").absolute()))
+        >>> Path("old").exists()
+        False
+        """
         self._call("delete_directory", path, lambda: self._inner.delete_directory(path))
 
     def _call(self, operation: str, path: str, function: Callable[[], T]) -> T:
@@ -127,7 +254,10 @@ class FaultyFileSystem:
         return result
 
     def _meet(self, operation: str, path: str) -> set[StorageFaultKind]:
-        """Count the call, wait and fail where due; return what is left for the caller to do."""
+        """Count the call, wait and fail if a fault applies.
+
+        Returns the faults that remain for the caller.
+        """
         due = self._due(operation, path)
         for fault in due:
             if fault.kind is StorageFaultKind.SLOW:
@@ -163,6 +293,29 @@ def _answer(kinds: set[StorageFaultKind], path: str) -> None:
 def with_faults(
     storage: Storage, *faults: StorageFault, sleep: Callable[[float], None] = time.sleep
 ) -> tuple[Storage, FaultyFileSystem]:
-    """The same storage behind a faulty file system, and that file system."""
+    """Return a copy of a storage whose file system has faults. Not in PyFlink.
+
+    Args:
+        storage: The storage of checkpoints.
+        *faults: The faults.
+        sleep: Waits for SLOW faults.
+
+    Returns:
+        The storage, and its file system.
+
+    >>> from firesteel.checkpoint.storage.storage import open_storage
+    >>> from firesteel.testing import JobHarness, StorageFault, StorageFaultKind, with_faults
+    >>> full = StorageFault(StorageFaultKind.FULL, path="*_metadata*", call=1)
+    >>> storage, file_system = with_faults(open_storage("checkpoints", None), full)
+    >>> harness = JobHarness(
+    ...     lambda env: env.from_sequence(1, 3),
+    ...     records_per_epoch=1,
+    ...     checkpoint_every=1,
+    ...     storage=storage,
+    ... )
+    >>> harness.run()
+    >>> harness.collected
+    [1, 2, 3]
+    """
     file_system = FaultyFileSystem(storage.file_system, *faults, sleep=sleep)
     return replace(storage, file_system=file_system), file_system

@@ -1,4 +1,4 @@
-"""A sink whose committed records a test can read."""
+"""ListSink, a sink whose committed records a test can read."""
 
 from __future__ import annotations
 
@@ -18,21 +18,19 @@ _PENDING, _COMMITTED = ".pending", ".committed"
 
 
 class ListSink(Sink):
-    """Keeps records in files under ``directory``; only what is committed counts, exactly once.
+    """Keeps committed records for a test. Not in PyFlink.
 
-    It works wherever driver and tasks see that directory: in a harness, and on local Spark.
-    Without a directory the sink makes a temporary one, which goes with it.
+    The records are in files of a directory, so the sink works in a harness and on local Spark.
 
-    >>> from firesteel.datastream.connectors.base import WriteContext, WriterContext
-    >>> sink = ListSink()
-    >>> writer = sink.create_writer(WriterContext(subtask_index=0, parallelism=1, job_id="job"))
-    >>> writer.write("a", WriteContext())
-    >>> committables = writer.prepare_commit(end_of_input=True)
-    >>> sink.values()
-    []
-    >>> sink.create_committer().commit(committables)
-    >>> sink.values()
-    ['a']
+    Args:
+        directory: The directory. The default is a temporary one that goes with the sink.
+
+    >>> from firesteel.testing import ListSink
+    >>> results = ListSink()
+    >>> sink = env.from_collection([1, 2, 3]).map(lambda number: number * 10).sink_to(results)
+    >>> result = env.execute()
+    >>> results.values()
+    [10, 20, 30]
     """
 
     def __init__(self, directory: str | Path | None = None) -> None:
@@ -44,21 +42,39 @@ class ListSink(Sink):
             self._directory.mkdir(parents=True, exist_ok=True)
 
     def values(self) -> list[Any]:
-        """The committed records: in order within each subtask, subtasks in turn.
+        """Return the committed records.
 
-        Also after a restart with another parallelism: what was written later comes later.
+        Records of a subtask are in order, and subtasks take turns. After a restart with a different
+        parallelism, later records come later.
         """
         return [value for _, _, values in self._committed() for value in values]
 
     def values_by_subtask(self) -> dict[int, list[Any]]:
-        """The committed records of each subtask that wrote any, in order."""
+        """Return the committed records of each subtask, in order.
+
+        >>> from firesteel.testing import ListSink
+        >>> results = ListSink()
+        >>> sink = env.from_collection([1, 2]).sink_to(results)
+        >>> result = env.execute()
+        >>> results.values_by_subtask()
+        {0: [1, 2]}
+        """
         by_subtask: dict[int, list[Any]] = {}
         for _, subtask, values in self._committed():
             by_subtask.setdefault(subtask, []).extend(values)
         return dict(sorted(by_subtask.items()))
 
     def clear(self) -> None:
-        """Forget everything, committed or not."""
+        """Forget all records, committed or not.
+
+        >>> from firesteel.testing import ListSink
+        >>> results = ListSink()
+        >>> sink = env.from_collection([1, 2]).sink_to(results)
+        >>> result = env.execute()
+        >>> results.clear()
+        >>> results.values()
+        []
+        """
         for file in self._directory.iterdir():
             file.unlink()
 
@@ -83,16 +99,16 @@ class ListSink(Sink):
 
 
 class _ListWriter(SinkWriter):
-    """Every flush makes a file of its own, so that a retried epoch has its own files too.
+    """Writes a file per flush, so that a repeated epoch has its own files.
 
-    ``state`` are the names of files that no committable has named yet, or lists of them.
+    ``state`` has the names of files that are not yet in a committable, or lists of them.
     """
 
     def __init__(self, directory: Path, subtask: int, state: Any) -> None:
         self._directory = directory
         self._subtask = subtask
         self._values: list[Any] = []
-        # Behind everything that was written before, by whomever.
+        # Numbers continue after all existing files, of this and other subtasks.
         numbers = (int(file.name.split("-", 1)[0]) for file in directory.iterdir())
         self._number = max(numbers, default=-1) + 1
         self._written: list[str] = []

@@ -1,15 +1,24 @@
-"""A clock that only the test moves."""
+"""ManualClock, a clock that only a test moves."""
 
 from __future__ import annotations
 
 
 class ManualClock:
-    """Milliseconds since 1970, as processing time; it is callable like the clocks it replaces.
+    """A processing time that a test controls. Not in PyFlink.
 
+    A call returns milliseconds since 1970, like the clocks it replaces.
+
+    Args:
+        now_millis: The first time.
+
+    >>> from firesteel.testing import ManualClock
     >>> clock = ManualClock(1_000)
     >>> clock.advance(500)
     >>> clock()
     1500
+    >>> clock.set(60_000)
+    >>> clock()
+    60000
     """
 
     __slots__ = ("_now",)
@@ -21,10 +30,22 @@ class ManualClock:
         return self._now
 
     def advance(self, millis: int) -> None:
+        """Move the clock forward.
+
+        Args:
+            millis: The distance in milliseconds.
+        """
         self.set(self._now + millis)
 
     def set(self, now_millis: int) -> None:
-        """Move to a time, which must not lie in the past."""
+        """Move the clock to a time.
+
+        Args:
+            now_millis: The time in milliseconds.
+
+        Raises:
+            ValueError: The time is in the past.
+        """
         if now_millis < self._now:
             raise ValueError(f"the clock shows {self._now} and cannot go back to {now_millis}")
         self._now = now_millis

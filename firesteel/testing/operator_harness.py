@@ -1,4 +1,4 @@
-"""One operator of a program under test: the real one, fed and watched by hand."""
+"""OperatorHarness, which tests one operator of a program by hand."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def compile_operator(
     batch: bool,
     state_backend: StateBackend,
 ) -> tuple[Any, list[int]]:
-    """The job around the operator, and the nodes of its inputs."""
+    """Return the job around the operator, and the nodes of its inputs."""
     environment = StreamExecutionEnvironment()
     environment.set_parallelism(parallelism).set_max_parallelism(max_parallelism)
     environment.disable_operator_chaining()
@@ -100,7 +100,7 @@ def the_operator(nodes: list[StreamNode], inputs: list[int]) -> StreamNode:
 
 
 class Recorder(RecordWriter):
-    """Stands where a record writer stands, and keeps what comes."""
+    """Takes the place of a record writer and keeps everything it receives."""
 
     def __init__(self, node_id: int) -> None:
         self.edge = StreamEdge(id=-1, source=node_id, target=-1, partitioning=FORWARD)
@@ -127,11 +127,11 @@ class Recorder(RecordWriter):
         self.idleness.append(idle)
 
     def end_epoch(self, *, finished: bool) -> None:
-        """Nothing is buffered here."""
+        """Does nothing, because nothing is buffered."""
 
 
 class EveryTag(dict[str, Any]):
-    """Whatever side output is asked for, somebody reads it."""
+    """Records each side output, as if a stream read it."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
@@ -144,10 +144,29 @@ class EveryTag(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class OperatorSnapshot:
-    """The state of one operator subtask; it can be pickled.
+    """The state of an operator subtask, from ``OperatorHarness.snapshot()``. Not in PyFlink.
 
-    ``tables`` is the keyed state; ``operator_state`` and ``whole`` are what is not keyed; ``committables`` are
-    what a sink prepared with this snapshot.
+    A snapshot can be pickled.
+
+    Attributes:
+        operator: The name of the operator.
+        subtask: The number of the subtask.
+        parallelism: The number of subtasks.
+        max_parallelism: The number of key groups.
+        tables: The keyed state.
+        checkpoint_id: The number of the checkpoint.
+        operator_state: The operator state by name.
+        whole: State that belongs to the subtask as a whole, or None.
+        committables: The committables of a sink.
+
+    >>> from firesteel.testing import OperatorHarness
+    >>> def longest(words):
+    ...     return words.key_by(len).reduce(max)
+    >>> with OperatorHarness.of(longest) as harness:
+    ...     harness.process_element("ox")
+    ...     snapshot = harness.snapshot()
+    >>> snapshot.operator, snapshot.checkpoint_id
+    ('Reduce', 1)
     """
 
     operator: str
@@ -164,7 +183,7 @@ class OperatorSnapshot:
 def share_of_wholes(
     operator: Operator, snapshots: Sequence[OperatorSnapshot], subtask: int, parallelism: int
 ) -> tuple[bytes, ...]:
-    """What is not keyed, for one subtask of ``parallelism``: each whole goes to one of them."""
+    """Return the non-keyed state of one subtask of ``parallelism``. Each whole has one receiver."""
     wholes = [snapshot.whole for snapshot in snapshots if snapshot.whole is not None]
     if len(snapshots) == parallelism:
         own = snapshots[subtask].whole
@@ -175,20 +194,41 @@ def share_of_wholes(
 
 
 _R = TypeVar("_R")
-# A harness that goes on from snapshots stands for a job that was restarted.
+# A harness that continues from snapshots represents a restarted job.
 _restarts = itertools.count(1)
 
 
 class WrongSubtaskError(FiresteelError, ValueError):
-    """A record's key belongs to another subtask than the one under test."""
+    """The key of a record belongs to a different subtask than the tested one. Not in PyFlink.
+
+    >>> from firesteel.testing import OperatorHarness
+    >>> harness = OperatorHarness.of(
+    ...     lambda numbers: numbers.key_by(lambda number: number).reduce(max), parallelism=2
+    ... )
+    >>> harness.process_elements(range(10))
+    Traceback (most recent call last):
+    firesteel...WrongSubtaskError: the key ... belongs to subtask 1 of 2, ...
+    >>> harness.close()
+    """
 
 
 class OperatorHarness:
-    """Runs subtask ``subtask`` of the one operator that ``program`` adds to its input streams.
+    """Tests one operator: feeds it records and time, and shows its output. Not in PyFlink.
 
-    ``program`` takes one stream, or two for an operator with two inputs, and says in the usual API
-    what happens to them. Everything runs at once, in this thread, without Spark.
+    The operator is the real one. All calls run at once, in this thread, without Spark.
 
+    Args:
+        program: A function of one stream, or of two for an operator with two inputs. It adds one
+            operator with the usual API.
+        parallelism: The number of subtasks.
+        subtask: The number of the tested subtask, from 0.
+        max_parallelism: The number of key groups.
+        input_types: The types of the input streams.
+        batch: True runs the operator as in a batch job.
+        attempt: The number of the restart, from 0.
+        state_backend: The state backend. The default is ``default_state_backend``.
+
+    >>> from firesteel.testing import OperatorHarness
     >>> with OperatorHarness.of(lambda words: words.key_by(len).reduce(max)) as harness:
     ...     harness.process_elements(["ox", "cat", "ant", "zoo"])
     ...     harness.output
@@ -198,7 +238,7 @@ class OperatorHarness:
     """
 
     default_state_backend: StateBackend = HashMapStateBackend()
-    """Of harnesses that name none; set it to run a whole test suite on another one."""
+    """The backend of harnesses without one. Set it to run a test suite on a different backend."""
 
     def __init__(
         self,
@@ -253,7 +293,18 @@ class OperatorHarness:
         batch: bool = False,
         state_backend: StateBackend | None = None,
     ) -> OperatorHarness:
-        """``input_types`` are those of the input streams; ``batch`` runs it as a batch job does."""
+        """Create a harness.
+
+        Args:
+            program: A function of one stream, or of two for an operator with two inputs. It adds
+                one operator with the usual API.
+            parallelism: The number of subtasks.
+            subtask: The number of the tested subtask, from 0.
+            max_parallelism: The number of key groups.
+            input_types: The types of the input streams.
+            batch: True runs the operator as in a batch job.
+            state_backend: The state backend. The default is ``default_state_backend``.
+        """
         return OperatorHarness(
             program,
             parallelism=parallelism,
@@ -273,9 +324,28 @@ class OperatorHarness:
         input_types: Sequence[Any] = (),
         state_backend: StateBackend | None = None,
     ) -> OperatorHarness:
-        """A harness that goes on from the snapshots of all subtasks, with any parallelism.
+        """Create a harness that continues from snapshots.
 
-        Of the keyed state it takes the keys that belong to its subtask.
+        It takes the keys of its subtask from the keyed state, so the parallelism may differ.
+
+        Args:
+            program: A function of one stream, or of two for an operator with two inputs.
+            snapshots: A snapshot of each subtask.
+            parallelism: The number of subtasks.
+            subtask: The number of the tested subtask, from 0.
+            input_types: The types of the input streams.
+            state_backend: The state backend. The default is ``default_state_backend``.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> def total(numbers):
+        ...     return numbers.key_by(lambda number: 0).reduce(lambda first, second: first + second)
+        >>> with OperatorHarness.of(total) as harness:
+        ...     harness.process_elements([1, 2])
+        ...     snapshot = harness.snapshot()
+        >>> with OperatorHarness.restored(total, snapshot) as harness:
+        ...     harness.process_element(3)
+        ...     harness.output
+        [6]
         """
         given = [snapshots] if isinstance(snapshots, OperatorSnapshot) else list(snapshots)
         if sorted(s.subtask for s in given) != list(range(given[0].parallelism)):
@@ -297,15 +367,34 @@ class OperatorHarness:
     # Life
 
     def open(self) -> Self:
-        """Open the operator; the first record does it too."""
+        """Open the operator. The first record also opens it.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> harness = OperatorHarness.of(lambda numbers: numbers.map(lambda n: n + 1)).open()
+        >>> harness.process_element(1)
+        >>> harness.close()
+        >>> harness.output
+        [2]
+        """
         if self._closed:
-            raise InvalidProgramError(f"'{self._node.name}' is closed: make another harness")
+            raise InvalidProgramError(f"'{self._node.name}' is closed: create a new harness")
         if not self._opened:
             self._begin(SubtaskHandle())
         return self
 
     def close(self) -> None:
-        """Close the operator; an error of the user's function comes through."""
+        """Close the operator. An error of the user's function is raised.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> class Closing(MapFunction):
+        ...     def map(self, value):
+        ...         return value
+        ...     def close(self):
+        ...         print("closed")
+        >>> harness = OperatorHarness.of(lambda numbers: numbers.map(Closing())).open()
+        >>> harness.close()
+        closed
+        """
         self._closed = True
         if not self._opened:
             self._subtask.release()
@@ -327,19 +416,58 @@ class OperatorHarness:
     # Input
 
     def process_element(self, value: Any, timestamp: int | None = None) -> None:
-        """One record into the first or only input."""
+        """Send a record to the first or only input.
+
+        Args:
+            value: The record.
+            timestamp: Its event timestamp in milliseconds, or None.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> with OperatorHarness.of(lambda numbers: numbers.map(lambda n: n + 1)) as harness:
+        ...     harness.process_element(1)
+        ...     harness.output
+        [2]
+        """
         self._process(0, [value], None if timestamp is None else [timestamp])
 
     process_element1 = process_element
 
     def process_element2(self, value: Any, timestamp: int | None = None) -> None:
-        """One record into the second input."""
+        """Send a record to the second input.
+
+        Args:
+            value: The record.
+            timestamp: Its event timestamp in milliseconds, or None.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> class Tag(CoMapFunction):
+        ...     def map1(self, value):
+        ...         return f"first {value}"
+        ...     def map2(self, value):
+        ...         return f"second {value}"
+        >>> with OperatorHarness.of(lambda one, two: one.connect(two).map(Tag())) as harness:
+        ...     harness.process_element1("a")
+        ...     harness.process_element2("b")
+        ...     harness.output
+        ['first a', 'second b']
+        """
         self._process(1, [value], None if timestamp is None else [timestamp])
 
     def process_elements(
         self, values: Iterable[Any], timestamps: Iterable[int] | None = None
     ) -> None:
-        """Many records, as one batch."""
+        """Send records to the first or only input, as one batch.
+
+        Args:
+            values: The records.
+            timestamps: Their event timestamps in milliseconds, or None.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> with OperatorHarness.of(lambda numbers: numbers.map(lambda n: n + 1)) as harness:
+        ...     harness.process_elements([1, 2], timestamps=[1000, 2000])
+        ...     harness.output_with_timestamps
+        [(2, 1000), (3, 2000)]
+        """
         self._process_batch(0, values, timestamps)
 
     process_elements1 = process_elements
@@ -347,29 +475,117 @@ class OperatorHarness:
     def process_elements2(
         self, values: Iterable[Any], timestamps: Iterable[int] | None = None
     ) -> None:
-        """Many records into the second input, as one batch."""
+        """Send records to the second input, as one batch.
+
+        Args:
+            values: The records.
+            timestamps: Their event timestamps in milliseconds, or None.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> class Tag(CoMapFunction):
+        ...     def map1(self, value):
+        ...         return f"first {value}"
+        ...     def map2(self, value):
+        ...         return f"second {value}"
+        >>> with OperatorHarness.of(lambda one, two: one.connect(two).map(Tag())) as harness:
+        ...     harness.process_elements2(["a", "b"])
+        ...     harness.output
+        ['second a', 'second b']
+        """
         self._process_batch(1, values, timestamps)
 
     def process_watermark(self, timestamp: int) -> None:
-        """A watermark on all channels of all inputs."""
+        """Send a watermark to all channels of all inputs.
+
+        Args:
+            timestamp: The watermark in milliseconds.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> def count(words):
+        ...     windows = words.key_by(len).window(TumblingEventTimeWindows.of(Time.seconds(5)))
+        ...     return windows.reduce(lambda first, second: f"{first} {second}")
+        >>> with OperatorHarness.of(count) as harness:
+        ...     harness.process_elements(["be", "or"], timestamps=[1000, 4000])
+        ...     harness.process_watermark(4999)
+        ...     harness.output
+        ['be or']
+        """
         for index in range(len(self._edges)):
             self._process_watermark(index, timestamp)
 
     def process_watermark1(self, timestamp: int) -> None:
+        """Send a watermark to all channels of the first input.
+
+        Args:
+            timestamp: The watermark in milliseconds.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> class Both(CoMapFunction):
+        ...     def map1(self, value):
+        ...         return value
+        ...     def map2(self, value):
+        ...         return value
+        >>> with OperatorHarness.of(lambda one, two: one.connect(two).map(Both())) as harness:
+        ...     harness.process_watermark1(2000)
+        ...     harness.process_watermark2(1000)
+        ...     harness.watermarks
+        [1000]
+        """
         self._process_watermark(0, timestamp)
 
     def process_watermark2(self, timestamp: int) -> None:
+        """Send a watermark to all channels of the second input.
+
+        Args:
+            timestamp: The watermark in milliseconds.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> class Both(CoMapFunction):
+        ...     def map1(self, value):
+        ...         return value
+        ...     def map2(self, value):
+        ...         return value
+        >>> with OperatorHarness.of(lambda one, two: one.connect(two).map(Both())) as harness:
+        ...     harness.process_watermark2(1000)
+        ...     harness.watermarks
+        []
+        """
         self._process_watermark(1, timestamp)
 
     def process_idleness(self, idle: bool) -> None:
-        """All channels of all inputs become idle, or active again."""
+        """Make all channels of all inputs idle or active.
+
+        Args:
+            idle: True makes them idle.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> with OperatorHarness.of(lambda numbers: numbers.map(lambda n: n + 1)) as harness:
+        ...     harness.process_idleness(True)
+        ...     harness.idleness
+        [True]
+        """
         self.open()
         for edge in self._all_edges():
             for upstream in self._upstream(edge):
                 self._subtask.gate.accept_local(edge.id, upstream).idle(idle)
 
     def set_processing_time(self, now_millis: int) -> None:
-        """Move the clock; timers that are due fire. The inputs are silent meanwhile."""
+        """Set the clock without input. Timers that are due fire.
+
+        Args:
+            now_millis: The time in milliseconds.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> def first_of_minute(words):
+        ...     minutes = TumblingProcessingTimeWindows.of(Time.minutes(1))
+        ...     windows = words.key_by(len).window(minutes)
+        ...     return windows.reduce(lambda first, second: first)
+        >>> with OperatorHarness.of(first_of_minute) as harness:
+        ...     harness.process_elements(["be", "or"])
+        ...     harness.set_processing_time(60_000)
+        ...     harness.output
+        ['be']
+        """
         self.open()
         for now in (self.clock(), now_millis):
             self.clock.set(now)
@@ -379,11 +595,32 @@ class OperatorHarness:
         self._explaining(self._operator.tick)
 
     def advance_processing_time(self, millis: int) -> None:
-        """As ``set_processing_time``, counted from now."""
+        """Move the clock forward without input. Timers that are due fire.
+
+        Args:
+            millis: The distance in milliseconds.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> with OperatorHarness.of(lambda numbers: numbers.map(lambda n: n + 1)) as harness:
+        ...     harness.advance_processing_time(500)
+        ...     harness.clock()
+        500
+        """
         self.set_processing_time(self.clock() + millis)
 
     def finish(self) -> None:
-        """The end of all inputs."""
+        """End all inputs. A watermark at the end of time fires all event time timers.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> def count(words):
+        ...     windows = words.key_by(len).window(TumblingEventTimeWindows.of(Time.seconds(5)))
+        ...     return windows.reduce(lambda first, second: f"{first} {second}")
+        >>> with OperatorHarness.of(count) as harness:
+        ...     harness.process_elements(["be", "or"], timestamps=[1000, 4000])
+        ...     harness.finish()
+        ...     harness.output
+        ['be or']
+        """
         self.open()
         if not self._ended:
             self.process_watermark(MAX_WATERMARK)
@@ -394,67 +631,171 @@ class OperatorHarness:
 
     @property
     def output(self) -> list[Any]:
-        """The values of the main output so far."""
+        """The records of the main output so far."""
         return list(self._recorder.values)
 
     @property
     def output_with_timestamps(self) -> list[tuple[Any, int | None]]:
+        """The records of the main output so far, with their event timestamps or None.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> with OperatorHarness.of(lambda numbers: numbers.map(lambda n: n + 1)) as harness:
+        ...     harness.process_element(1, timestamp=1000)
+        ...     harness.output_with_timestamps
+        [(2, 1000)]
+        """
         return list(zip(self._recorder.values, self._recorder.timestamps, strict=True))
 
     def extract_output(self) -> list[Any]:
-        """The values of the main output since the last call."""
+        """Return the records of the main output since the last call.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> with OperatorHarness.of(lambda numbers: numbers.map(lambda n: n + 1)) as harness:
+        ...     harness.process_element(1)
+        ...     harness.extract_output(), harness.extract_output()
+        ([2], [])
+        """
         values = self.output
         self._recorder.values.clear()
         self._recorder.timestamps.clear()
         return values
 
     def side_output(self, tag: OutputTag | str) -> list[Any]:
-        """The values of a side output so far."""
+        """Return the records of a side output so far.
+
+        Args:
+            tag: The tag of the side output, or its id.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> late = OutputTag("late", Types.STRING())
+        >>> class Split(ProcessFunction):
+        ...     def process_element(self, value, context):
+        ...         yield late, value
+        >>> with OperatorHarness.of(lambda words: words.process(Split())) as harness:
+        ...     harness.process_element("be")
+        ...     harness.side_output(late)
+        ['be']
+        """
         tag_id = tag.tag_id if isinstance(tag, OutputTag) else tag
         return list(self._recorder.sides.get(tag_id, ()))
 
     @property
     def watermarks(self) -> list[int]:
-        """The watermarks that the operator passed on."""
+        """The watermarks that the operator has passed on.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> with OperatorHarness.of(lambda numbers: numbers.map(lambda n: n + 1)) as harness:
+        ...     harness.process_watermark(1000)
+        ...     harness.watermarks
+        [1000]
+        """
         return list(self._recorder.watermarks)
 
     @property
     def idleness(self) -> list[bool]:
-        """Each change of the operator's output to idle (True) or active (False)."""
+        """The changes of the output: True for idle, False for active.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> with OperatorHarness.of(lambda numbers: numbers.map(lambda n: n + 1)) as harness:
+        ...     harness.process_idleness(True)
+        ...     harness.process_idleness(False)
+        ...     harness.idleness
+        [True, False]
+        """
         return list(self._recorder.idleness)
 
     @property
     def printed(self) -> list[Any]:
-        """What print() would write, line by line; for execute_and_collect, the records."""
+        """The lines of ``print()``. For ``execute_and_collect()`` these are the records.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> with OperatorHarness.of(lambda numbers: numbers.print()) as harness:
+        ...     harness.process_elements([1, 2])
+        ...     snapshot = harness.end_epoch()
+        ...     harness.printed
+        ['1', '2']
+        """
         outputs = (row.payload for row in self._rows if row.kind == OUTPUT)
         return [line for payload in outputs for line in pickling.loads(payload)]
 
     def keyed_state(self) -> dict[str, dict[Any, Any]]:
-        """The keyed state as it is now: table name -> key -> value. Timers are not shown here."""
+        """Return the present keyed state by table and key, without timers."""
         tables = self._operator.context.keyed_state.snapshot()
         return {name: t for name, t in tables.items() if not name.startswith(TIMER_TABLES)}
 
     def num_event_time_timers(self) -> int:
-        """How many timers wait for the watermark."""
+        """Return the number of timers that wait for a watermark.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> class Remind(KeyedProcessFunction):
+        ...     def process_element(self, value, context):
+        ...         context.timer_service().register_event_time_timer(context.timestamp() + 1000)
+        >>> with OperatorHarness.of(lambda words: words.key_by(len).process(Remind())) as harness:
+        ...     harness.process_element("be", timestamp=1000)
+        ...     harness.num_event_time_timers(), harness.num_processing_time_timers()
+        (1, 0)
+        """
         return sum(service.count()[0] for service in self._operator.context.timers)
 
     def num_processing_time_timers(self) -> int:
-        """How many timers wait for the clock."""
+        """Return the number of timers that wait for the clock.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> with OperatorHarness.of(lambda numbers: numbers.map(lambda n: n + 1)) as harness:
+        ...     harness.num_processing_time_timers()
+        0
+        """
         return sum(service.count()[1] for service in self._operator.context.timers)
 
     def metrics(self) -> dict[str, Any]:
-        """The metrics that the user's function has registered."""
+        """Return the metrics of the user's function.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> class Count(MapFunction):
+        ...     def open(self, runtime_context):
+        ...         self.records = runtime_context.get_metrics_group().counter("records")
+        ...     def map(self, value):
+        ...         self.records.inc()
+        ...         return value
+        >>> with OperatorHarness.of(lambda words: words.map(Count())) as harness:
+        ...     harness.process_element("be")
+        ...     harness.metrics()
+        {'Map.records': {'kind': 'counter', 'count': 1}}
+        """
         return self._operator.context.metrics.snapshot()
 
     # Checkpoints
 
     def snapshot(self, checkpoint_id: int | None = None) -> OperatorSnapshot:
-        """What a checkpoint would keep; the operator goes on. Without a number it is the next one."""
+        """Take a checkpoint of the operator, which continues.
+
+        Args:
+            checkpoint_id: The number of the checkpoint. The default is the next one.
+
+        Returns:
+            The state, for ``OperatorHarness.restored()``.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> with OperatorHarness.of(lambda words: words.key_by(len).reduce(max)) as harness:
+        ...     harness.process_element("be")
+        ...     harness.snapshot(checkpoint_id=7).checkpoint_id
+        7
+        """
         self._checkpoint_id = checkpoint_id or self._checkpoint_id + 1
         return self._snapshot(self._checkpoint_id)
 
     def end_epoch(self) -> OperatorSnapshot:
-        """End an epoch without a checkpoint: what a task that runs again would start from."""
+        """End an epoch without a checkpoint.
+
+        Returns:
+            The state from which a repeated task starts.
+
+        >>> from firesteel.testing import OperatorHarness
+        >>> with OperatorHarness.of(lambda words: words.key_by(len).reduce(max)) as harness:
+        ...     harness.process_element("be")
+        ...     harness.end_epoch().operator
+        'Reduce'
+        """
         return self._snapshot(None)
 
     def _snapshot(self, checkpoint_id: int | None) -> OperatorSnapshot:
@@ -475,20 +816,89 @@ class OperatorHarness:
 
     @property
     def committables(self) -> list[Any]:
-        """What a sink has prepared and not committed."""
+        """The committables of a sink that are not committed.
+
+        >>> from firesteel.testing import ListSink, OperatorHarness
+        >>> results = ListSink()
+        >>> with OperatorHarness.of(lambda words: words.sink_to(results)) as harness:
+        ...     harness.process_element("be")
+        ...     snapshot = harness.snapshot()
+        ...     len(harness.committables)
+        1
+        """
         return list(self._committables)
 
     def commit(self) -> None:
-        """Let a sink commit what it has prepared, as a completed checkpoint does."""
+        """Commit the committables of a sink, as a completed checkpoint does.
+
+        >>> from firesteel.testing import ListSink, OperatorHarness
+        >>> results = ListSink()
+        >>> with OperatorHarness.of(lambda words: words.sink_to(results)) as harness:
+        ...     harness.process_element("be")
+        ...     snapshot = harness.snapshot()
+        ...     harness.commit()
+        >>> results.values()
+        ['be']
+        """
         self._operator.commit(self._committables)
         self._committables.clear()
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Tell the operator that the checkpoint is complete."""
+        """Tell the operator that a checkpoint is complete.
+
+        Args:
+            checkpoint_id: The number of the checkpoint.
+
+        >>> from firesteel.datastream.functions import TwoPhaseCommitSinkFunction
+        >>> from firesteel.testing import OperatorHarness
+        >>> class Printing(TwoPhaseCommitSinkFunction):
+        ...     def begin_transaction(self):
+        ...         return []
+        ...     def invoke(self, transaction, value, context):
+        ...         transaction.append(value)
+        ...     def pre_commit(self, transaction):
+        ...         pass
+        ...     def commit(self, transaction):
+        ...         print("commit", transaction)
+        ...     def abort(self, transaction):
+        ...         pass
+        >>> with OperatorHarness.of(lambda words: words.add_sink(Printing())) as harness:
+        ...     harness.process_element("be")
+        ...     snapshot = harness.snapshot(checkpoint_id=1)
+        ...     harness.notify_checkpoint_complete(1)
+        commit ['be']
+        """
         self._explaining(partial(self._operator.notify_checkpoint_complete, checkpoint_id))
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """Tell the operator that the checkpoint will never be complete."""
+        """Tell the operator that a checkpoint will not complete. A later one may.
+
+        Args:
+            checkpoint_id: The number of the checkpoint.
+
+        >>> from firesteel.datastream.functions import TwoPhaseCommitSinkFunction
+        >>> from firesteel.testing import OperatorHarness
+        >>> class Printing(TwoPhaseCommitSinkFunction):
+        ...     def begin_transaction(self):
+        ...         return []
+        ...     def invoke(self, transaction, value, context):
+        ...         transaction.append(value)
+        ...     def pre_commit(self, transaction):
+        ...         pass
+        ...     def commit(self, transaction):
+        ...         print("commit", transaction)
+        ...     def abort(self, transaction):
+        ...         pass
+        >>> with OperatorHarness.of(lambda words: words.add_sink(Printing())) as harness:
+        ...     harness.process_element("be")
+        ...     snapshot = harness.snapshot(checkpoint_id=1)
+        ...     harness.notify_checkpoint_aborted(1)
+        ...     harness.process_element("not")
+        ...     snapshot = harness.snapshot(checkpoint_id=2)
+        ...     harness.notify_checkpoint_complete(2)
+        commit ['be']
+        commit ['not']
+        """
         self._explaining(partial(self._operator.notify_checkpoint_aborted, checkpoint_id))
 
     # Helpers
@@ -522,7 +932,7 @@ class OperatorHarness:
         self._subtask.begin_epoch(self._epoch)
 
     def _end_epoch(self, checkpoint_id: int | None = None) -> SubtaskAck:
-        """As at the end of every epoch: flush, seal, acknowledge; then the next one begins."""
+        """Flush, seal and acknowledge, as at the end of each epoch, and begin the next one."""
         for edge in self._all_edges():
             for upstream in self._upstream(edge):
                 self._subtask.gate.end_local(edge.id, upstream, finished=self._ended)

@@ -1,4 +1,4 @@
-"""A source that plays a script: records, and marks at which something happens."""
+"""ScriptedSource, a source that plays records and events."""
 
 from __future__ import annotations
 
@@ -24,48 +24,118 @@ from firesteel.errors import FiresteelError
 
 
 class ScriptedCrashError(FiresteelError, RuntimeError):
-    """What a Crash mark raises."""
+    """The error that a Crash raises. Not in PyFlink.
+
+    >>> from firesteel.errors import UserFunctionError
+    >>> from firesteel.testing import Crash, ScriptedSource
+    >>> source = ScriptedSource([1, Crash("power failure")])
+    >>> stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    >>> try:
+    ...     list(stream.execute_and_collect())
+    ... except UserFunctionError as error:
+    ...     print(error.cause)
+    ScriptedCrashError
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """The read returns nothing: the epoch goes on without more data, for at least ``seconds``."""
+    """Makes a read of a ScriptedSource return nothing. Not in PyFlink.
+
+    Args:
+        seconds: The shortest time until the next read.
+
+    >>> from firesteel.testing import JobHarness, Pause, ScriptedSource
+    >>> source = ScriptedSource([1, Pause(5.0), 2])
+    >>> harness = JobHarness(
+    ...     lambda env: env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    ... )
+    >>> harness.run()
+    >>> harness.collected, harness.now_millis() >= 5000
+    ([1, 2], True)
+    """
 
     seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """Raises, the first time it is reached."""
+    """Raises a ScriptedCrashError when a ScriptedSource reaches it first. Not in PyFlink.
+
+    Args:
+        message: The text of the error.
+
+    >>> from firesteel.testing import Crash, ScriptedSource
+    >>> env = env.enable_checkpointing(1000)
+    >>> source = ScriptedSource([1, Crash(), 2])
+    >>> stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    >>> list(stream.execute_and_collect())
+    [1, 2]
+    """
 
     message: str = "scripted crash"
 
 
 @dataclass(frozen=True, slots=True)
 class KillProcess:
-    """Ends the process that reads it with SIGKILL, the first time it is reached."""
+    """Kills its process with SIGKILL when a ScriptedSource reaches it first. Not in PyFlink.
+
+    Use it on Spark. In a harness it ends the test itself.
+
+    >>> from firesteel.testing import KillProcess, ScriptedSource
+    >>> ScriptedSource([1, KillProcess(), 2]).records()
+    [1, 2]
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """A record with an event timestamp. Either all records of a script are timed, or none."""
+    """A record with an event timestamp. Not in PyFlink.
+
+    Either all records of a script are timed, or none.
+
+    Args:
+        value: The record.
+        timestamp: The event timestamp in milliseconds.
+
+    >>> from firesteel.testing import ScriptedSource, Timed
+    >>> class ShowTimestamp(ProcessFunction):
+    ...     def process_element(self, value, context):
+    ...         yield value, context.timestamp()
+    >>> source = ScriptedSource([Timed("a", 1000)])
+    >>> strategy = WatermarkStrategy.for_monotonous_timestamps()
+    >>> stream = env.from_source(source, strategy, "events").process(ShowTimestamp())
+    >>> list(stream.execute_and_collect())
+    [('a', 1000)]
+    """
 
     value: Any
     timestamp: int
 
 
 class ScriptedSource(Source):
-    """Plays ``script`` in order, in one subtask; positions are indexes into the script.
+    """Plays a script in one subtask: records, pauses, crashes. Not in PyFlink.
 
-    Crash and KillProcess happen once: a file in ``directory`` remembers them, across attempts and
-    processes, until ``reset``. Without a directory the source makes one, which goes with it.
+    A Crash and a KillProcess happen once. A file in the directory remembers them, across attempts
+    and processes, until ``reset``.
 
-    >>> from firesteel.datastream.connectors.base import ReaderContext
-    >>> source = ScriptedSource(["a", Pause(), "b"])
-    >>> reader = source.create_reader(ReaderContext(subtask_index=0, parallelism=1))
-    >>> reader.add_splits(source.create_enumerator(parallelism=1).discover_splits())
-    >>> reader.read(10), reader.read(10), reader.read(10)
-    (['a'], [], ['b'])
+    Args:
+        script: Records, and marks: Pause, Crash, KillProcess. A position is an index of it.
+        type_info: The type of the records. The default is any Python object.
+        bounded: False makes a source that waits after the script.
+        directory: The directory of the marks. The default is a temporary one that goes with the
+            source.
+
+    >>> from firesteel.testing import Crash, JobHarness, ScriptedSource
+    >>> source = ScriptedSource(["a", "b", Crash(), "c"])
+    >>> harness = JobHarness(
+    ...     lambda env: env.from_source(source, WatermarkStrategy.no_watermarks(), "letters"),
+    ...     records_per_epoch=1,
+    ...     checkpoint_every=1,
+    ... )
+    >>> harness.run()
+    >>> harness.collected
+    ['a', 'b', 'c']
     """
 
     def __init__(
@@ -87,11 +157,20 @@ class ScriptedSource(Source):
             self._directory = str(directory)
 
     def records(self) -> list[Any]:
-        """What the script holds besides marks."""
+        """Return the records of the script, without marks.
+
+        >>> from firesteel.testing import Crash, ScriptedSource
+        >>> ScriptedSource(["a", Crash(), "b"]).records()
+        ['a', 'b']
+        """
         return [_value(item) for item in self._script if not _is_mark(item)]
 
     def reset(self) -> None:
-        """Let crashes and kills happen again."""
+        """Let crashes and kills happen again.
+
+        >>> from firesteel.testing import Crash, ScriptedSource
+        >>> ScriptedSource(["a", Crash(), "b"]).reset()
+        """
         for mark in Path(self._directory).glob("mark-*"):
             mark.unlink()
 
@@ -161,7 +240,7 @@ class _ScriptReader(SourceReader):
         return [_value(item) for item in items]
 
     def _pass_marks(self) -> bool:
-        """Do what the marks at hand say; whether one of them is a pause."""
+        """Perform the marks at the present position. Returns True if one of them is a pause."""
         while self._next < len(self._script):
             mark = self._script[self._next]
             if isinstance(mark, Pause):
@@ -181,7 +260,7 @@ class _ScriptReader(SourceReader):
         return False
 
     def _is_first(self, index: int) -> bool:
-        """Whether nobody, in any process, has been at this mark before."""
+        """Return True if no process has been at this mark before."""
         try:
             (self._directory / f"mark-{index}").open("x").close()
         except FileExistsError:

@@ -33,7 +33,7 @@ def test_a_closed_operator_does_nothing_more(name: str) -> None:
     harness = _doubling()
     harness.process_element(1)
     harness.close()
-    with pytest.raises(InvalidProgramError, match="'Map' is closed: make another harness"):
+    with pytest.raises(InvalidProgramError, match="'Map' is closed: create a new harness"):
         {**_INPUTS, **others}[name](harness)
     assert harness.output == [2]
     harness.close()
