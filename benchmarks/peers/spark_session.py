@@ -48,4 +48,4 @@ def map_in_arrow(frame: DataFrame, level: Level, schema: str) -> DataFrame:
     """Call `DataFrame.mapInArrow` without its unused requirement of pandas."""
     function = UserDefinedFunction(level, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     column = function(*[frame[name] for name in frame.columns])
-    return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
+    return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)  # noqa: SLF001 - as Spark does it

@@ -32,7 +32,7 @@ class Configuration:
     """
 
     def __init__(self, other: Configuration | None = None) -> None:
-        self._values: dict[str, Any] = {} if other is None else dict(other._values)
+        self._values: dict[str, Any] = {} if other is None else dict(other._values)  # noqa: SLF001 - the same class
 
     @classmethod
     def from_dict(cls, map: Mapping[str, Any]) -> Configuration:

@@ -210,16 +210,16 @@ class SimpleStringEncoder(Encoder):
     def __init__(
         self, charset_name: str = "UTF-8", type_info: TypeInformation | None = None
     ) -> None:
-        self._charset = _python_codec(charset_name)
+        self.charset = _python_codec(charset_name)
         self._type_info = type_info
 
     def with_type(self, type_info: TypeInformation) -> Encoder:
-        return SimpleStringEncoder(self._charset, type_info)
+        return SimpleStringEncoder(self.charset, type_info)
 
     def encode(self, element: Any) -> bytes:
         type_info = self._type_info
         text = str(element) if type_info is None else type_info.to_java_string(element)
-        return f"{text}\n".encode(self._charset)
+        return f"{text}\n".encode(self.charset)
 
 
 def _python_codec(charset: str) -> str:

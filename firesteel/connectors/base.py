@@ -420,21 +420,21 @@ class WriteContext:
     True
     """
 
-    _timestamp: int | None = None
-    _watermark: int = -(2**63)
-    _processing_time: int = 0
+    record_timestamp: int | None = None
+    watermark: int = -(2**63)
+    processing_time: int = 0
 
     def timestamp(self) -> int | None:
         """Return the event timestamp of the record in milliseconds, or None if it has none."""
-        return self._timestamp
+        return self.record_timestamp
 
     def current_watermark(self) -> int:
         """Return the present watermark in milliseconds."""
-        return self._watermark
+        return self.watermark
 
     def current_processing_time(self) -> int:
         """Return the present processing time in milliseconds."""
-        return self._processing_time
+        return self.processing_time
 
 
 class SinkWriter(ABC):
@@ -480,12 +480,12 @@ class SinkWriter(ABC):
             context: The times of the records.
         """
         if timestamps is None:
-            context._timestamp = None
+            context.record_timestamp = None
             for value in values:
                 self.write(value, context)
             return
         for value, timestamp in zip(values, timestamps, strict=True):
-            context._timestamp = timestamp
+            context.record_timestamp = timestamp
             self.write(value, context)
 
     def flush(self, end_of_input: bool) -> None:  # noqa: B027 - optional

@@ -25,5 +25,6 @@ def map_in_arrow(frame: DataFrame, function: ArrowFunction, schema: StructType |
         name=type(function).__name__,
     )
     column = udf(*[frame[name] for name in frame.columns])
-    mapped = frame._jdf.mapInArrow(column._jc, False, None)
+    # DataFrame.mapInArrow needs pandas.
+    mapped = frame._jdf.mapInArrow(column._jc, False, None)  # noqa: SLF001
     return DataFrame(mapped, frame.sparkSession)

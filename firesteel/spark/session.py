@@ -151,9 +151,9 @@ def _active_or_new_session(
     required_slots: int, configuration: Configuration, *, may_restart: bool
 ) -> SparkSession:
     active = SparkSession.getActiveSession()
-    if active is None and SparkContext._active_spark_context is not None:
+    if active is None and SparkContext._active_spark_context is not None:  # noqa: SLF001
         active = SparkSession.builder.getOrCreate()
-    if active is not None and active.sparkContext._jsc is None:
+    if active is not None and active.sparkContext._jsc is None:  # noqa: SLF001
         active = None
     if active is not None and may_restart and _is_ours(active) and _own.jobs == 0:
         too_small = active.sparkContext.defaultParallelism < required_slots
@@ -222,7 +222,7 @@ def host_settings(
 def _silence(context: SparkContext) -> None:
     """Tasks that were killed a moment ago complain when Spark goes, in the JVM and in PySpark."""
     context.setLogLevel("OFF")
-    context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
+    context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # noqa: SLF001
 
 
 def stop_own_session() -> None:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from firesteel.checkpoint.savepoints.operator_state_tables import operator_state_table
 from firesteel.checkpoint.savepoints.savepoint_reader import find_operator, open_state
 from firesteel.checkpoint.storage.metadata_file import open_checkpoint
+from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.datastream.stream_execution_environment.environment import configuration_of
 from firesteel.filesystems.settings import file_system_options
 from firesteel.state.operator_state import Redistribution
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from firesteel.datastream import StreamExecutionEnvironment
 
 __all__ = ["SavepointReader"]
 
@@ -41,7 +41,7 @@ class SavepointReader:
     def __init__(self, environment: StreamExecutionEnvironment, path: str) -> None:
         self._environment = environment
         self._path = path
-        self._options = file_system_options(environment._configuration)
+        self._options = file_system_options(configuration_of(environment))
         _, self._metadata = open_checkpoint(path, self._options)
 
     @staticmethod

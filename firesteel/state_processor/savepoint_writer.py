@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from firesteel.checkpoint.metadata import CheckpointMetadata, OperatorMetadata, SnapshotType
 from firesteel.checkpoint.savepoints.savepoint_draft import (
@@ -17,16 +17,15 @@ from firesteel.checkpoint.savepoints.savepoint_reader import StateNotFoundError,
 from firesteel.checkpoint.storage.metadata_file import open_checkpoint, write_metadata
 from firesteel.checkpoint.storage.storage import Storage, StorageError, open_storage
 from firesteel.common.typeinfo import TypeInformation
+from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor
+from firesteel.datastream.stream_execution_environment.environment import configuration_of
 from firesteel.errors import InvalidProgramError
 from firesteel.filesystems.settings import file_system_options
 from firesteel.graph.operator_ids import hash_of_uid
 from firesteel.graph.parallelism import check_max_parallelism
 from firesteel.state.operator_state import Redistribution
 from firesteel.state_processor.new_states import NewKeyedState, NewOperatorState
-
-if TYPE_CHECKING:
-    from firesteel.datastream import StreamExecutionEnvironment
 
 __all__ = ["SavepointWriter"]
 
@@ -62,7 +61,7 @@ class SavepointWriter:
         allow_pickle: bool = False,
     ) -> None:
         """``directory`` is where ``base`` has its files."""
-        self._options = file_system_options(environment._configuration)
+        self._options = file_system_options(configuration_of(environment))
         self._parallelism = min(environment.get_parallelism(), max_parallelism)
         self._base = base
         self._directory = directory
@@ -107,7 +106,7 @@ class SavepointWriter:
             allow_pickle: True allows objects of the job's own classes in a checkpoint. Copying them
                 runs their code.
         """
-        options = file_system_options(environment._configuration)
+        options = file_system_options(configuration_of(environment))
         directory, base = open_checkpoint(path, options)
         largest = max((operator.max_parallelism for operator in base.operators), default=128)
         return SavepointWriter(environment, base, directory, largest, allow_pickle=allow_pickle)

@@ -40,6 +40,7 @@ from firesteel.protocol.rows import (
     BufferRow,
     RowBatcher,
 )
+from firesteel.state.changelog import SegmentStore
 from firesteel.task.slot_wiring import wire_slot
 from firesteel.usercode.failures import exit_error, is_failure
 from firesteel.usercode.unpicklable import UnpicklableRecordError
@@ -61,13 +62,16 @@ class Slot:
         slot: int,
         renew: Callable[[], JobProgram] | None = None,
         now_millis: Callable[[], int] | None = None,
+        *,
+        store: SegmentStore | None = None,
+        batcher: RowBatcher | None = None,
     ) -> None:
         self._job_name = program.job_name
         self._batch = program.batch
         self._level = level
         self._slot = slot
-        self._batcher = RowBatcher()
-        self._store = program.open_segment_store()
+        self._batcher = RowBatcher() if batcher is None else batcher
+        self._store = program.open_segment_store() if store is None else store
         slots = program.levels.slots
         self._next_slots = slots[level + 1] if level + 1 < len(slots) else 0
         self._renew = renew

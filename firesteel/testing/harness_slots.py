@@ -18,7 +18,7 @@ from firesteel.master.epoch_rows import EpochRows
 from firesteel.master.job_master import EpochPlan
 from firesteel.protocol.messages import SlotControl
 from firesteel.protocol.program import JobProgram, PackedProgram
-from firesteel.protocol.rows import BufferRow, rows_of, to_record_batch
+from firesteel.protocol.rows import BufferRow, RowBatcher, rows_of, to_record_batch
 from firesteel.state.changelog import SegmentStore
 from firesteel.task.slot import Slot, control_row
 
@@ -163,11 +163,14 @@ class HarnessSlots:
 
     def _new_slot(self, place: Place) -> Slot:
         unpack = self._packed.unpack
-        slot = Slot(unpack(), *place, renew=unpack, now_millis=self._now_millis)
-        slot._batcher.limit = self._batch_bytes
-        if self._store is not None:
-            slot._store = self._store
-        return slot
+        return Slot(
+            unpack(),
+            *place,
+            renew=unpack,
+            now_millis=self._now_millis,
+            store=self._store,
+            batcher=RowBatcher(limit=self._batch_bytes),
+        )
 
     def _through_arrow(self, rows: list[BufferRow]) -> Iterable[BufferRow]:
         """The rows in batches that are cut anywhere, encoded and decoded as for Spark."""

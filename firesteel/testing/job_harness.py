@@ -38,14 +38,13 @@ from firesteel.config.checkpoint_options import (
 from firesteel.connectors.files.storage import qualify
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.checkpointing_mode import CheckpointingMode
-from firesteel.datastream.data_stream.stream_base import StreamBase
+from firesteel.datastream.data_stream.stream_base import StreamBase, collect_sink
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
+from firesteel.datastream.stream_execution_environment.environment import compiled_job
 from firesteel.datastream.stream_execution_environment.job_compiler import CompiledJob
 from firesteel.errors import InvalidProgramError, JobExecutionError, UserFunctionError
 from firesteel.filesystems.settings import file_system_options
 from firesteel.graph.job_graph import key_types_of
-from firesteel.graph.operator_specs import CollectSpec
-from firesteel.graph.transformations import Transformation
 from firesteel.master.driver_commit import commit_prepared
 from firesteel.master.epoch_rows import hand_out
 from firesteel.master.job_attempts import JobAttempts, JobRecovery
@@ -102,16 +101,8 @@ def compile_program(
         if not isinstance(stream, StreamBase):
             continue
         collected.append(CollectedRecords())
-        sinks.append(
-            Transformation(
-                name="Data stream collect sink",
-                spec=CollectSpec(),
-                inputs=(stream._origins,),
-                driver_object=collected[-1],
-                parallelism=stream._common_parallelism(),
-            )
-        )
-    return environment._compile("harness", *sinks), collected
+        sinks.append(collect_sink(stream, collected[-1]))
+    return compiled_job(environment, "harness", *sinks), collected
 
 
 def with_checkpoints(configuration: Configuration, root: str) -> Configuration:

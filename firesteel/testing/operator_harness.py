@@ -17,6 +17,7 @@ from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.state_backend import HashMapStateBackend, StateBackend
+from firesteel.datastream.stream_execution_environment.environment import compiled_job
 from firesteel.errors import (
     FiresteelError,
     InvalidProgramError,
@@ -75,9 +76,7 @@ def compile_operator(
         for number in range(1, count + 1)
     ]
     program(*streams)
-    if not environment._transformations:
-        raise InvalidProgramError("the program adds no operator to its streams")
-    job = environment._compile(HARNESS_NAME)
+    job = compiled_job(environment, HARNESS_NAME)
     nodes = job.stream_graph.nodes.values()
     inputs = [
         node.id

@@ -55,7 +55,8 @@ class _FixedZone:
     def attribute(self, owner: object, name: str) -> Any:
         if not isinstance(owner, _FixedZone) or name != "_unpickle":
             raise _ForeignClass("builtins.getattr")
-        return ZoneInfo._unpickle  # type: ignore[attr-defined]
+        # Pickles of time zones name this method.
+        return ZoneInfo._unpickle  # type: ignore[attr-defined]  # noqa: SLF001
 
 
 class _FixedKind:

@@ -219,7 +219,7 @@ class RowTypeInfo(_FieldsTypeInfo):
         return (
             isinstance(other, RowTypeInfo)
             and self == other
-            and self._field_names == other._field_names
+            and self._field_names == other.get_field_names()
         )
 
     def _field_name(self, position: int) -> str:

@@ -99,13 +99,13 @@ class FileWriter(SinkWriter):
     ) -> None:
         write = self.write
         if timestamps is None:
-            context._timestamp = None
+            context.record_timestamp = None
             for value in values:
                 write(value, context)
             return
         # The values first: what is left of them tells which record failed.
         for value, timestamp in zip(values, timestamps, strict=True):
-            context._timestamp = timestamp
+            context.record_timestamp = timestamp
             write(value, context)
 
     def flush(self, end_of_input: bool) -> None:
@@ -322,7 +322,7 @@ def batch_encoder(encoder: Encoder) -> Callable[[list[Any]], bytes]:
             return encode_each(values)
         return f"{text}\n".encode()
 
-    if type(encoder) is SimpleStringEncoder and encoder._charset == "utf-8":
+    if type(encoder) is SimpleStringEncoder and encoder.charset == "utf-8":
         return encode_texts
     return encode_each
 

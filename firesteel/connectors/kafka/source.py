@@ -387,7 +387,7 @@ class KafkaSourceBuilder:
             self._boundedness,
         )
         _require_client()
-        check_properties(source._client_properties)
+        check_properties(source._client_properties)  # noqa: SLF001 - the class that this one builds
         return source
 
     def _subscribe(self, subscription: Subscription) -> KafkaSourceBuilder:

@@ -657,15 +657,7 @@ class StreamBase(ABC):
 
     def _collect(self) -> tuple[Transformation, CollectBuffer]:
         buffer = CollectBuffer()
-        collect = Transformation(
-            name="Data stream collect sink",
-            spec=CollectSpec(),
-            inputs=(self._origins,),
-            # As parallel as its input: records come in their order.
-            parallelism=self._common_parallelism(),
-            driver_object=buffer,
-        )
-        return collect, buffer
+        return collect_sink(self, buffer), buffer
 
     # -- iteration -----------------------------------------------------------------------------
 
@@ -724,3 +716,15 @@ class StreamBase(ABC):
             raise InvalidProgramError(
                 f"{operation}: both streams must come from the same StreamExecutionEnvironment."
             )
+
+
+def collect_sink(stream: StreamBase, collected: Any) -> Transformation:
+    """A sink that sends the records of a stream to ``collected``, which stays in the driver."""
+    return Transformation(
+        name="Data stream collect sink",
+        spec=CollectSpec(),
+        inputs=(stream._origins,),
+        # With the parallelism of its input, records keep their order.
+        parallelism=stream._common_parallelism(),
+        driver_object=collected,
+    )

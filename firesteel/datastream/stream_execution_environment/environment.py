@@ -496,3 +496,18 @@ def _end_with_the_job(buffer: CollectBuffer, client: JobClient) -> None:
         buffer.end(result.exception())
 
     threading.Thread(target=wait, name="firesteel-collect", daemon=True).start()
+
+
+# For other parts of Firesteel. As methods they would look like part of the API.
+
+
+def configuration_of(environment: StreamExecutionEnvironment) -> Configuration:
+    """The settings of an environment."""
+    return environment._configuration
+
+
+def compiled_job(
+    environment: StreamExecutionEnvironment, job_name: str, *sinks: Transformation
+) -> CompiledJob:
+    """The job of the program so far, with further sinks."""
+    return environment._compile(job_name, *sinks)

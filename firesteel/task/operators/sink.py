@@ -40,8 +40,8 @@ class SinkOperator(Operator):
         writer = self._writer
         assert writer is not None
         context = self._write_context
-        context._watermark = self.context.clock.watermark
-        context._processing_time = self.context.clock.now_millis()
+        context.watermark = self.context.clock.watermark
+        context.processing_time = self.context.clock.now_millis()
         if type(writer).write_batch is not SinkWriter.write_batch:
             self._call(writer.write_batch, values, timestamps, context)
             return
@@ -49,7 +49,7 @@ class SinkOperator(Operator):
         try:
             # The base class's loop, but with an iterator that tells which record failed.
             for index, value in enumerate(iterator):
-                context._timestamp = None if timestamps is None else timestamps[index]
+                context.record_timestamp = None if timestamps is None else timestamps[index]
                 writer.write(value, context)
         except USER_ERRORS as error:
             raise user_function_error(

@@ -26,7 +26,7 @@ from firesteel.errors import FiresteelError, NotYetSupportedError, UserFunctionE
 
 CONTEXT = WriterContext(0, 1, "job")
 NOON = WriteContext(
-    _processing_time=int(datetime(2024, 3, 9, 12, 30, tzinfo=UTC).timestamp() * 1000)
+    processing_time=int(datetime(2024, 3, 9, 12, 30, tzinfo=UTC).timestamp() * 1000)
 )
 
 

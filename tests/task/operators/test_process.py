@@ -159,5 +159,5 @@ def test_two_operators_are_too_many():
 
 
 def test_no_operator_is_too_few():
-    with pytest.raises(InvalidProgramError, match="adds no operator"):
+    with pytest.raises(InvalidProgramError, match="No operators defined"):
         OperatorHarness.of(lambda s: s.rebalance())
