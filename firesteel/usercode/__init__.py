@@ -1,1 +1,1 @@
-"""The code of the user: pickling it, shipping it, loading it in a task, and explaining its failures."""
+"""Code of the user: pickling it, sending it, loading it in tasks, and explaining its failures."""

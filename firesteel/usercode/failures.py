@@ -1,4 +1,4 @@
-"""Which of several functions of the user's raised an error."""
+"""Errors of the user's functions: the operator, function and record that they belong to."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from firesteel.errors import (
 )
 from firesteel.usercode.unpicklable import UnpicklableRecordError
 
-# What a user's function may raise to say that it failed, caught where the record is known.
-# sys.exit() ends no process of ours. What else is no Exception is explained by the slot.
+# Errors with which a user's function fails, caught where the record is known. sys.exit() does not
+# end a process of Firesteel. The slot explains other errors that are not an Exception.
 USER_ERRORS = (Exception, SystemExit, asyncio.CancelledError)
 
-# Errors of ours that are raised where the operator is not known.
+# Errors of Firesteel that are raised where the operator is not known.
 _WANTS_OPERATOR = (TypeMismatchError, UnpicklableRecordError, UserFunctionError, WriteFailedError)
 
 
 class InterruptedSlotError(BaseException):
-    """Raised within a user's function that takes too long to be canceled.
+    """Raised inside a user's function that is too slow to be canceled otherwise.
 
-    It is no Exception, so that functions that go on after errors do not go on after this one.
+    It is not an Exception, so that functions that ignore errors do not ignore this one.
     """
 
 
 def is_failure(error: BaseException) -> bool:
-    """Whether it means that something failed, and not that somebody wants an end of the work."""
+    """Return True for a failure, and False for a request to end the work."""
     return not isinstance(error, InterruptedSlotError | GeneratorExit | KeyboardInterrupt)
 
 
@@ -45,13 +45,13 @@ def user_function_error(
     values: Sequence[Any] | None,
     iterator: Iterator[Any] | None,
 ) -> FiresteelError:
-    """Name the operator, the function, and the record it failed on.
+    """Return an error that names the operator, the function, and the record.
 
-    ``iterator`` is the list iterator the function was fed from: what it has not yet given out
-    tells which record was the last, so the loop itself keeps no count.
+    ``iterator`` is the list iterator that feeds the function. Its remaining length tells the
+    record, so the loop itself does not count.
     """
     if isinstance(error, _WANTS_OPERATOR):
-        # Raised further down, where more is known; perhaps not the operator.
+        # Raised at an inner place that knows more, except perhaps the operator.
         error.operator = error.operator or operator
         return error
     record = None
@@ -74,7 +74,7 @@ def user_function_error(
 
 
 def called(operator: str, method: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a method of a connector: what it raises names the operator."""
+    """Call a method of a connector. An error of it names the operator."""
     try:
         return method(*arguments)
     except BaseException as error:
@@ -85,12 +85,15 @@ def called(operator: str, method: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def exit_error(error: BaseException) -> UserFunctionError:
-    """sys.exit() and the like, which no operator has taken for a failure."""
+    """Return the error for ``sys.exit()`` and similar, which no operator has explained."""
     return raised_by(error, "", type(error).__qualname__)
 
 
 def raised_by(error: BaseException, operator: str, otherwise: str) -> UserFunctionError:
-    """Where only the traceback tells whose function it was; ``otherwise`` if not even that does."""
+    """Return the error for a function that only the traceback identifies.
+
+    ``otherwise`` names the function if the traceback has no frame of the user.
+    """
     code, known = None, bool(operator)
     trace: TracebackType | None = error.__traceback__
     while trace is not None and code is None:
@@ -121,7 +124,7 @@ def _code_of(function: Callable[..., Any]) -> CodeType | None:
 
 
 def _user_traceback(error: BaseException) -> str:
-    """The traceback without the frames of Firesteel's own that led to the user's code."""
+    """Return the traceback without the frames of Firesteel before the user's code."""
     trace: TracebackType | None = error.__traceback__
     while trace is not None and _is_ours(trace):
         trace = trace.tb_next
@@ -134,7 +137,7 @@ def _is_ours(trace: TracebackType) -> bool:
 
 
 def failed_function(error: BaseException, *functions: Callable[..., Any]) -> Callable[..., Any]:
-    """The one that was running, as the traceback shows; else the last."""
+    """Return the function that was running according to the traceback, or the last one."""
     running: set[CodeType] = set()
     trace = error.__traceback__
     while trace is not None:

@@ -1,4 +1,4 @@
-"""An operator on its way into a task: its pickle, and what to say if it cannot be loaded there."""
+"""Operators on their way to a task: their pickles, and errors if a task cannot load them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from firesteel.usercode.value_pickler import ValuePickler
 
 
 class UnloadableFunctionError(FiresteelError, RuntimeError):
-    """What belongs to an operator was sent to its task, but could not be loaded there."""
+    """A part of an operator was sent to its task, but could not be loaded there."""
 
     def __init__(
         self,
@@ -54,12 +54,15 @@ class UnloadableFunctionError(FiresteelError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class PackedPart:
-    """The spec of an operator, or a partitioning; ``function`` says what of the user's is in it."""
+    """The pickle of an operator's spec, or of a partitioning.
+
+    ``function`` describes the user's function in it.
+    """
 
     operator: str
     function: str
     payload: bytes = field(repr=False)
-    # The user's modules that the payload names, and the driver's files of them.
+    # The user's modules that the payload names, and their files in the driver.
     origins: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
@@ -77,7 +80,7 @@ class PackedPart:
         try:
             value = pickle.loads(self.payload)
         except USER_ERRORS as error:
-            # It imports the user's modules, and calls what their classes say: anything may come.
+            # This imports modules of the user and calls their code, which may raise anything.
             raise self._error(job, error) from error
         if find_mixed_up(self.origins) is not None:
             raise self._error(job, None)
@@ -102,24 +105,23 @@ class PackedPart:
 def _advice(error: BaseException | None) -> str:
     if isinstance(error, ModuleNotFoundError):
         return (
-            f"The module '{error.name}' is not there where the tasks run: bring it along with "
-            "env.add_python_file() or env.set_python_requirements(), or install it on every machine."
+            f"The tasks do not have the module '{error.name}'. Send it with env.add_python_file() or "
+            "env.set_python_requirements(), or install it on each machine."
         )
     if isinstance(error, AttributeError) and "Can't get attribute" in str(error):
         return (
-            "Tasks import by name what is not of the main program. Under this name they find "
-            "another module, or another version of it, or the program made the object only after "
-            "the import: define it at the top level of a module that the tasks have, too."
+            "Tasks import objects by name, except those of the main program. They found a different "
+            "module of this name, or a different version of it, or the program created the object "
+            "after the import. Define it at the top level of a module that the tasks have."
         )
     return (
-        "Modules are imported again in the tasks, and objects rebuilt from their pickles: look at "
-        "what the module does when it is imported, and at __reduce__ and __setstate__ of the "
-        "classes. What only works in the main program belongs under `if __name__ == '__main__':`, "
-        "what only works in the task into open()."
+        "Tasks import modules again and rebuild objects from their pickles. Check the code that runs "
+        "when the module is imported, and __reduce__ and __setstate__ of the classes. Code for the "
+        "main program belongs under `if __name__ == '__main__':`, and code for the task into open()."
     )
 
 
-# What runs the task comes from wherever the task's machine has it.
+# The machine of the task has its own copies of these.
 _NOT_THE_USERS = frozenset({"__main__", "firesteel"})
 
 
@@ -132,14 +134,14 @@ class MixedUpModule:
     def __str__(self) -> str:
         return (
             f"In the main program the module '{self.name}' is {self.driver_file}, but the task's "
-            f"process has {self.task_file} under this name; a library, or another job of the "
-            "application, may have imported it there first. Give the module a name of its own, or "
-            "put it into a package."
+            f"process has imported {self.task_file} under this name. A library or a different job of "
+            "the application may have imported it first. Give the module a unique name, or put it "
+            "into a package."
         )
 
 
 def origins_of(modules: Iterable[str], search_path: SearchPath) -> dict[str, str]:
-    """The files of those modules that the driver has found before the standard library."""
+    """Return the files of those modules that the driver finds before the standard library."""
     files = {}
     for name in sorted(modules):
         file = getattr(sys.modules.get(name), "__file__", None)
@@ -151,9 +153,9 @@ def origins_of(modules: Iterable[str], search_path: SearchPath) -> dict[str, str
 
 
 def find_mixed_up(origins: Mapping[str, str]) -> MixedUpModule | None:
-    """A module that this process has from another file than the driver.
+    """Return a module that this process has loaded from a different file than the driver.
 
-    On a machine that does not have the driver's file, it can only come from elsewhere.
+    A machine without the driver's file must take it from a different place, so this is no mix-up.
     """
     for name, file in origins.items():
         module = sys.modules.get(name)
@@ -163,14 +165,14 @@ def find_mixed_up(origins: Mapping[str, str]) -> MixedUpModule | None:
 
 
 def _is_from(module: ModuleType, file: str) -> bool:
-    """Whether the module has been loaded from this file, or from a copy of it."""
+    """Return True if the module was loaded from this file, or from a copy of it."""
     own = getattr(module, "__file__", None)
     if not isinstance(own, str):
         return False
     with contextlib.suppress(OSError):
         if os.path.samefile(own, file):
             return True
-    # A copy that was shipped is perhaps in an archive; only the loader can look into those.
+    # A copy that was sent may be in an archive, which only the loader can read.
     with contextlib.suppress(OSError, AttributeError), open(file, "rb") as stream:
         return bool(module.__spec__.loader.get_data(own) == stream.read())  # type: ignore[union-attr]
     return False

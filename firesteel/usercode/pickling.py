@@ -21,17 +21,17 @@ _MOVED_MODULES = {
 
 
 def dumps(value: Any) -> bytes:
-    """Pickle ``value``. Plain pickle is fast, but cannot name what ``__main__`` defines."""
+    """Pickle a value. Plain pickle is fast, but cannot name objects of ``__main__``."""
     try:
         return pickle.dumps(value, protocol=5)
     except (pickle.PicklingError, AttributeError, TypeError):
         pass
-    # Outside of the handler: if this fails too, its error says all.
+    # Outside of the handler, so that a second error hides the first one.
     return value_pickler.dumps(value)
 
 
 def loads(payload: bytes | memoryview) -> Any:
-    """Unpickle what ``dumps`` of this version or of an earlier one has written."""
+    """Unpickle the result of ``dumps`` of this version or an earlier one."""
     try:
         return pickle.loads(payload)
     except (ModuleNotFoundError, AttributeError) as error:
@@ -41,7 +41,7 @@ def loads(payload: bytes | memoryview) -> Any:
 
 
 class _MovedNamesUnpickler(pickle.Unpickler):
-    """Slower than ``pickle.loads``, so it is used only where that has failed."""
+    """Finds names of earlier versions. It is slower than ``pickle.loads``, so it runs only if that failed."""
 
     def find_class(self, module: str, name: str) -> Any:
         try:
@@ -54,7 +54,7 @@ class _MovedNamesUnpickler(pickle.Unpickler):
 
 
 def _lacks_name_of_ours(error: ModuleNotFoundError | AttributeError) -> bool:
-    """Whether a pickle names a module or an attribute that Firesteel does not have there."""
+    """Return True if a pickle names a module or attribute that Firesteel does not have there."""
     if isinstance(error, ModuleNotFoundError):
         return str(error.name).startswith("firesteel.")
     return "on <module 'firesteel." in str(error)

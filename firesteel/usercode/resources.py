@@ -1,4 +1,4 @@
-"""Archives and cached files of a job, brought to their places on the machine of a task."""
+"""Archives and cached files of a job, and their places on the machine of a task."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class JobFile:
-    """A file that travels with the job; ``path`` is where the driver has it.
+    """A file that is sent with the job. ``path`` is its path in the driver.
 
-    For an archive ``name`` is the directory that it becomes, for a cached file what functions
-    call it; ``file_name`` is then its name on the disk, whose ending may matter. One that is to be
-    unpacked is a zip file.
+    For an archive, ``name`` is the directory that it becomes. For a cached file, ``name`` is the
+    name that functions use, and ``file_name`` is its name on the disk, whose ending may matter. A
+    file with ``unpack`` is a zip file.
     """
 
     path: str
@@ -31,7 +31,7 @@ class JobFile:
 
 @dataclass(frozen=True, slots=True)
 class PlacedResources:
-    """``working_directory`` holds the unpacked archives; None: there are none."""
+    """Local paths of a job's files. ``working_directory`` has the unpacked archives, or is None."""
 
     working_directory: str | None = None
     cached_files: dict[str, str] = field(default_factory=dict)
@@ -43,9 +43,9 @@ class JobResources:
     cached_files: tuple[JobFile, ...] = ()
 
     def place(self, directory: Path, locate: Callable[[str], Path]) -> PlacedResources:
-        """Put everything under ``directory``, unless another task of this machine has done it.
+        """Put all files into ``directory``, unless a different task of this machine has done it.
 
-        ``locate`` finds on this machine what the driver has at a path.
+        ``locate`` returns the local path of a file of the driver.
         """
         if not self.archives and not self.cached_files:
             return PlacedResources()
@@ -60,7 +60,7 @@ class JobResources:
         )
 
     def _make(self, directory: Path, locate: Callable[[str], Path]) -> None:
-        """All or nothing: tasks of several slots may do this at the same time."""
+        """Create all files or none, because tasks of several slots may do this at the same time."""
         unfinished = Path(tempfile.mkdtemp(prefix=f"{directory.name}-", dir=directory.parent))
         try:
             for archive in self.archives:
@@ -88,7 +88,7 @@ def _place_cached(source: Path, target: Path, file: JobFile) -> None:
 
 
 def extract(archive: Path, target: Path) -> None:
-    """Unpack a zip file with permissions and symbolic links, as a virtual environment needs them."""
+    """Unpack a zip file with its permissions and symbolic links, which virtual environments need."""
     target.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(archive) as source:
         for entry in source.infolist():

@@ -1,4 +1,4 @@
-"""Where modules are looked for: tasks find the same ones as the driver, in the same order."""
+"""The search path of modules: tasks find the same modules as the driver, in the same order."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ _ZIPPED_LIBRARY = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
 
 @dataclass(frozen=True, slots=True)
 class SearchPath:
-    """``first``: what is found before the standard library, as the script's own directory is.
+    """Directories of modules before and after the standard library.
 
-    The standard library is not part of it: every interpreter has its own. Directories that another
-    machine does not have do no harm there.
+    ``first`` comes before the standard library, like the directory of a script. The standard
+    library is not included, because each interpreter has its own. A directory that a machine does
+    not have is harmless.
     """
 
     first: tuple[str, ...]
@@ -36,7 +37,10 @@ class SearchPath:
 
     @staticmethod
     def of_task() -> SearchPath:
-        """Of a process that ``python -m`` has started: its working directory is the system's choice."""
+        """Return the path of a process that ``python -m`` has started.
+
+        Its working directory, which the system chose, comes last.
+        """
         own = _split(_entries())
         directory = os.getcwd()
         if directory not in own.first:
@@ -45,22 +49,23 @@ class SearchPath:
         return SearchPath(first, (*own.last, directory))
 
     def then(self, other: SearchPath) -> SearchPath:
-        """What comes first for either stays before the standard library.
+        """Return both paths. The first parts of both stay before the standard library.
 
-        Of what comes after it, the other's goes first: those are packages, made for its interpreter.
+        Of the last parts the other path's comes first, because it has the packages of its
+        interpreter.
         """
         return SearchPath(_unique((*self.first, *other.first)), _unique((*other.last, *self.last)))
 
     def holds_first(self, file: str) -> bool:
-        """Whether a module's file is in one of the directories (or archives) that come first."""
+        """Return True if a module's file is in a directory or archive of the first part."""
         holders = [e for e in (*self.first, *self.last, *_entries()) if file.startswith(e + os.sep)]
-        # Packages may be in a directory below the program's own.
+        # Packages may be in a directory below the program's directory.
         return bool(holders) and max(holders, key=len) in self.first
 
     def adopt(self) -> None:
-        """Search here in this order, and then where this process has looked before.
+        """Search in this order, and then in the previous places of this process.
 
-        The latest program of a shared process comes first.
+        In a shared process the latest program comes first.
         """
         before = _entries()
         library = tuple(entry for entry in before if _is_library(entry))
@@ -74,13 +79,13 @@ class SearchPath:
 
 
 def _entries() -> tuple[str, ...]:
-    """``""`` stands for the working directory, whatever that is at the time."""
+    """Return ``sys.path`` with absolute paths. An empty entry is the current working directory."""
     return _unique(os.path.abspath(entry) for entry in sys.path)
 
 
 def _split(entries: tuple[str, ...]) -> SearchPath:
     places = [place for place, entry in enumerate(entries) if _is_library(entry)]
-    # Without one (a frozen interpreter) nothing can be told.
+    # A frozen interpreter has none, so all entries come last.
     border = places[0] if places else 0
     return SearchPath(
         entries[:border], tuple(entry for entry in entries[border:] if not _is_library(entry))

@@ -1,4 +1,4 @@
-"""What cannot be pickled: where it hides in a function or a record, and what to do about it."""
+"""Explanations of objects that cannot be pickled: their place in a function or record, and a remedy."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class UnpicklableFunctionError(InvalidProgramError, TypeError):
 
 
 class UnpicklableRecordError(FiresteelError, TypeError):
-    """A record, or a value of a state, cannot be sent or stored.
+    """A record or a value of a state cannot be sent or stored.
 
-    Whoever knows the operator sets ``operator`` on the way out.
+    ``operator`` is set when the error leaves the operator.
     """
 
     def __init__(
@@ -41,15 +41,15 @@ class UnpicklableRecordError(FiresteelError, TypeError):
         where = f"Job '{self.job}' failed. {where}" if self.job else where
         return (
             f"{where}the {self.what} {self.record}, a {self.kind}, cannot be pickled: {self.reason}. "
-            "Records and state travel between processes as pickles: emit and store plain data, and "
-            "keep locks, connections, clients and open files in the function, made in open()."
+            "Records and state are pickled between processes. Emit and store plain data, and create "
+            "locks, connections, clients and open files in open() of the function."
         )
 
 
 def unpicklable_record(
     error: Exception, values: Iterable[Any], operator: str | None = None, what: str = "record"
 ) -> Exception:
-    """What to raise where pickling ``values`` raised ``error``: names the one it was."""
+    """Return the error for ``values`` whose pickling raised ``error``. It names the value."""
     for value in values:
         reason = why_not(value)
         if reason is not None:
@@ -61,7 +61,7 @@ def unpicklable_record(
 
 
 def unpicklable_function(error: Exception, operator: str, spec: Any) -> UnpicklableFunctionError:
-    """The same for what belongs to an operator: its function, its source, its sink."""
+    """Return the error for a part of an operator: its function, source or sink."""
     path, culprit = _culprit(spec, _DEPTH)
     owner = path[0] if path else "its function"
     hidden = ""
@@ -69,22 +69,22 @@ def unpicklable_function(error: Exception, operator: str, spec: Any) -> Unpickla
         hidden = f" In it, {' of '.join(reversed(path[1:]))} is a {_kind(culprit)}."
     return UnpicklableFunctionError(
         f"Operator '{operator}' cannot be sent to its tasks, because {owner} cannot be pickled: "
-        f"{error}.{hidden} Make locks, connections, clients and open files in open() of a function "
+        f"{error}.{hidden} Create locks, connections, clients and open files in open() of a function "
         "class, which runs in the task, not in __init__() or around a lambda."
     )
 
 
 def described_function(spec: Any) -> str:
-    """What an operator's spec has of the user's, in words."""
+    """Describe the user's part of an operator's spec."""
     for _, child in _attributes(spec):
         is_data = type(child).__module__ == "builtins" or isinstance(child, Enum)
         if callable(child) or not is_data:
             return _object(child)
-    return "what it consists of"
+    return "its parts"
 
 
 def why_not(value: Any) -> str | None:
-    """Why ``value`` cannot be pickled; None if it can."""
+    """Return the reason why ``value`` cannot be pickled, or None if it can."""
     try:
         pickling.dumps(value)
     except Exception as error:  # noqa: BLE001 - a __reduce__ of the user's may raise anything
@@ -93,7 +93,7 @@ def why_not(value: Any) -> str | None:
 
 
 def _culprit(value: Any, depth: int) -> tuple[list[str], Any]:
-    """The way to the innermost thing that cannot be pickled, and that thing."""
+    """Return the path to the innermost object that cannot be pickled, and the object."""
     if depth:
         for name, child in _children(value):
             if why_not(child) is not None:
@@ -122,7 +122,7 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _variables(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """What the function takes from around it."""
+    """Yield the variables, globals and defaults that a function uses."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield f"the variable '{name}'", cell.cell_contents
@@ -149,7 +149,7 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
         names += [slots] if isinstance(slots, str) else slots
     for name in names:
         child = getattr(value, name, None)
-        # What an operator consists of is told by what it is, not by our names for it.
+        # Parts of an operator are described, because Firesteel's names mean nothing to the user.
         ours = type(value).__module__.startswith("firesteel.graph.")
         yield _object(child) if ours else f"the attribute '{name}'", child
 

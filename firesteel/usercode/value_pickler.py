@@ -1,8 +1,8 @@
-"""Pickles by value what tasks cannot import: cloudpickle, and what of functools it does not take.
+"""Pickling by value of objects that tasks cannot import: cloudpickle, extended for functools.
 
-cloudpickle pickles functions and classes of ``__main__`` and of local scopes by value. The
-wrappers that functools makes of such functions are neither to it: it would name them, which fails
-in the task, or trip over the locks and weak references that they hold.
+cloudpickle pickles functions and classes of ``__main__`` and of local scopes by value. It does not
+do so for the wrappers of functools around such functions. It would name them, which fails in the
+task, or fail at their locks and weak references.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import cloudpickle
 from cloudpickle.cloudpickle import list_registry_pickle_by_value
 
 _CacheWrapper = type(functools.lru_cache(len))
-# All functions that singledispatch makes share their code.
+# All functions that singledispatch creates share their code.
 _SINGLE_DISPATCH = functools.singledispatch(len).__code__  # type: ignore[attr-defined]  # a function
 _CACHE_ATTRIBUTES = frozenset({"__wrapped__", "cache_parameters"})
 
@@ -28,7 +28,7 @@ def dumps(value: object) -> bytes:
 
 
 class ValuePickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
-    """Notes the modules that the pickle names: whoever loads it imports them."""
+    """Pickles by value, and notes the modules that the pickle names. Loading it imports them."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file, protocol=5)
@@ -36,7 +36,7 @@ class ValuePickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle ha
 
     @staticmethod
     def dump_all(value: object) -> tuple[bytes, set[str]]:
-        """The pickle, and the names of the modules that it takes something from."""
+        """Return the pickle, and the names of the modules it refers to."""
         with io.BytesIO() as file:
             pickler = ValuePickler(file)
             pickler.dump(value)
@@ -52,7 +52,7 @@ class ValuePickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle ha
         return reduced
 
     def _reduce(self, obj: Any) -> Any:
-        """NotImplemented: cloudpickle, or pickle itself, knows what to do."""
+        """Reduce wrappers of functools. NotImplemented leaves an object to cloudpickle and pickle."""
         kind = type(obj)
         if kind is _CacheWrapper:
             return NotImplemented if _is_importable(obj) else _reduce_cache(obj)
@@ -64,7 +64,7 @@ class ValuePickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle ha
 
 
 def _is_importable(function: Any) -> bool:
-    """Whether a task finds it by module and name, by cloudpickle's rule for functions."""
+    """Return True if a task finds a function by module and name, by cloudpickle's rule."""
     name = function.__module__
     module = sys.modules.get(name)
     if module is None or name == "__main__" or _is_registered_by_value(name):
@@ -80,8 +80,8 @@ def _is_registered_by_value(module: str) -> bool:
     return any(module == name or module.startswith(f"{name}.") for name in registered)
 
 
-# A function may refer to its wrapper, for example to call itself: what else the wrapper has is
-# therefore set when it exists already.
+# A function may refer to its wrapper, for example to call itself. The other attributes of the
+# wrapper are therefore set after it exists.
 
 
 def _reduce_cache(wrapper: Any) -> tuple[Any, ...]:

@@ -147,5 +147,5 @@ def test_a_missing_module_is_told_with_how_to_bring_it_along(tmp_path):
     (tmp_path / "app" / "only_in_the_driver.py").unlink()
     text = _unpack_elsewhere(packed, tmp_path)
     assert "operator 'double' could not be loaded" in text
-    assert "'only_in_the_driver' is not there where the tasks run" in text
+    assert "The tasks do not have the module 'only_in_the_driver'" in text
     assert "add_python_file" in text
