@@ -1,4 +1,4 @@
-"""Fixtures and settings of all tests."""
+"""Fixtures and settings for all tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("search", deadline=None)
-# The same examples every time: what a search finds shall not stop somebody else's change.
+# The same examples every time: a new find of the search must not block an unrelated change.
 settings.register_profile("firesteel", deadline=None, derandomize=True)
 settings.load_profile(os.environ.get("FIRESTEEL_HYPOTHESIS_PROFILE", "firesteel"))
 

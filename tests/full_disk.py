@@ -1,4 +1,4 @@
-"""A disk that gets full, as a layer over the real one: files fail as they would there."""
+"""A disk that runs full: a layer over the real one whose writes fail as they would there."""
 
 from __future__ import annotations
 

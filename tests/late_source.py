@@ -1,4 +1,4 @@
-"""A source as users write it: its enumerator finds one split a call, and a split is one number."""
+"""A user-defined source: each call of its enumerator finds one split with one number."""
 
 from __future__ import annotations
 

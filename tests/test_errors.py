@@ -1,4 +1,4 @@
-"""Errors keep their facts when they travel, and say what happened in the right order."""
+"""Errors keep their facts when they are pickled, and list them in a useful order."""
 
 import pickle
 

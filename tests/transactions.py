@@ -1,4 +1,4 @@
-"""A store with transactions that refuses whatever it should not be asked, and a sink for it."""
+"""A transactional store that refuses invalid requests, and a sink for it."""
 
 from __future__ import annotations
 

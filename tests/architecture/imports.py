@@ -1,4 +1,4 @@
-"""Reads who imports whom, without importing anything."""
+"""Reads the imports of every module without importing it."""
 
 from __future__ import annotations
 

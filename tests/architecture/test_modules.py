@@ -1,4 +1,4 @@
-"""What modules look like."""
+"""Rules that every module follows."""
 
 from __future__ import annotations
 

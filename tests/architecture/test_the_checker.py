@@ -1,4 +1,4 @@
-"""The reader of imports sees what it should."""
+"""The reader of imports finds every form of import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storages to test on: a local directory, and an object store that a real S3 server offers."""
+"""Storages for tests: a local directory, and an object store on a real S3 server."""
 
 from __future__ import annotations
 

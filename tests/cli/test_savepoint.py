@@ -1,4 +1,4 @@
-"""``firesteel savepoint``: what scripts and people see."""
+"""``firesteel savepoint``: its output for scripts and for people."""
 
 from __future__ import annotations
 

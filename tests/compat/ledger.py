@@ -204,7 +204,7 @@ def owner(entry: Entry) -> Any:
 
 
 def blank(cls: type[Any]) -> Any:
-    """Return an instance that nobody initialized: enough for a method that only raises."""
+    """Return an instance without calling __init__: enough for a method that only raises."""
     if inspect.isabstract(cls):
         cls = type(cls.__name__, (cls,), {})
         cls.__abstractmethods__ = frozenset()

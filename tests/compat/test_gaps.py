@@ -1,4 +1,4 @@
-"""The errors for names that are not there."""
+"""Errors for names of PyFlink that Firesteel does not have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Holds each claim of the ledger against the package."""
+"""Checks each claim of the ledger against the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyFlink programs, with nothing but the imports changed, write what PyFlink writes."""
+"""PyFlink programs print the output of PyFlink when only their imports are changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manual page of the settings is what the declarations say."""
+"""The manual page of the settings matches their declarations."""
 
 from pathlib import Path
 

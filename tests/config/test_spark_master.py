@@ -1,4 +1,4 @@
-"""One rule says which of Spark's masters are this machine."""
+"""Recognizing the Spark masters that run on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of checkpoints: methods, keys and the environment are three ways to the same thing."""
+"""Checkpoint settings: methods, keys and the environment set the same values."""
 
 from __future__ import annotations
 

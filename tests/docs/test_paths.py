@@ -1,4 +1,4 @@
-"""Files of the project that pages name exist."""
+"""Files of the project that the pages name exist."""
 
 from __future__ import annotations
 

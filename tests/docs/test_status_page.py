@@ -1,4 +1,4 @@
-"""docs/status.md has every capability, what it calls done is proved, and tests that pages name exist."""
+"""docs/status.md lists every capability, and the tests that it names exist."""
 
 from __future__ import annotations
 

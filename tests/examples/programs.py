@@ -1,4 +1,4 @@
-"""Finds what runs: the files of examples/, and the snippets of README and docs that are marked.
+"""Finds the programs to run: the files of examples/, and the marked snippets of README and docs.
 
 A snippet is a fenced `python` block with `<!-- runs -->` on the line before it. If a fenced `text` block is
 the next thing after it, apart from a line that introduces it, that is what it writes. An example names

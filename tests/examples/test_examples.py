@@ -1,4 +1,4 @@
-"""The examples, and the snippets of README and docs, run and write what they say they write."""
+"""The examples and the snippets of README and docs run, and print the output they show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of object stores reach the tasks, but neither checkpoints nor messages."""
+"""Keys of object stores reach the tasks, but never checkpoints or messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of this folder: it takes seconds to start."""
+"""One Spark session for all tests of this folder, because it takes seconds to start."""
 
 from __future__ import annotations
 

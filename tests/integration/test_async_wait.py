@@ -1,4 +1,4 @@
-"""Asynchronous requests on Spark: what is in flight when a process dies is asked again."""
+"""Asynchronous requests on Spark: requests in flight are repeated when a process dies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster: Spark's standalone master and two workers as processes of their own.
+"""A cluster: Spark's standalone master and two workers in separate processes.
 
 The executors' Python has pyspark and pyarrow, but neither Firesteel nor the user's module.
 """

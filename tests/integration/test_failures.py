@@ -1,4 +1,4 @@
-"""A failing user function: what the user gets to see."""
+"""A failing user function on Spark: the error that the user sees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kind of join once on Spark: several sources and subtasks, epochs, both streams at their own pace."""
+"""Every kind of join once on Spark, with several sources and subtasks."""
 
 from __future__ import annotations
 

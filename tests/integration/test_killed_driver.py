@@ -1,4 +1,4 @@
-"""The driver, or an executor, is killed at some moment; the job goes on, and each record is there once."""
+"""Killing the driver or an executor at any moment: the job continues with each record once."""
 
 from __future__ import annotations
 

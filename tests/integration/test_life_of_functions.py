@@ -112,7 +112,7 @@ def hosts_of(client: JobClient) -> set[int]:
 
 def is_running(pid: int) -> bool:
     try:
-        # A process that nobody has waited for yet has no command line.
+        # A zombie process has no command line.
         return Path(f"/proc/{pid}/cmdline").read_text() != ""
     except OSError:
         return False

@@ -1,4 +1,4 @@
-"""Slot sharing groups, slots in the worker, a query that somebody stops, a canceled batch."""
+"""Slot sharing groups, slots in Spark's workers, a query stopped from outside, a canceled batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever ends a job or its driver: no process and no temporary directory stays behind."""
+"""No process and no temporary directory remains, however a job or its driver ends."""
 
 from __future__ import annotations
 

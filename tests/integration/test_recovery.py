@@ -1,4 +1,4 @@
-"""Jobs that fail, whose processes are killed, that are stopped and resumed: each record once."""
+"""Jobs that fail, lose processes, or are stopped and resumed process each record once."""
 
 from __future__ import annotations
 

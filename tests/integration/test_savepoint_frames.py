@@ -1,4 +1,4 @@
-"""A job's state becomes a DataFrame on Spark, is changed there, and the job goes on with it."""
+"""A job's state becomes a DataFrame on Spark, is changed there, and the job continues with it."""
 
 from __future__ import annotations
 

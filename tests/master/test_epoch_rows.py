@@ -1,4 +1,4 @@
-"""What reaches the driver at the end of an epoch, from Spark or in a harness."""
+"""Rows that the driver receives at the end of an epoch, from Spark or in a harness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The job master as a state machine: it is told what happened, and says what comes next."""
+"""The job master as a state machine: events in, the next step out."""
 
 from __future__ import annotations
 

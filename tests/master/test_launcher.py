@@ -1,4 +1,4 @@
-"""A job in its thread, with an engine that ends when the test says so."""
+"""A job in its thread, with an engine that ends when the test tells it to."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Master:
         self.failure = error
 
     def abandon(self) -> None:
-        """Its slots are closed by nobody here."""
+        """Do nothing: this engine has no slots to close."""
 
 
 class Engine:

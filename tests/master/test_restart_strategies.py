@@ -1,4 +1,4 @@
-"""When a job comes back, and after which pause: Flink's rules and defaults."""
+"""Restart strategies: Flink's rules and defaults for restarts and their delays."""
 
 from __future__ import annotations
 

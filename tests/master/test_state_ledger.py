@@ -1,4 +1,4 @@
-"""The ledger keeps what a slot needs to come back, and no more."""
+"""The ledger keeps exactly the state that a slot needs to be restored."""
 
 from firesteel.master.state_ledger import StateLedger
 from firesteel.protocol.messages import OperatorHandle, SubtaskAck, SubtaskHandle, VertexMetrics

@@ -1,4 +1,4 @@
-"""Metrics: their values, their names, and how they merge."""
+"""Metrics: values, names and merging."""
 
 from __future__ import annotations
 

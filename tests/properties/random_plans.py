@@ -1,4 +1,4 @@
-"""Random jobs, and what they give in plain Python."""
+"""Random jobs, and their results computed in plain Python."""
 
 from __future__ import annotations
 

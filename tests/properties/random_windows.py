@@ -1,4 +1,4 @@
-"""Random streams in event time, the windows over them, and what those give in plain Python."""
+"""Random event-time streams, windows over them, and their results in plain Python."""
 
 from __future__ import annotations
 

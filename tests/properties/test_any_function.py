@@ -1,4 +1,4 @@
-"""Whatever the function, sliding windows give what adding record by record gives, as the general operator does."""
+"""Sliding windows of any function equal the record-by-record result and the general operator."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Whatever the interleaving of two inputs, the batches, restarts and parallelism: joins do what their
-models do."""
+"""Joins equal their models for any interleaving, batches, restarts and parallelism."""
 
 from __future__ import annotations
 

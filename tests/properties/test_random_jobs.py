@@ -1,4 +1,4 @@
-"""Random jobs, with random faults, do what plain Python does: nothing lost, nothing twice."""
+"""Random jobs with random faults equal plain Python: no record lost, none twice."""
 
 from __future__ import annotations
 

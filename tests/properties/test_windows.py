@@ -1,5 +1,4 @@
-"""Whatever the order of records and watermarks, the batches, restarts and parallelism: both window
-operators do what the model does."""
+"""Both window operators equal the model for any order, batches, restarts and parallelism."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a slot is told of confirmed runs."""
+"""The confirmed runs that a slot hears about."""
 
 import pickle
 

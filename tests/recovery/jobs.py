@@ -1,4 +1,4 @@
-"""The job that everything happens to, traps to set in it, and what must come out whatever happens."""
+"""The job of the recovery tests, traps to set in it, and its expected results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stopped job goes on with a changed program, at another place, or from its last checkpoint."""
+"""A stopped job continues with a changed program, in a new place, or from its last checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a job ends, and how it goes on: stopped, drained, canceled, killed, or simply finished."""
+"""Jobs that are stopped, drained, canceled, killed or finished, and their continuation."""
 
 from __future__ import annotations
 

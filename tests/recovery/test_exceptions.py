@@ -1,4 +1,4 @@
-"""Whatever the user's code raises, and wherever: the job starts over, and the result is the same."""
+"""An exception anywhere in user code restarts the job, and the result is the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random jobs with random histories: checkpoints, crashes, savepoints, another parallelism.
+"""Random jobs with random histories: checkpoints, crashes, savepoints, new parallelisms.
 
 Whatever has happened to a job, in the end each sink has what plain Python gives, once.
 """

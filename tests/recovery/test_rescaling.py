@@ -1,4 +1,4 @@
-"""A job that goes on with another parallelism, or as another program."""
+"""A job that continues with a different parallelism or a different program."""
 
 from __future__ import annotations
 

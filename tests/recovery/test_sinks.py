@@ -1,4 +1,4 @@
-"""Sinks that cannot take back what they wrote: at least once, and never less.
+"""Sinks that cannot take back their writes: at least once.
 
 What counts exactly once is in test_commit_phases.py; these are the other rows of
 docs/delivery-guarantees.md.

@@ -1,4 +1,4 @@
-"""What each source gives when the job is interrupted: the rows of docs/delivery-guarantees.md."""
+"""Each source under interruptions: the rows of docs/delivery-guarantees.md."""
 
 from __future__ import annotations
 

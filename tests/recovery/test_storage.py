@@ -1,4 +1,4 @@
-"""Checkpoint storage that fails, is full, answers wrongly or is slow; and damaged checkpoints."""
+"""Checkpoint storage that fails, is full, gives wrong answers or is slow; damaged checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Kafka broker of our own: one process, one node, which is its own controller (KRaft)."""
+"""A Kafka broker for tests: one process, one node that is its own controller (KRaft)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a command until whoever started it lets go: a server must not outlive its tests.
+"""Runs a command until its parent ends, so that no server outlives the tests.
 
 ``python -m tests.servers.leash command ...``; the end of standard input is the end of the command,
 also where the tests were killed.

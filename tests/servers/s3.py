@@ -1,4 +1,4 @@
-"""An S3 server on this machine (moto), as a process of its own."""
+"""An S3 server on this machine (moto), in its own process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slot hosts: real processes behind real sockets, without Spark."""
+"""Slot hosts as real processes with real sockets, without Spark."""
 
 from __future__ import annotations
 

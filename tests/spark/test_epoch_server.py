@@ -1,4 +1,4 @@
-"""The driver's end of the clock talks to those who know its token, and to nobody else."""
+"""The epoch server of the driver answers only clients that know its token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left of Spark's long messages."""
+"""Shortening Spark's long error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Java is chosen, without starting it for Spark."""
+"""Choosing a Java runtime, without starting Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs are canceled before Spark is stopped, whatever ends the program: seen from outside of it."""
+"""Jobs are canceled before Spark stops, however the program ends. Observed from outside."""
 
 from __future__ import annotations
 

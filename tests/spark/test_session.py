@@ -1,4 +1,4 @@
-"""What jobs of one application share, and what each says for itself."""
+"""Settings that jobs of one application share, and settings of a single job."""
 
 from __future__ import annotations
 

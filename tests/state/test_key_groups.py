@@ -1,4 +1,4 @@
-"""Key groups: who owns which keys."""
+"""Key groups: assigning keys to subtasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hash that decides where a key lives."""
+"""The hash that assigns keys to key groups."""
 
 from __future__ import annotations
 

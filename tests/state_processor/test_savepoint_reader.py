@@ -1,4 +1,4 @@
-"""State of a job as tables: everything that is in it, and no code of the job unless that is wanted."""
+"""Reads all state of a job as tables, and runs no code of the job unless the user allows it."""
 
 from __future__ import annotations
 

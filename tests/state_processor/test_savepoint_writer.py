@@ -1,4 +1,4 @@
-"""Savepoints that are made up or changed, and the jobs that go on from them."""
+"""Savepoints that are created or changed, and the jobs that continue from them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_job_goes_on_from_what_was_changed(
     assert new["count"] == dict.fromkeys(range(KEYS), 1000 + 60 // KEYS)
     firsts = dict(reversed(after.collected))
     assert firsts == {key: old["count"][key] + 1001 for key in range(KEYS)}
-    # What nobody touched went on, too.
+    # State that was not changed continued, too.
     assert sum(map(sum, (m.values() for m in new["parity"].values()))) == 60
     assert new["last"] == {key: [50 + key, 55 + key] for key in range(KEYS)}
 

@@ -1,4 +1,4 @@
-"""What the security page says of those who look into a snapshot."""
+"""Claims of the security page about reading snapshots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams of changes: what they come to, and whether each change fits the ones before it."""
+"""Streams of changes: their net result, and a check that each change fits the ones before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shared by the tests of joins: all subtasks of an operator with two inputs."""
+"""Helpers for the tests of joins: all subtasks of an operator with two inputs."""
 
 from __future__ import annotations
 

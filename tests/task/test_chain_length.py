@@ -1,4 +1,4 @@
-"""Chains with more operators than Python's stack is for."""
+"""Chains with more operators than Python's stack has room for."""
 
 from firesteel.common import WatermarkStrategy
 from firesteel.datastream import ProcessFunction

@@ -1,4 +1,4 @@
-"""What is left of a user's function when a task runs again: nothing."""
+"""A task that runs again keeps nothing of the earlier instances of user functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators of one name have metrics of their own, chained or not."""
+"""Operators with the same name have separate metrics, chained or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the time of a checkpoint went, as every subtask measures it: from the slots to the history."""
+"""Durations of checkpoint phases, measured by each subtask and shown in the history."""
 
 from __future__ import annotations
 

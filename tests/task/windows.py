@@ -1,4 +1,4 @@
-"""Shared by the tests of windows: both operators, and short words for long names."""
+"""Helpers for the tests of windows: both operators, and short names."""
 
 from __future__ import annotations
 

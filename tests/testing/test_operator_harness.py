@@ -1,4 +1,4 @@
-"""What the operator harness refuses, as a job would never do it."""
+"""Calls that the operator harness refuses because no job would make them."""
 
 from __future__ import annotations
 

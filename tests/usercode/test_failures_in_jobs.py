@@ -1,4 +1,4 @@
-"""What a job's failure says: the operator, the function, the record, and what to do."""
+"""Errors of failed jobs name the operator, the function, the record and a fix."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_collected_record_that_cannot_be_pickled_is_named() -> None:
 
 
 class _OwnError(BaseException):
-    """As some libraries have it, so that nobody catches it by chance."""
+    """Derives from BaseException, as in some libraries, so that it is not caught by chance."""
 
 
 _ENDS = {"exit": SystemExit(3), "cancel": asyncio.CancelledError(3), "own": _OwnError(3)}

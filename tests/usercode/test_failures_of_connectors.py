@@ -1,4 +1,4 @@
-"""What a job's failure says when a source or a sink of the user's fails: operator, method, record."""
+"""Errors of user-defined sources and sinks name the operator, the method and the record."""
 
 from __future__ import annotations
 

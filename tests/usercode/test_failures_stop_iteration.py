@@ -1,4 +1,4 @@
-"""A StopIteration of a user's function is a failure like any other, not the end of its records."""
+"""A StopIteration of a user's function is a failure, not the end of its records."""
 
 from __future__ import annotations
 

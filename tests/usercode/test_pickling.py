@@ -1,4 +1,4 @@
-"""Names that earlier versions wrote into pickles are found where they are today."""
+"""Names that earlier versions wrote into pickles resolve to their present place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Archives and cached files find their places on the machine of a task."""
+"""Placing archives and cached files on the machine of a task."""
 
 from __future__ import annotations
 

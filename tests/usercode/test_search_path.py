@@ -1,4 +1,4 @@
-"""Tasks find the modules that the driver has found."""
+"""Tasks find the modules that the driver found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tasks cannot import travels by value: also what functools has made of it."""
+"""Objects that tasks cannot import travel by value, including those made by functools."""
 
 import functools
 import json

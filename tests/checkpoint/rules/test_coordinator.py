@@ -1,4 +1,4 @@
-"""What happens goes in, what is to be done comes out."""
+"""The checkpoint coordinator turns events into decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any history of a job: no file is deleted that somebody needs, none is left, all are answered."""
+"""Random job histories: files in use stay, no file leaks, and every request is answered."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class JobHistory(RuleBasedStateMachine):
             self.carry_out(
                 self.it.write_failed(write.metadata.checkpoint_id, OSError("end"), self.now)
             )
-        # Nobody deletes a savepoint but the user.
+        # Only the user deletes a savepoint.
         self.running = set()
         decisions = self.it.shutdown(JobStatus.CANCELED, self.now)
         self.carry_out(decisions)

@@ -1,4 +1,4 @@
-"""Every entry finds the subtask that owns its key now; what does not fit is refused, and named."""
+"""Restoring: each entry goes to the subtask that owns its key now. Errors name what does not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What took how long, and why."""
+"""Checkpoint statistics: durations, sizes and causes of failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A savepoint holds everything by itself, wherever it is moved, and for any parallelism."""
+"""Savepoints are self-contained: they can be moved, and restored with any parallelism."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints on disks and object stores: written whole, deleted with care, found again."""
+"""Checkpoint directories on disks and object stores: written whole, deleted safely, discovered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All parts together: a job that counts, whose storage fails and whose driver dies at any moment."""
+"""Coordinator, storage and discovery together, with failing storage and drivers that die."""
 
 from __future__ import annotations
 

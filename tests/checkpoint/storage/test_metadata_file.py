@@ -1,4 +1,4 @@
-"""What was written comes back; what was damaged is refused, and named; nothing is executed."""
+"""Metadata files round-trip, name the damage when they are damaged, and never run code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Segments lie in checkpoint storage, small ones inside their handles."""
+"""Segments are files in checkpoint storage. Small ones are stored inside their handles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""convert_batch: what the next operator sees. The rules were checked against PyFlink's coders."""
+"""convert_batch: the values that the next operator receives, checked against PyFlink's coders."""
 
 # ruff: noqa: DTZ001  # SQL timestamps have no time zone
 

@@ -1,4 +1,4 @@
-"""What print() and toString() write."""
+"""The text of values in print() and toString()."""
 
 # ruff: noqa: DTZ001  # SQL timestamps have no time zone
 

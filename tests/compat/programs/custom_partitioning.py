@@ -1,4 +1,4 @@
-"""Who goes where is the program's choice; print shows the subtask.
+"""The program chooses the subtask of each record; print shows it.
 
 Output, in any order:
     1> (0,a)

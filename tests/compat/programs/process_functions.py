@@ -1,4 +1,4 @@
-"""Process functions with a life of their own: open, records, and what they know of the key.
+"""Process functions that use open(), the records, and the current key.
 
 Output, in any order:
     fahrenheit (1/1)

@@ -1,4 +1,4 @@
-"""Several streams as one, one of them twice, and a chain of map, filter and map behind it.
+"""Several streams as one, one of them twice, followed by a chain of map, filter and map.
 
 Output, in any order:
     even> 4

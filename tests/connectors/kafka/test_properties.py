@@ -1,4 +1,4 @@
-"""What a KafkaSource is told: its builder, and properties in the Java client's spelling. No broker."""
+"""KafkaSource settings, also in the spelling of the Java client. Needs no broker."""
 
 from __future__ import annotations
 

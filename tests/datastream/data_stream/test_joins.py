@@ -1,4 +1,4 @@
-"""What a program may say about joins, and what it is told if it may not."""
+"""Joins in the API: valid programs, and the errors for invalid ones."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the API of windows records, and what it refuses."""
+"""Windowed streams: the transformations they record, and the programs they refuse."""
 
 from __future__ import annotations
 

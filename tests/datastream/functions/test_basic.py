@@ -1,4 +1,4 @@
-"""The function classes: their life, what they refuse, and that they travel."""
+"""Function classes: their life cycle, the programs they refuse, and pickling."""
 
 from __future__ import annotations
 

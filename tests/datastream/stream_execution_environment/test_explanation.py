@@ -1,4 +1,4 @@
-"""One program with a bit of everything, and the exact pictures of its graphs."""
+"""A program with every kind of operator, and the exact drawings of its graphs."""
 
 import json
 from textwrap import dedent

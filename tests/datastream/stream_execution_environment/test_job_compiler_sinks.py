@@ -1,4 +1,4 @@
-"""Who has transactions, but neither an end nor checkpoints, is warned when the job starts."""
+"""A warning for jobs with transactions that have neither an end nor checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which windows records fall into."""
+"""Window assigners: the windows of each record."""
 
 from __future__ import annotations
 

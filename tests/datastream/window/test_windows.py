@@ -1,4 +1,4 @@
-"""Windows themselves."""
+"""TimeWindow, CountWindow and GlobalWindow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way of an operator's state: sealed in the task, kept by the ledger, restored."""
+"""The state of one operator on its way: sealed in the task, kept by the ledger, restored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables that come and go, as those of windows do."""
+"""Tables that are created and dropped, as windows do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys and values come back as what they were, on every backend and through every segment."""
+"""Keys and values keep their types on every backend and in every segment."""
 
 from __future__ import annotations
 

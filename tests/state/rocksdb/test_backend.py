@@ -1,4 +1,4 @@
-"""What only RocksDB has: files on disk, shared between snapshots, and state larger than memory."""
+"""RocksDB only: files on disk, shared between snapshots, and state larger than memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators of a chain that share one loop behave as they do one by one."""
+"""Operators of a chain that share one loop behave as they do separately."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Buffers come out as they went in, smaller where that pays."""
+"""Buffers round-trip, and are compressed where that pays."""
 
 import random
 

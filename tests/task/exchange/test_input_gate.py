@@ -1,4 +1,4 @@
-"""The input gate: nothing lost, nothing twice, watermarks, the end."""
+"""The input gate: no rows lost or repeated, watermarks, and the end of input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which key selectors give a record's key again, on the other side of an exchange."""
+"""Key selectors that compute a record's key again on the receiving side of an exchange."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Record writers: where records go, and in which rows."""
+"""Record writers: the target of each record, and the rows that are written."""
 
 from __future__ import annotations
 

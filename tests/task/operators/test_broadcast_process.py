@@ -1,4 +1,4 @@
-"""A stream and a broadcast one: who may read, who may write, and what a snapshot keeps."""
+"""Broadcast state: read and write access, and snapshots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""full_window_partition: all records of a subtask, or of a key, when the input has ended."""
+"""full_window_partition: all records of a subtask or a key, at the end of the input."""
 
 from __future__ import annotations
 

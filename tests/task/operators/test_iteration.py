@@ -1,4 +1,4 @@
-"""Iterations in whole jobs: what goes round, when it ends, and what checkpoints keep of it."""
+"""Iterations in whole jobs: feedback, termination and checkpoints."""
 
 from __future__ import annotations
 

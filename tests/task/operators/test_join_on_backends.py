@@ -1,4 +1,4 @@
-"""Every kind of join, on every state backend, with processes that get lost: the same results."""
+"""Every kind of join gives the same results on every state backend, with lost processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""output_mode on keyed streams: which results of an aggregation go out, and when."""
+"""output_mode on keyed streams: the results of an aggregation that are emitted, and their time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function may change its accumulator in place: what was emitted before stays as it was."""
+"""A function may change its accumulator in place: results emitted earlier do not change."""
 
 from __future__ import annotations
 

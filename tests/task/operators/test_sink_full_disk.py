@@ -1,4 +1,4 @@
-"""A full disk: an error that says who could not write where, nothing half done, and a way on."""
+"""A full disk: the error names the writer and the path, and the job can continue."""
 
 from __future__ import annotations
 

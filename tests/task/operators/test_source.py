@@ -1,4 +1,4 @@
-"""The source operator: what an epoch may read, in which chunks, and how it ends."""
+"""The source operator: budgets, chunks and the end of epochs."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def test_watermarks_go_on_within_an_epoch_however_slow_what_follows_is(clock):
 
     source.operator.output.emit = slow
     source.read(ReadBudget(100, 1_000.0))
-    # Nobody waits longer than the interval and a record.
+    # No record waits longer than the interval and one more record.
     assert source.watermarks == [*range(10 - 1, 990, 20)]
 
 

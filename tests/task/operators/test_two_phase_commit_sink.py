@@ -1,4 +1,4 @@
-"""A crash in every phase of a transaction, against a store that refuses whatever it should not be asked."""
+"""A crash in every phase of a transaction, against a store that refuses invalid requests."""
 
 from __future__ import annotations
 

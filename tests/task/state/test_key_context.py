@@ -1,4 +1,4 @@
-"""Keyed state is there where every record has a key, and refused where only some have."""
+"""Keyed state is available where every record has a key, and refused elsewhere."""
 
 import pytest
 

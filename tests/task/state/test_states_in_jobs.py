@@ -1,4 +1,4 @@
-"""State of users' functions in a whole job: whatever happens to slots, nothing is lost or doubled."""
+"""State of user functions in whole jobs: faults of slots neither lose nor double it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timers of keyed functions: when they fire, in which order, and what they see."""
+"""Timers of keyed functions: firing times, order and context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows of a key that merge, and where their state lies."""
+"""Windows of a key that merge, and the location of their state."""
 
 from __future__ import annotations
 

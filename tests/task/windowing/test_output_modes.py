@@ -1,4 +1,4 @@
-"""output_mode: which results of windows go out."""
+"""output_mode: the window results that are emitted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Session windows: windows that merge."""
+"""Session windows, which merge."""
 
 from __future__ import annotations
 

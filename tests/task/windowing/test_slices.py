@@ -1,4 +1,4 @@
-"""How windows share slices."""
+"""Slices that windows share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Triggers: when a window fires, and what it keeps."""
+"""Triggers: firing, and the state they keep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of windows of event time: both operators follow the same rules."""
+"""The life of event-time windows: both operators follow the same rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows of numbers of records and of processing time; windows over whole streams."""
+"""Count windows, processing-time windows, and windows over whole streams."""
 
 from __future__ import annotations
 

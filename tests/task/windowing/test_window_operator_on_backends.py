@@ -1,4 +1,4 @@
-"""Every kind of window, on every state backend, with processes that get lost: the same results."""
+"""Every kind of window gives the same results on every state backend, with lost processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Staggered windows: a subtask shifts all of its windows, and keeps to it."""
+"""Staggered windows: each subtask shifts all its windows by a constant."""
 
 from __future__ import annotations
 

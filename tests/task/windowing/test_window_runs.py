@@ -1,4 +1,4 @@
-"""The windows of a key, and what they hold."""
+"""The windows of a key and their contents."""
 
 from __future__ import annotations
 
