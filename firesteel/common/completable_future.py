@@ -7,6 +7,8 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
+from firesteel.stability import public_evolving
+
 __all__ = ["CompletableFuture"]
 
 T = TypeVar("T")
@@ -43,6 +45,7 @@ class CompletableFuture(Generic[T]):
         self._canceling = Lock()
 
     @staticmethod
+    @public_evolving
     def completed(value: T) -> CompletableFuture[T]:
         """Return a future that already has its result. Not in PyFlink.
 
@@ -82,7 +85,7 @@ class CompletableFuture(Generic[T]):
         return self._given_up.done()
 
     def done(self) -> bool:
-        """Return True if the result has arrived, the work has failed, or the future was canceled."""
+        """Return True if the result has arrived, the work failed, or the future was canceled."""
         return self.cancelled() or self._future.done()
 
     def result(self, timeout: float | None = None) -> T:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from firesteel.config.option import Option
 from firesteel.config.values import BOOLEAN, DOUBLE, INT, ValueType, format_value, parse_list
 from firesteel.errors import ConfigurationError
+from firesteel.stability import public_evolving
 
 __all__ = ["Configuration"]
 
@@ -48,6 +49,7 @@ class Configuration:
         configuration._values.update(map)
         return configuration
 
+    @public_evolving
     def get(self, option: Option[T]) -> T:
         """Return the value of a declared setting. Not in PyFlink.
 
@@ -67,6 +69,7 @@ class Configuration:
         value = self._find(option)
         return option.default if value is None else option.parse(value)
 
+    @public_evolving
     def get_optional(self, option: Option[T]) -> T | None:
         """Return the value of a declared setting, or None if it is not set. Not in PyFlink.
 
@@ -80,6 +83,7 @@ class Configuration:
         value = self._find(option)
         return None if value is None else option.parse(value)
 
+    @public_evolving
     def set(self, option: Option[T], value: T) -> Configuration:
         """Set a declared setting. Not in PyFlink.
 
@@ -99,6 +103,7 @@ class Configuration:
         self._values[option.key] = value
         return self
 
+    @public_evolving
     def contains(self, option: Option[Any]) -> bool:
         """Return True if a declared setting is set, by its key or a deprecated key. Not in PyFlink.
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from firesteel.errors import InvalidProgramError
+from firesteel.stability import public_evolving
 
 __all__ = ["DistributedCache"]
 
 
+@public_evolving
 class DistributedCache:
     """Local paths of registered files, from ``RuntimeContext.get_distributed_cache()``.
 

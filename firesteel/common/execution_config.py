@@ -11,6 +11,7 @@ from firesteel.config import checkpoint_options, options
 from firesteel.config.check import note_without_effect
 from firesteel.config.option import Option
 from firesteel.errors import NeverSupportedError
+from firesteel.stability import public_evolving
 
 __all__ = ["ExecutionConfig"]
 
@@ -37,6 +38,7 @@ class ExecutionConfig:
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._configuration = Configuration() if configuration is None else configuration
 
+    @public_evolving
     def to_configuration(self) -> Configuration:
         """Return the configuration of which this object is a view. Not in PyFlink.
 

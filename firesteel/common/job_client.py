@@ -9,6 +9,7 @@ from firesteel.common.completable_future import CompletableFuture
 from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.job_id import JobID
 from firesteel.common.job_status import JobStatus
+from firesteel.stability import public_evolving
 
 __all__ = ["JobClient", "JobControl"]
 
@@ -138,6 +139,7 @@ class JobClient:
         """
         return CompletableFuture.completed(self._control.accumulators())
 
+    @public_evolving
     def get_metrics(self) -> dict[str, Any]:
         """Return the present values of the metrics of the user's functions. Not in PyFlink.
 
@@ -161,6 +163,7 @@ class JobClient:
         """
         return self._control.metrics()
 
+    @public_evolving
     def get_overview(self) -> dict[str, Any]:
         """Return the number of epochs, and statistics per subtask. Not in PyFlink.
 
@@ -232,6 +235,7 @@ class JobClient:
         """
         return CompletableFuture(self._control.savepoint(savepoint_directory, None))
 
+    @public_evolving
     def trigger_checkpoint(self) -> CompletableFuture[str]:
         """Take a checkpoint now, in addition to the periodic ones. Not in PyFlink.
 
@@ -250,6 +254,7 @@ class JobClient:
         """
         return CompletableFuture(self._control.checkpoint())
 
+    @public_evolving
     def get_checkpoints(self) -> dict[str, Any]:
         """Return the history of checkpoints, as Flink's REST API formats it. Not in PyFlink.
 
@@ -265,6 +270,7 @@ class JobClient:
         """
         return self._control.checkpoints()
 
+    @public_evolving
     def get_checkpoint_details(self, checkpoint_id: int) -> dict[str, Any] | None:
         """Return the durations and sizes of a checkpoint per subtask. Not in PyFlink.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import secrets
 
+from firesteel.stability import public_evolving
+
 __all__ = ["JobID"]
 
 _FORM = re.compile(r"[0-9a-f]{32}")
@@ -29,6 +31,7 @@ class JobID:
         self._hex = digits
 
     @staticmethod
+    @public_evolving
     def generate() -> JobID:
         """Return a new random id. Not in PyFlink.
 

@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import timedelta
 
+from firesteel.stability import public_evolving
+
 __all__ = ["RestartStrategies", "RestartStrategyConfiguration"]
 
 
@@ -23,6 +25,7 @@ class RestartStrategyConfiguration(ABC):
         """Return the text that the dashboard shows."""
 
     @abstractmethod
+    @public_evolving
     def to_settings(self) -> dict[str, str]:
         """Return the strategy as Flink's configuration keys. Not in PyFlink."""
 
@@ -176,6 +179,7 @@ class RestartStrategies:
                 f"{prefix}delay": _millis(self.delay_between_attempts),
             }
 
+    @public_evolving
     @dataclass(frozen=True)
     class ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
         """Restarts with delays that grow with each failure. Not in PyFlink.
@@ -270,6 +274,7 @@ class RestartStrategies:
         )
 
     @staticmethod
+    @public_evolving
     def exponential_delay_restart(
         initial_backoff: timedelta | int = 1000,
         max_backoff: timedelta | int = 60_000,

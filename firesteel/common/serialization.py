@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.gaps import gap_importer
+from firesteel.stability import public_evolving
 
 __all__ = [
     "ByteArraySchema",
@@ -63,6 +64,7 @@ class DeserializationSchema(ABC):
             The record, or None to skip the message.
         """
 
+    @public_evolving
     def is_end_of_stream(self, next_element: Any) -> bool:
         """Return True if a record marks the end of the stream. Not in PyFlink.
 
@@ -170,6 +172,7 @@ class Encoder(ABC):
     """
 
     @abstractmethod
+    @public_evolving
     def encode(self, element: Any) -> bytes:
         """Return the bytes of one record, including its separator. Not in PyFlink.
 
@@ -177,6 +180,7 @@ class Encoder(ABC):
             element: The record.
         """
 
+    @public_evolving
     def with_type(self, type_info: TypeInformation) -> Encoder:
         """Return the encoder for a stream of a type. Not in PyFlink.
 

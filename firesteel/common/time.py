@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
+from firesteel.stability import public_evolving
+
 __all__ = ["Duration", "Instant", "Time"]
 
 _NANOS_PER_MILLI = 1_000_000
@@ -78,6 +80,7 @@ class Duration:
         return Duration(nanos)
 
     @staticmethod
+    @public_evolving
     def of_timedelta(delta: timedelta) -> Duration:
         """Convert a timedelta of the standard library. Not in PyFlink.
 
@@ -87,6 +90,7 @@ class Duration:
         """
         return Duration(delta // timedelta(microseconds=1) * 1000)
 
+    @public_evolving
     def to_millis(self) -> int:
         """Return whole milliseconds, rounded toward negative infinity as in Java. Not in PyFlink.
 
@@ -95,6 +99,7 @@ class Duration:
         """
         return self.nanos // _NANOS_PER_MILLI
 
+    @public_evolving
     def to_nanos(self) -> int:
         """Return nanoseconds. Not in PyFlink.
 
@@ -103,6 +108,7 @@ class Duration:
         """
         return self.nanos
 
+    @public_evolving
     def to_timedelta(self) -> timedelta:
         """Convert to a timedelta of the standard library, which has microseconds. Not in PyFlink.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from firesteel.common.time import Duration
 from firesteel.gaps import gap_importer
+from firesteel.stability import public_evolving
 
 __all__ = [
     "BoundedOutOfOrderness",
@@ -56,6 +57,7 @@ class TimestampAssigner(ABC):
         """
 
 
+@public_evolving
 class WatermarkOutput(Protocol):
     """Receives the watermarks of a WatermarkGenerator. Not in PyFlink.
 
@@ -84,6 +86,7 @@ class WatermarkOutput(Protocol):
         """Include this output in the combined watermark again."""
 
 
+@public_evolving
 class WatermarkGenerator(ABC):
     """Generates watermarks by a custom rule. Not in PyFlink.
 
@@ -205,6 +208,7 @@ class WatermarkStrategy:
         return WatermarkStrategy(BoundedOutOfOrderness(max_out_of_orderness))
 
     @staticmethod
+    @public_evolving
     def for_generator(supplier: Callable[[], WatermarkGenerator]) -> WatermarkStrategy:
         """Return a strategy with a generator of your own. Not in PyFlink.
 
@@ -222,6 +226,7 @@ class WatermarkStrategy:
         return WatermarkStrategy(CustomGenerator(supplier))
 
     @staticmethod
+    @public_evolving
     def ingestion_time() -> WatermarkStrategy:
         """Return a strategy that assigns the time of reading to each event. Not in PyFlink.
 
@@ -319,6 +324,7 @@ class WatermarkStrategy:
             alignment=WatermarkAlignment(watermark_group, max_allowed_watermark_drift, interval),
         )
 
+    @public_evolving
     def with_max_future_drift(self, max_future_drift: Duration) -> WatermarkStrategy:
         """Return a strategy that ignores timestamps in the far future. Not in PyFlink.
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+from firesteel.stability import public_evolving
+
 __all__ = [
     "Boundedness",
     "Committer",
@@ -39,6 +41,7 @@ class DeliveryGuarantee(Enum):
     NONE = 2
 
 
+@public_evolving
 class Boundedness(Enum):
     """The answer of a source to the question if it ends. Not in PyFlink.
 
@@ -51,6 +54,7 @@ class Boundedness(Enum):
     CONTINUOUS_UNBOUNDED = "CONTINUOUS_UNBOUNDED"
 
 
+@public_evolving
 @dataclass(frozen=True, slots=True)
 class SourceSplit:
     """A part of a source that one reader reads. Not in PyFlink.
@@ -81,6 +85,7 @@ class SourceSplit:
         return replace(self, position=position)
 
 
+@public_evolving
 class SplitEnumerator(ABC):
     """Finds the splits of a source. It runs in the driver. Not in PyFlink.
 
@@ -145,6 +150,7 @@ class SplitEnumerator(ABC):
         """Release the resources of ``discover_splits``."""
 
 
+@public_evolving
 @dataclass(frozen=True, slots=True)
 class ReaderContext:
     """The place of a reader in its job. Not in PyFlink.
@@ -162,6 +168,7 @@ class ReaderContext:
     parallelism: int
 
 
+@public_evolving
 class SourceReader(ABC):
     """Reads the splits of a subtask, from their positions. It runs in a slot. Not in PyFlink.
 
@@ -354,10 +361,12 @@ class Source(ABC):
     side_by_side: bool | None = None
 
     @abstractmethod
+    @public_evolving
     def get_boundedness(self) -> Boundedness:
         """Return BOUNDED if the source ends. Not in PyFlink."""
 
     @abstractmethod
+    @public_evolving
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
         """Create the enumerator, which runs in the driver. Not in PyFlink.
 
@@ -367,6 +376,7 @@ class Source(ABC):
         """
 
     @abstractmethod
+    @public_evolving
     def create_reader(self, context: ReaderContext) -> SourceReader:
         """Create the reader of a subtask. Not in PyFlink.
 
@@ -374,11 +384,13 @@ class Source(ABC):
             context: The place of the reader in the job.
         """
 
+    @public_evolving
     def get_produced_type(self) -> Any:
         """Return the type of the records. None means any Python object. Not in PyFlink."""
         return None
 
 
+@public_evolving
 @dataclass(frozen=True, slots=True)
 class WriterContext:
     """The place of a writer in its job. Not in PyFlink.
@@ -398,6 +410,7 @@ class WriterContext:
     job_id: str
 
 
+@public_evolving
 @dataclass(slots=True)
 class WriteContext:
     """Times at which a writer or a sink function receives a record. Not in PyFlink.
@@ -437,6 +450,7 @@ class WriteContext:
         return self.processing_time
 
 
+@public_evolving
 class SinkWriter(ABC):
     """Writes the records of a subtask. It runs in a slot, as long as the job. Not in PyFlink.
 
@@ -554,6 +568,7 @@ class SinkWriter(ABC):
         """Release files and connections. Files that a snapshot names must stay."""
 
 
+@public_evolving
 class Committer(ABC):
     """Makes committables visible. Not in PyFlink.
 
@@ -613,6 +628,7 @@ class Sink(ABC):
     """
 
     @abstractmethod
+    @public_evolving
     def create_writer(self, context: WriterContext, state: Any = None) -> SinkWriter:
         """Create the writer of a subtask. Not in PyFlink.
 
@@ -622,10 +638,12 @@ class Sink(ABC):
                 change of the parallelism it may be a list with the results of several writers.
         """
 
+    @public_evolving
     def create_committer(self) -> Committer | None:
         """Return a committer, or None if records are visible when they are written. Not in PyFlink."""
         return None
 
+    @public_evolving
     def with_input_type(self, type_info: Any) -> Sink:
         """Return the sink for a stream of a type. Called when the sink is attached. Not in PyFlink.
 

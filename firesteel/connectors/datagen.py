@@ -17,10 +17,12 @@ from firesteel.connectors.base import (
     SplitEnumerator,
 )
 from firesteel.connectors.index_ranges import IndexRangeEnumerator, IndexRangeReader
+from firesteel.stability import public_evolving
 
 __all__ = ["DataGeneratorSource", "RateLimiter", "RateLimiterStrategy"]
 
 
+@public_evolving
 class RateLimiter(ABC):
     """Limits the records of a subtask. Not in PyFlink.
 
@@ -72,6 +74,7 @@ class RateLimiterStrategy(ABC):
     """
 
     @abstractmethod
+    @public_evolving
     def create_rate_limiter(self, parallelism: int) -> RateLimiter | None:
         """Create the limiter of a subtask. Not in PyFlink.
 

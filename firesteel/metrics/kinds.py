@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from firesteel.stability import public_evolving
+
 
 class Counter:
     """Counts events. The job reports the sum over all subtasks.
@@ -68,6 +70,7 @@ class Counter:
         """
         return self._count
 
+    @public_evolving
     def snapshot(self) -> dict[str, Any]:
         """Return the present value as JSON. Not in PyFlink.
 
@@ -106,6 +109,7 @@ class Gauge:
         self._obj = obj
         self._has_failed = False
 
+    @public_evolving
     def get_value(self) -> Any:
         """Call the function and return its result. Not in PyFlink.
 
@@ -114,6 +118,7 @@ class Gauge:
         """
         return self._obj()
 
+    @public_evolving
     def snapshot(self) -> dict[str, Any]:
         """Return the present value as JSON. Not in PyFlink.
 
@@ -199,6 +204,7 @@ class Meter:
             samples.append((now, self._count))
         return (self._count - count_then) / (now - began) if now > began else 0.0
 
+    @public_evolving
     def snapshot(self) -> dict[str, Any]:
         """Return the present values as JSON. Not in PyFlink.
 
@@ -243,26 +249,32 @@ class Distribution:
         if self._max is None or value > self._max:
             self._max = value
 
+    @public_evolving
     def get_count(self) -> int:
         """Return how many numbers were added. Not in PyFlink."""
         return self._count
 
+    @public_evolving
     def get_sum(self) -> float:
         """Return the sum of the numbers. Not in PyFlink."""
         return self._sum
 
+    @public_evolving
     def get_min(self) -> float | None:
         """Return the smallest number, or None before the first one. Not in PyFlink."""
         return self._min
 
+    @public_evolving
     def get_max(self) -> float | None:
         """Return the largest number, or None before the first one. Not in PyFlink."""
         return self._max
 
+    @public_evolving
     def get_mean(self) -> float | None:
         """Return the mean of the numbers, or None before the first one. Not in PyFlink."""
         return self._sum / self._count if self._count else None
 
+    @public_evolving
     def snapshot(self) -> dict[str, Any]:
         """Return the present values as JSON. Not in PyFlink.
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from firesteel.metrics.kinds import Counter, Distribution, Gauge, Meter
+from firesteel.stability import public_evolving
 
 
 class Metric(Protocol):
@@ -177,6 +178,7 @@ class MetricGroup:
         """
         return self._registry.register(self.get_metric_identifier(name), Distribution)
 
+    @public_evolving
     def get_scope_components(self) -> tuple[str, ...]:
         """Return the names of the scope, from the outside in. Not in PyFlink.
 
@@ -186,6 +188,7 @@ class MetricGroup:
         """
         return self._scope
 
+    @public_evolving
     def get_metric_identifier(self, metric_name: str) -> str:
         """Return the full name of a metric. Not in PyFlink.
 

@@ -10,6 +10,7 @@ from firesteel.checkpoint.storage.metadata_file import open_checkpoint
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.stream_execution_environment.environment import configuration_of
 from firesteel.filesystems.settings import file_system_options
+from firesteel.stability import public_evolving
 from firesteel.state.operator_state import Redistribution
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["SavepointReader"]
 
 
+@public_evolving
 class SavepointReader:
     """Reads state from a savepoint or a retained checkpoint. Not in PyFlink.
 

@@ -24,12 +24,14 @@ from firesteel.errors import InvalidProgramError
 from firesteel.filesystems.settings import file_system_options
 from firesteel.graph.operator_ids import hash_of_uid
 from firesteel.graph.parallelism import check_max_parallelism
+from firesteel.stability import public_evolving
 from firesteel.state.operator_state import Redistribution
 from firesteel.state_processor.new_states import NewKeyedState, NewOperatorState
 
 __all__ = ["SavepointWriter"]
 
 
+@public_evolving
 class SavepointWriter:
     """Collects the state of a new savepoint, and writes it. Not in PyFlink.
 

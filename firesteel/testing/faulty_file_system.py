@@ -13,12 +13,14 @@ from typing import TypeVar
 
 from firesteel.checkpoint.storage.storage import Storage
 from firesteel.filesystems.file_systems import FileStatus, FileSystem
+from firesteel.stability import public_evolving
 
 __all__ = ["FaultyFileSystem", "StorageFault", "StorageFaultKind", "with_faults"]
 
 T = TypeVar("T")
 
 
+@public_evolving
 class StorageFaultKind(Enum):
     """The effect of a StorageFault. Not in PyFlink.
 
@@ -35,6 +37,7 @@ class StorageFaultKind(Enum):
     SLOW = "the operation is slow, or waits for the test"
 
 
+@public_evolving
 @dataclass(frozen=True, slots=True)
 class StorageFault:
     """A fault of a FaultyFileSystem. Not in PyFlink.
@@ -61,6 +64,7 @@ class StorageFault:
     gate: threading.Event | None = None
 
 
+@public_evolving
 class FaultyFileSystem:
     """Passes calls on to a file system, except for its faults. Not in PyFlink.
 
@@ -290,6 +294,7 @@ def _answer(kinds: set[StorageFaultKind], path: str) -> None:
         raise OSError(errno.ETIMEDOUT, "Connection timed out", path)
 
 
+@public_evolving
 def with_faults(
     storage: Storage, *faults: StorageFault, sleep: Callable[[float], None] = time.sleep
 ) -> tuple[Storage, FaultyFileSystem]:

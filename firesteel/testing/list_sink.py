@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from firesteel.connectors.base import Committer, Sink, SinkWriter, WriteContext, WriterContext
+from firesteel.stability import public_evolving
 from firesteel.usercode import pickling
 
 _PENDING, _COMMITTED = ".pending", ".committed"
 
 
+@public_evolving
 class ListSink(Sink):
     """Keeps committed records for a test. Not in PyFlink.
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from firesteel.stability import public_evolving
 
+
+@public_evolving
 class ManualClock:
     """A processing time that a test controls. Not in PyFlink.
 

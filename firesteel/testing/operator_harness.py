@@ -30,6 +30,7 @@ from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.protocol.messages import OperatorHandle, RestoredState, SubtaskAck, SubtaskHandle
 from firesteel.protocol.program import JobProgram
 from firesteel.protocol.rows import OUTPUT, BufferRow
+from firesteel.stability import public_evolving
 from firesteel.state.backend_factory import settings_of
 from firesteel.state.changelog import Segment, SegmentStore
 from firesteel.state.key_groups import KeyGroupRange, KeyRouter
@@ -141,6 +142,7 @@ class EveryTag(dict[str, Any]):
         return lambda batch: values.extend(batch.values)
 
 
+@public_evolving
 @dataclass(frozen=True, slots=True)
 class OperatorSnapshot:
     """The state of an operator subtask, from ``OperatorHarness.snapshot()``. Not in PyFlink.
@@ -197,6 +199,7 @@ _R = TypeVar("_R")
 _restarts = itertools.count(1)
 
 
+@public_evolving
 class WrongSubtaskError(FiresteelError, ValueError):
     """The key of a record belongs to a different subtask than the tested one. Not in PyFlink.
 
@@ -211,6 +214,7 @@ class WrongSubtaskError(FiresteelError, ValueError):
     """
 
 
+@public_evolving
 class OperatorHarness:
     """Tests one operator: feeds it records and time, and shows its output. Not in PyFlink.
 

@@ -21,8 +21,10 @@ from firesteel.connectors.base import (
     SplitEnumerator,
 )
 from firesteel.errors import FiresteelError
+from firesteel.stability import public_evolving
 
 
+@public_evolving
 class ScriptedCrashError(FiresteelError, RuntimeError):
     """The error that a Crash raises. Not in PyFlink.
 
@@ -38,6 +40,7 @@ class ScriptedCrashError(FiresteelError, RuntimeError):
     """
 
 
+@public_evolving
 @dataclass(frozen=True, slots=True)
 class Pause:
     """Makes a read of a ScriptedSource return nothing. Not in PyFlink.
@@ -58,6 +61,7 @@ class Pause:
     seconds: float = 0.0
 
 
+@public_evolving
 @dataclass(frozen=True, slots=True)
 class Crash:
     """Raises a ScriptedCrashError when a ScriptedSource reaches it first. Not in PyFlink.
@@ -76,6 +80,7 @@ class Crash:
     message: str = "scripted crash"
 
 
+@public_evolving
 @dataclass(frozen=True, slots=True)
 class KillProcess:
     """Kills its process with SIGKILL when a ScriptedSource reaches it first. Not in PyFlink.
@@ -88,6 +93,7 @@ class KillProcess:
     """
 
 
+@public_evolving
 @dataclass(frozen=True, slots=True)
 class Timed:
     """A record with an event timestamp. Not in PyFlink.
@@ -113,6 +119,7 @@ class Timed:
     timestamp: int
 
 
+@public_evolving
 class ScriptedSource(Source):
     """Plays a script in one subtask: records, pauses, crashes. Not in PyFlink.
 

@@ -41,7 +41,10 @@ def loads(payload: bytes | memoryview) -> Any:
 
 
 class _MovedNamesUnpickler(pickle.Unpickler):
-    """Finds names of earlier versions. It is slower than ``pickle.loads``, so it runs only if that failed."""
+    """Finds names of earlier versions.
+
+    It is slower than ``pickle.loads``, so it runs only if that has failed.
+    """
 
     def find_class(self, module: str, name: str) -> Any:
         try:

@@ -1,4 +1,4 @@
-"""Explanations of objects that cannot be pickled: their place in a function or record, and a remedy."""
+"""Explanations of objects that cannot be pickled, with their place in a function or record."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from firesteel.errors import TypeMismatchError
+from firesteel.stability import public_evolving
 
 __all__ = ["TypeInformation"]
 
@@ -68,6 +69,7 @@ class TypeInformation(ABC):
         """
         return obj
 
+    @public_evolving
     def convert_batch(self, values: list[Any], nullable: bool = False) -> list[Any]:
         """Check and convert a list of values. Not in PyFlink.
 
@@ -101,6 +103,7 @@ class TypeInformation(ABC):
         """Convert ``values``, whose Python types are ``kinds``."""
 
     @abstractmethod
+    @public_evolving
     def to_java_string(self, value: Any) -> str:
         """Return the text of Java's ``toString()`` for a value. Not in PyFlink.
 
@@ -112,6 +115,7 @@ class TypeInformation(ABC):
         """
 
     @abstractmethod
+    @public_evolving
     def to_arrow_type(self) -> pa.DataType:
         """Return the Arrow type of a DataFrame column of this type. Not in PyFlink.
 
@@ -119,6 +123,7 @@ class TypeInformation(ABC):
         list<item: int32>
         """
 
+    @public_evolving
     def to_print_string(self, value: Any) -> str:
         """Return the text that ``DataStream.print()`` writes for a value. Not in PyFlink.
 

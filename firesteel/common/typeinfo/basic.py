@@ -13,6 +13,7 @@ import pyarrow as pa
 from firesteel.common.typeinfo.base import TypeInformation
 from firesteel.common.typeinfo.java_text import java_double, java_float
 from firesteel.errors import NotYetSupportedError
+from firesteel.stability import public_evolving
 
 __all__ = ["BasicType", "BasicTypeInfo", "PickledBytesTypeInfo"]
 
@@ -52,6 +53,7 @@ class BasicTypeInfo(TypeInformation):
         self._basic_type = basic_type
 
     @property
+    @public_evolving
     def basic_type(self) -> BasicType:
         """The member of BasicType. Not in PyFlink."""
         return self._basic_type

@@ -12,6 +12,7 @@ import pyarrow as pa
 from firesteel.common.typeinfo.base import TypeInformation, nested_java_string
 from firesteel.common.typeinfo.basic import BasicType, BasicTypeInfo
 from firesteel.errors import InvalidProgramError, TypeMismatchError
+from firesteel.stability import public_evolving
 
 __all__ = [
     "BasicArrayTypeInfo",
@@ -45,6 +46,7 @@ class _SequenceTypeInfo(TypeInformation):
     def __init__(self, element_type: TypeInformation) -> None:
         self.elem_type = element_type
 
+    @public_evolving
     def get_element_type(self) -> TypeInformation:
         """Return the type of the elements. Not in PyFlink.
 
@@ -206,10 +208,12 @@ class MapTypeInfo(TypeInformation):
         self._key_type_info = key_type_info
         self._value_type_info = value_type_info
 
+    @public_evolving
     def get_key_type(self) -> TypeInformation:
         """Return the type of the keys. Not in PyFlink."""
         return self._key_type_info
 
+    @public_evolving
     def get_value_type(self) -> TypeInformation:
         """Return the type of the values. Not in PyFlink."""
         return self._value_type_info

@@ -11,6 +11,7 @@ import pyarrow as pa
 from firesteel.common.typeinfo.base import TypeInformation, nested_java_string
 from firesteel.common.types import Row, RowKind, new_rows
 from firesteel.errors import InvalidProgramError, TypeMismatchError
+from firesteel.stability import public_evolving
 
 __all__ = ["RowTypeInfo", "TupleTypeInfo"]
 
@@ -37,6 +38,7 @@ class _FieldsTypeInfo(TypeInformation):
         """
         return self._field_types
 
+    @public_evolving
     def get_arity(self) -> int:
         """Return the number of fields. Not in PyFlink.
 
@@ -195,6 +197,7 @@ class RowTypeInfo(_FieldsTypeInfo):
         """Return the names of the fields."""
         return self._field_names
 
+    @public_evolving
     def get_field_index(self, field_name: str) -> int:
         """Return the position of a field, or -1. Not in PyFlink.
 
@@ -203,6 +206,7 @@ class RowTypeInfo(_FieldsTypeInfo):
         """
         return self._field_names.index(field_name) if field_name in self._field_names else -1
 
+    @public_evolving
     def schema_equals(self, other: object) -> bool:
         """Compare the types and the names of fields. Not in PyFlink.
 
@@ -279,6 +283,7 @@ class RowTypeInfo(_FieldsTypeInfo):
         kind = value.get_row_kind() if isinstance(value, Row) else RowKind.INSERT
         return f"{kind}[{', '.join(self._java_fields(value))}]"
 
+    @public_evolving
     def to_print_string(self, value: Any) -> str:
         """Return the text that ``DataStream.print()`` writes for a row. Not in PyFlink.
 

@@ -10,6 +10,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from firesteel.connectors.base import WriteContext
+from firesteel.stability import public_evolving
 
 
 class BucketAssigner(ABC):
@@ -34,6 +35,7 @@ class BucketAssigner(ABC):
     depends_on_element: bool = True
 
     @abstractmethod
+    @public_evolving
     def get_bucket_id(self, element: Any, context: WriteContext) -> str:
         """Return the bucket of a record. Not in PyFlink.
 

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
 from firesteel.errors import FiresteelError, WriteFailedError
+from firesteel.stability import public_evolving
 
 
 class OutputFileConfig:
@@ -96,6 +97,7 @@ class OutputFileConfig:
             return OutputFileConfig(self.part_prefix, self.part_suffix)
 
 
+@public_evolving
 class PartFileInfo(Protocol):
     """Facts about an open part file, for a RollingPolicy. Not in PyFlink.
 
@@ -146,6 +148,7 @@ class RollingPolicy(ABC):
     2
     """
 
+    @public_evolving
     def should_roll_on_checkpoint(self, part_file: PartFileInfo) -> bool:
         """Return True to end the file at a checkpoint. Not in PyFlink.
 
@@ -159,6 +162,7 @@ class RollingPolicy(ABC):
         return False
 
     @abstractmethod
+    @public_evolving
     def should_roll_on_event(self, part_file: PartFileInfo, element: Any) -> bool:
         """Return True to write a record into a new file. Not in PyFlink.
 
@@ -167,6 +171,7 @@ class RollingPolicy(ABC):
             element: The record.
         """
 
+    @public_evolving
     def should_roll_on_processing_time(self, part_file: PartFileInfo, current_time: int) -> bool:
         """Return True to end the file at a time. Not in PyFlink.
 

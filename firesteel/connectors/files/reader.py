@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from firesteel.connectors.base import SourceReader, SourceSplit
 from firesteel.connectors.files.storage import open_file
+from firesteel.stability import public_evolving
 
 # Codecs whose state or byte values do not let one find a line's end by its bytes.
 _STATEFUL_CODECS = ("iso2022", "hz", "utf-7", "utf_7", "utf-8-sig", "punycode", "idna")
@@ -56,6 +57,7 @@ class StreamFormat:
         return StreamFormat(charset_name)
 
     @property
+    @public_evolving
     def codec(self) -> str:
         """Python's name of the character set. Not in PyFlink.
 
@@ -66,6 +68,7 @@ class StreamFormat:
         return self._codec
 
     @property
+    @public_evolving
     def is_splittable(self) -> bool:
         """True if a reader can find lines from the middle of a file. Not in PyFlink.
 

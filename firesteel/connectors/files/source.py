@@ -17,6 +17,7 @@ from firesteel.connectors.files.enumerator import FileSplitEnumerator
 from firesteel.connectors.files.reader import StreamFormat, TextLineReader
 from firesteel.connectors.files.storage import qualify
 from firesteel.errors import NotYetSupportedError
+from firesteel.stability import public_evolving
 
 __all__ = [
     "FileEnumeratorProvider",
@@ -53,6 +54,7 @@ class FileEnumeratorProvider:
         return FileEnumeratorProvider(split_files=False)
 
     @property
+    @public_evolving
     def split_files(self) -> bool:
         """True if large files are divided. Not in PyFlink."""
         return self._split_files

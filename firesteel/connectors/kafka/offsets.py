@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from firesteel.connectors.kafka.errors import NoCommittedOffsetError, OffsetOutOfRangeError
 from firesteel.connectors.kafka.topic_partition import KafkaTopicPartition
+from firesteel.stability import public_evolving
 
 if TYPE_CHECKING:
     from firesteel.connectors.kafka.cluster import KafkaCluster
@@ -113,6 +114,7 @@ class KafkaOffsetsInitializer(ABC):
         return _Named(offsets, offset_reset_strategy)
 
     @abstractmethod
+    @public_evolving
     def resolve(
         self, partitions: Collection[KafkaTopicPartition], cluster: KafkaCluster
     ) -> Offsets:
@@ -134,6 +136,7 @@ class KafkaOffsetsInitializer(ABC):
         {KafkaTopicPartition(topic='clicks', partition=0): 0}
         """
 
+    @public_evolving
     def starting_offsets(
         self, partitions: Collection[KafkaTopicPartition], cluster: KafkaCluster
     ) -> Offsets:
