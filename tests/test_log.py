@@ -20,7 +20,7 @@ def logger() -> Iterator[logging.Logger]:
 
 
 def _forget_handlers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a program that has not set up logging; pytest has, for every test."""
+    """Remove the handlers of pytest, as in a program that has not set up logging."""
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
 
 

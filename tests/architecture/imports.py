@@ -14,7 +14,7 @@ PACKAGE = REPOSITORY / "firesteel"
 
 
 class When(Enum):
-    """When an import runs."""
+    """The time at which an import runs."""
 
     LOADING = "when the module is loaded"
     CALLING = "inside a function"

@@ -63,7 +63,7 @@ def complete(
 
 
 def written(it: CheckpointCoordinator, decisions: list[Decision], now: float) -> list[Decision]:
-    """What comes of the snapshot that is to be written."""
+    """Report the decided snapshot as written, and return the next decisions."""
     (write,) = decisions
     assert isinstance(write, WriteSnapshot)
     checkpoint_id = write.metadata.checkpoint_id

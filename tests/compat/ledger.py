@@ -32,7 +32,7 @@ class Status(Enum):
 
 
 class Evidence(Enum):
-    """How the status shows."""
+    """The proof of a status."""
 
     USE = "the name is there and takes PyFlink's parameters"
     REFUSED = "an error, as in PyFlink"
@@ -45,7 +45,7 @@ class Evidence(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What holds for the members that match ``pattern`` (module.Class.member, below pyflink.)."""
+    """The status of members that match ``pattern`` (module.Class.member, below pyflink.)."""
 
     pattern: str
     status: Status

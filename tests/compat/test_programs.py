@@ -57,7 +57,7 @@ def test_the_program_would_run_on_pyflink(program: Path) -> None:
 
 @pytest.fixture(scope="module")
 def outputs() -> dict[str, list[str]]:
-    """What each program wrote to standard output."""
+    """The standard output of each program."""
     command = [sys.executable, run_programs.__file__, *map(str, _PROGRAMS)]
     run = subprocess.run(
         command,

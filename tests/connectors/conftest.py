@@ -11,7 +11,7 @@ from firesteel.datastream.connectors.base import ReaderContext, Source, SourceRe
 
 
 def through_json(value: Any) -> Any:
-    """What a checkpoint does to positions, committables and state."""
+    """Convert as a checkpoint does with positions, committables and state."""
     return json.loads(json.dumps(value))
 
 

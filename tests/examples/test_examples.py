@@ -23,7 +23,7 @@ pytestmark = pytest.mark.timeout(900)
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """What each program wrote to standard output; one that failed is missing."""
+    """The standard output of each program that succeeded."""
     directory = tmp_path_factory.mktemp("snippets")
     commands = []
     for number, program in enumerate(_PROGRAMS):

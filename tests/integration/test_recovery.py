@@ -82,7 +82,7 @@ def file_sink(directory: Path) -> FileSink:
 
 
 def written(directory: Path) -> Counter[Any]:
-    """What is in the files; in each of them the counts of a key are in their order."""
+    """The records in all files. In each file the counts of a key are in order."""
     found: Counter[Any] = Counter()
     for file in directory.rglob("part-*"):
         last: dict[Any, int] = {}
@@ -221,7 +221,7 @@ def test_dataframes_start_over_with_the_job(checkpointed: Any, tmp_path: Path) -
 def test_stop_with_a_savepoint_and_go_on_with_another_parallelism(
     checkpointed: Any, tmp_path: Path
 ) -> None:
-    """What a function keeps in ``self`` until it is closed comes through a stop as well."""
+    """Attributes that a function keeps in ``self`` until close() survive a stop as well."""
     savepoint = ""
     flushed: list[list[int]] = []
     for parallelism in (2, 3, 1):

@@ -63,7 +63,7 @@ class Engine:
 
 @pytest.fixture(name="thread_errors")
 def _thread_errors(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """What would end up on stderr."""
+    """Exceptions of threads that would be printed on stderr."""
     errors: list[Any] = []
     monkeypatch.setattr(threading, "excepthook", errors.append)
     yield errors

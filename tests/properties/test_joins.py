@@ -205,7 +205,7 @@ _changes = st.lists(
 
 
 def _database(tables: list[list[Any]], how: str, condition: str) -> Counter[Any]:
-    """What SQLite gives for the same rows."""
+    """The result of SQLite for the same rows."""
     with sqlite3.connect(":memory:") as database:
         for name, rows in zip("lr", tables, strict=True):
             database.execute(f"create table {name} (k, v)")

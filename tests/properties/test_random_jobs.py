@@ -21,7 +21,7 @@ _plans = plans(STATELESS)
 
 @dataclass(frozen=True)
 class Run:
-    """How a job runs: nothing of this may show in its results."""
+    """Conditions under which a job runs. The results must not depend on them."""
 
     budgets: tuple[int, ...] = (7,)
     seed: int = 0

@@ -46,7 +46,7 @@ class Subtasks:
             harness.snapshot()
 
     def restart(self, parallelism: int, *, forgets_time: bool = False) -> None:
-        """As after a failure; ``forgets_time``: as from a savepoint, where the watermark starts over."""
+        """Restart as after a failure. ``forgets_time`` drops the watermark, as a savepoint does."""
         snapshots = [harness.snapshot() for harness in self._harnesses]
         late = self.late()
         self._harnesses = [

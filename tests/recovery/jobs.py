@@ -65,7 +65,7 @@ def run_with_interruptions(program: Callable[[Any], None], ends: str, seed: int)
 
 
 class InjectedError(Exception):
-    """What a trap raises."""
+    """The exception of a trap."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class Job:
         )
 
     def outputs(self) -> dict[str, list[Any]]:
-        """What each sink has made visible."""
+        """The records that each sink has made visible."""
         return {
             "list": self.list_sink().values(),
             "files": [eval(line) for line in _lines(self.directory / "files")],
@@ -232,7 +232,7 @@ class TrappedStoreSink(StoreSink):
 
 
 def golden() -> list[Any]:
-    """What the job gives, in plain Python; timers of processing time count, but not their time."""
+    """The job's results in plain Python. Processing-time timers count, but not their time."""
     records: list[Any] = []
     counts: Counter[int] = Counter()
     for value in range(RECORDS):

@@ -87,7 +87,7 @@ def test_a_crash_makes_nothing_late_and_nothing_early(
 
 
 class Firing(ProcessWindowFunction[Any, Any, Any, Any]):
-    """How often a window has fired, and how many windows of the key: in states with names like the runtime's own."""
+    """Counts firings per window and per key, in states named like the runtime's own."""
 
     _times = ValueStateDescriptor("100", Types.LONG())
     _windows = ValueStateDescriptor("slice/100", Types.LONG())

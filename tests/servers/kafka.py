@@ -161,7 +161,7 @@ class KafkaBroker:
         consumer.close()
 
     def forget_before(self, topic: str, offset: int, partition: int = 0) -> None:
-        """What retention does."""
+        """Delete old records, as retention does."""
         place = TopicPartition(topic, partition, offset)
         self.admin.delete_records([place])[place].result()
 

@@ -65,7 +65,7 @@ class Program:
         return self.process.stdout.readline().strip()
 
     def rest(self) -> list[str]:
-        """What else it prints, errors too, until its end."""
+        """Wait for the end, and return the remaining output with the errors."""
         assert self.process.stdout is not None
         lines = self.process.stdout.read().splitlines()
         self.process.wait()

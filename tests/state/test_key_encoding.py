@@ -141,7 +141,7 @@ def test_subclasses_are_encoded_as_what_they_equal() -> None:
 
 
 class Window:
-    """As a namespace, it may be any object that can be pickled."""
+    """A namespace, which may be any object that can be pickled."""
 
     def __init__(self, start: int) -> None:
         self.start = start

@@ -40,7 +40,7 @@ class Mode(enum.StrEnum):
 
 
 class Stamp(dt.datetime):
-    """As pandas.Timestamp is one."""
+    """A subclass of datetime, like pandas.Timestamp."""
 
 
 _CET = dt.timezone(dt.timedelta(hours=1))

@@ -71,7 +71,7 @@ class Sent:
         return [(slot, (b.values, b.sent_keys, b.timestamps)) for slot, b in sent]
 
     def values(self) -> dict[int, list[Any]]:
-        """What each slot got."""
+        """The records of each slot."""
         by_slot: dict[int, list[Any]] = {}
         for slot, (values, _, _) in self.buffers():
             by_slot.setdefault(slot, []).extend(values)

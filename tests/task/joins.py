@@ -50,7 +50,7 @@ class JoinSubtasks:
             harness.end_epoch()
 
     def restart(self, parallelism: int, *, forgets_time: bool = False) -> None:
-        """As after a failure; ``forgets_time``: as from a savepoint, where the watermark starts over."""
+        """Restart as after a failure. ``forgets_time`` drops the watermark, as a savepoint does."""
         snapshots = [harness.snapshot() for harness in self._harnesses]
         for harness in self._harnesses:
             for tag, values in harness._recorder.sides.items():

@@ -30,7 +30,7 @@ def _failure(
     build: Callable[[StreamExecutionEnvironment], Any],
     mode: RuntimeExecutionMode = RuntimeExecutionMode.STREAMING,
 ) -> UserFunctionError:
-    """What a job ends with. Its user's traceback comes first, without a frame of ours before it."""
+    """The error of a failed job. The user's traceback comes first, without internal frames."""
 
     def program(env: StreamExecutionEnvironment) -> Any:
         env.set_runtime_mode(mode)
@@ -186,7 +186,7 @@ class _BadRolling(RollingPolicy):
 
 
 class _Rolling(RollingPolicy):
-    """Its sink writes record by record, and each takes longer than a bucket check interval."""
+    """Makes the sink write record by record, each slower than a bucket check interval."""
 
     def should_roll_on_event(self, part_file: Any, element: int) -> bool:
         time.sleep(0.002)

@@ -61,7 +61,7 @@ def test_the_drivers_own_process_keeps_its_path(monkeypatch):
 
 @pytest.fixture
 def _leave_no_module(monkeypatch):
-    """What the tests import under these names is gone afterwards."""
+    """Forget the modules that a test imported under these names."""
     names = ("trace", "utils_of_a_user", "only_in_the_driver")
     before = {name: sys.modules.pop(name) for name in names if name in sys.modules}
     monkeypatch.setattr(sys, "path", [*sys.path])

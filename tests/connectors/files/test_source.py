@@ -35,7 +35,7 @@ def _source(*paths, charset="UTF-8"):
 
 
 def _java_lines(text):
-    """What BufferedReader.readLine gives."""
+    """Split text into lines as Java's BufferedReader.readLine does."""
     return [line.removesuffix("\n") for line in io.StringIO(text, newline=None)]
 
 

@@ -225,7 +225,7 @@ def test_where_reading_stops(driver, kafka, twenty, stopping, last):
 
 
 def test_latest_is_settled_once(driver, kafka):
-    """What comes after the start is not passed over by a task that runs again."""
+    """A task that runs again does not skip records that came after the start."""
     topic = kafka.topic()
     kafka.write(topic, ["before"])
     source = builder(kafka, topic).set_starting_offsets(LATEST).build()

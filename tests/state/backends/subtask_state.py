@@ -58,7 +58,7 @@ class SubtaskState:
         return segments
 
     def wait_for_snapshot(self) -> None:
-        """Until what is written in the background, if anything is, can be handed over."""
+        """Wait until the snapshot in the background, if there is one, can be handed over."""
         if getattr(self.backend, "_planned", None) is not None:
             self.end_epoch()  # which begins it
         snapshot = self.backend._snapshot

@@ -31,7 +31,7 @@ def _fill(state: SubtaskState, keys: range, value: str) -> None:
 
 
 def _full_of(state: SubtaskState) -> list[Segment]:
-    """What an epoch hands over once the background is done."""
+    """The full segments that an epoch hands over after the background snapshot."""
     state.wait_for_snapshot()
     return [segment for segment in state.end_epoch() if segment.full]
 

@@ -135,7 +135,7 @@ def _visiting(env: Any, hops: list[tuple[int, int]]) -> Any:
 
 
 def _expected_visits(hops: list[tuple[int, int]]) -> Counter[tuple[int, int]]:
-    """Whatever the order: the n-th visit of each key happens once."""
+    """The n-th visit of each key happens once, in any order."""
     total = Counter((key + hop) % 7 for key, left in hops for hop in range(left))
     return Counter((key, visit) for key, visits in total.items() for visit in range(1, visits + 1))
 

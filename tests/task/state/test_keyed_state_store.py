@@ -65,7 +65,7 @@ class StateOf:
         return result
 
     def restart(self) -> None:
-        """What was written comes back, in another process as it were."""
+        """Restore a snapshot into a new harness, as in a new process."""
         snapshot = self.harness.snapshot()
         self.harness.close()
         self.harness = OperatorHarness.restored(self.program, snapshot)

@@ -422,7 +422,7 @@ def test_without_a_bound_the_first_odd_record_is_logged(caplog):
 def _warnings(
     caplog: Any, *batches: list[int], strategy: WatermarkStrategy = _BOUNDED
 ) -> list[str]:
-    """What is logged about batches of a stream that is read years later."""
+    """The warnings about batches of a stream that is read years later."""
     stream = Stream(strategy, now=1_000 * _DAY)
     with caplog.at_level(logging.WARNING, logger="firesteel"):
         for batch in batches:

@@ -166,7 +166,7 @@ def test_windows_that_merge_have_no_state_of_their_own():
 
 
 class CountsSessions(ProcessWindowFunction):
-    """Its state is called like a table of the operator."""
+    """Has a state with the name of a table of the operator."""
 
     def process(self, key, context, elements):
         count = context.global_state().get_state(ValueStateDescriptor("sessions", Types.LONG()))
