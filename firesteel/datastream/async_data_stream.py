@@ -1,4 +1,4 @@
-"""AsyncDataStream: applies an AsyncFunction to a stream."""
+"""Asynchronous requests on a stream."""
 
 from __future__ import annotations
 
@@ -26,10 +26,22 @@ _Mode = AsyncFunctionDescriptor.OutputMode
 
 
 class AsyncDataStream:
-    """Up to ``capacity`` records of a subtask are with the function at the same time.
+    """Applies an AsyncFunction to a stream, with many requests at the same time.
 
-    Ordered: results come in the order of the input. Unordered: as they are ready, though never
-    across a watermark. ``timeout`` counts from the first attempt for a record; zero means none.
+    Up to ``capacity`` records of a subtask are in flight. Ordered results come in the order of the
+    records. Unordered results come as soon as they are there, but never overtake a watermark.
+    ``timeout`` counts from the first attempt for a record, and bounds all its attempts; zero turns it
+    off.
+
+    >>> import asyncio
+    >>> class Price(AsyncFunction):
+    ...     async def async_invoke(self, value):
+    ...         await asyncio.sleep(0)  # ask the shop
+    ...         return [(value, len(value))]
+    >>> items = env.from_collection(["tea", "milk"])
+    >>> prices = AsyncDataStream.ordered_wait(items, Price(), Time.seconds(5))
+    >>> list(prices.execute_and_collect())
+    [('tea', 3), ('milk', 4)]
     """
 
     @staticmethod
@@ -40,9 +52,23 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Results in the order of their records."""
-        return AsyncDataStream.ordered_wait_with_retry(
-            data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type
+        """Emit results in the order of the records.
+
+        Args:
+            data_stream: The stream.
+            async_function: The function.
+            timeout: The time for a record. After it, ``AsyncFunction.timeout`` is called.
+            capacity: The number of records of a subtask that are in flight at most.
+            output_type: The type of the results.
+        """
+        return _wait(
+            _Mode.ORDERED,
+            data_stream,
+            async_function,
+            timeout,
+            NO_RETRY_STRATEGY,
+            capacity,
+            output_type,
         )
 
     @staticmethod
@@ -54,11 +80,39 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """As ordered_wait; requests that the strategy finds wanting are made again."""
-        descriptor = AsyncFunctionDescriptor(
-            async_function, timeout, capacity, async_retry_strategy, _Mode.ORDERED
+        """Emit results in the order of the records, and repeat requests that fail.
+
+        Args:
+            data_stream: The stream.
+            async_function: The function.
+            timeout: The time for all attempts of a record. It must be positive.
+            async_retry_strategy: Decides which requests are repeated, how often and when.
+            capacity: The number of records of a subtask that are in flight at most.
+            output_type: The type of the results.
+
+        >>> class Flaky(AsyncFunction):
+        ...     def open(self, runtime_context):
+        ...         self.asked = set()
+        ...     async def async_invoke(self, value):
+        ...         if value not in self.asked:
+        ...             self.asked.add(value)
+        ...             raise ConnectionError
+        ...         return [value.upper()]
+        >>> retry = AsyncRetryStrategy.fixed_delay(3, 10, None, lambda error: True)
+        >>> items = env.from_collection(["a", "b"])
+        >>> answers = AsyncDataStream.ordered_wait_with_retry(items, Flaky(), Time.seconds(5), retry)
+        >>> list(answers.execute_and_collect())
+        ['A', 'B']
+        """
+        return _wait(
+            _Mode.ORDERED,
+            data_stream,
+            async_function,
+            timeout,
+            async_retry_strategy,
+            capacity,
+            output_type,
         )
-        return _wait("ordered_wait", data_stream, descriptor, output_type)
 
     @staticmethod
     def unordered_wait(
@@ -68,9 +122,31 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Results as soon as they are there."""
-        return AsyncDataStream.unordered_wait_with_retry(
-            data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type
+        """Emit results as soon as they are there.
+
+        Args:
+            data_stream: The stream.
+            async_function: The function.
+            timeout: The time for a record. After it, ``AsyncFunction.timeout`` is called.
+            capacity: The number of records of a subtask that are in flight at most.
+            output_type: The type of the results.
+
+        >>> class Upper(AsyncFunction):
+        ...     async def async_invoke(self, value):
+        ...         return [value.upper()]
+        >>> items = env.from_collection(["a", "b"])
+        >>> answers = AsyncDataStream.unordered_wait(items, Upper(), Time.seconds(5), capacity=10)
+        >>> sorted(answers.execute_and_collect())
+        ['A', 'B']
+        """
+        return _wait(
+            _Mode.UNORDERED,
+            data_stream,
+            async_function,
+            timeout,
+            NO_RETRY_STRATEGY,
+            capacity,
+            output_type,
         )
 
     @staticmethod
@@ -82,24 +158,58 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """As unordered_wait; requests that the strategy finds wanting are made again."""
-        descriptor = AsyncFunctionDescriptor(
-            async_function, timeout, capacity, async_retry_strategy, _Mode.UNORDERED
+        """Emit results as soon as they are there, and repeat requests that fail.
+
+        Args:
+            data_stream: The stream.
+            async_function: The function.
+            timeout: The time for all attempts of a record. It must be positive.
+            async_retry_strategy: Decides which requests are repeated, how often and when.
+            capacity: The number of records of a subtask that are in flight at most.
+            output_type: The type of the results.
+
+        >>> from firesteel.datastream.async_retry_predicates import empty_result_predicate
+        >>> class Later(AsyncFunction):
+        ...     def open(self, runtime_context):
+        ...         self.asked = set()
+        ...     async def async_invoke(self, value):
+        ...         if value in self.asked:
+        ...             return [value.upper()]
+        ...         self.asked.add(value)
+        ...         return []
+        >>> retry = AsyncRetryStrategy.fixed_delay(3, 10, empty_result_predicate, None)
+        >>> items = env.from_collection(["a", "b"])
+        >>> answers = AsyncDataStream.unordered_wait_with_retry(items, Later(), Time.seconds(5), retry)
+        >>> sorted(answers.execute_and_collect())
+        ['A', 'B']
+        """
+        return _wait(
+            _Mode.UNORDERED,
+            data_stream,
+            async_function,
+            timeout,
+            async_retry_strategy,
+            capacity,
+            output_type,
         )
-        return _wait("unordered_wait", data_stream, descriptor, output_type)
 
 
 def _wait(
-    operation: str,
+    mode: AsyncFunctionDescriptor.OutputMode,
     data_stream: StreamBase,
-    descriptor: AsyncFunctionDescriptor,
+    async_function: AsyncFunction[Any, Any],
+    timeout: Time,
+    strategy: AsyncRetryStrategy[Any],
+    capacity: int,
     output_type: TypeInformation | None,
 ) -> DataStream:
+    operation = f"{mode.name.lower()}_wait"
     if not isinstance(data_stream, StreamBase):
         raise ProgramTypeError(
             f"{operation} expects a DataStream or a KeyedStream, but got {shorten(data_stream)}."
         )
-    _check_function(operation, descriptor.async_function)
+    descriptor = AsyncFunctionDescriptor(async_function, timeout, capacity, strategy, mode)
+    _check_function(operation, async_function)
     _check_limits(operation, descriptor)
     return data_stream._apply(
         "async wait operator", AsyncWaitSpec(descriptor), as_type(operation, output_type)

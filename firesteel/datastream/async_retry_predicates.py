@@ -1,4 +1,4 @@
-"""Ready-made answers to the question whether a request should be made once more."""
+"""Predicates for retry strategies of asynchronous requests."""
 
 from __future__ import annotations
 
@@ -8,23 +8,37 @@ __all__ = ["empty_result_predicate", "exception_type_predicate", "has_exception_
 
 
 def empty_result_predicate(result: list[Any] | None) -> bool:
-    """No result at all.
+    """Return True if there is no result.
 
-    >>> empty_result_predicate([])
-    True
+    Args:
+        result: The results of ``async_invoke``.
+
+    >>> empty_result_predicate([]), empty_result_predicate(["a"])
+    (True, False)
     """
     return result is None or len(result) == 0
 
 
 def has_exception_predicate(error: BaseException | None) -> bool:
-    """Any exception."""
+    """Return True if there is an exception.
+
+    Args:
+        error: The exception of ``async_invoke``, or None.
+
+    >>> has_exception_predicate(ValueError()), has_exception_predicate(None)
+    (True, False)
+    """
     return error is not None
 
 
 def exception_type_predicate(
     error: BaseException | None, expected_error_type: type[BaseException]
 ) -> bool:
-    """An exception of one type; bind the type with ``functools.partial`` or a lambda.
+    """Return True for an exception of a type. Bind the type with ``functools.partial`` or a lambda.
+
+    Args:
+        error: The exception of ``async_invoke``, or None.
+        expected_error_type: The type.
 
     >>> from functools import partial
     >>> retry = partial(exception_type_predicate, expected_error_type=ConnectionError)

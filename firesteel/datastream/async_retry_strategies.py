@@ -1,4 +1,4 @@
-"""The strategies behind AsyncRetryStrategy.no_restart, fixed_delay and exponential_backoff."""
+"""Retry strategies of asynchronous requests."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ OUT = TypeVar("OUT")
 
 
 class RetryPredicate(AsyncRetryPredicate[OUT], Generic[OUT]):
+    """Two predicates as one object."""
+
     def __init__(
         self,
         result_predicate: ResultPredicate[OUT] | None,
@@ -40,7 +42,11 @@ class RetryPredicate(AsyncRetryPredicate[OUT], Generic[OUT]):
 
 
 class NoRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
-    """Every request is made once."""
+    """Makes each request once.
+
+    >>> NoRetryStrategy().can_retry(1)
+    False
+    """
 
     def can_retry(self, current_attempts: int) -> bool:
         return False
@@ -53,7 +59,13 @@ class NoRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
 
 
 class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
-    """Up to ``max_attempts`` retries, each after the same delay.
+    """Retries after the same delay each time.
+
+    Args:
+        max_attempts: The number of retries.
+        backoff_time_millis: The delay in milliseconds.
+        result_predicate: Returns True for a list of results that is not good enough.
+        exception_predicate: Returns True for an exception that allows a retry.
 
     >>> strategy = FixedDelayRetryStrategy(2, 100, None, lambda error: True)
     >>> [strategy.can_retry(attempts) for attempts in (1, 2, 3)]
@@ -83,10 +95,18 @@ class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
 
 
 class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
-    """Up to ``max_attempts`` retries, each after a longer delay, up to ``max_retry_delay``.
+    """Retries after a growing delay.
 
     The delay follows from the number of attempts alone: requests that fail at the same time do not
     lengthen each other's delays.
+
+    Args:
+        max_attempts: The number of retries.
+        initial_delay: The first delay in milliseconds.
+        max_retry_delay: The longest delay in milliseconds.
+        multiplier: The factor from one delay to the next.
+        result_predicate: Returns True for a list of results that is not good enough.
+        exception_predicate: Returns True for an exception that allows a retry.
 
     >>> strategy = ExponentialBackoffDelayRetryStrategy(9, 100, 1000, 2.0, None, None)
     >>> [strategy.get_backoff_time_millis(attempts) for attempts in (1, 2, 3, 4, 5, 6)]

@@ -1,4 +1,4 @@
-"""Where checkpoints go: the settings. What they come to is in firesteel.checkpoint."""
+"""Checkpoint storage: the settings for the place where checkpoints go."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from firesteel.config import checkpoint_options, options
 from firesteel.gaps import gap_importer
+from firesteel.stability import public_evolving
 
 __all__ = ["CheckpointStorage", "FileSystemCheckpointStorage", "JobManagerCheckpointStorage"]
 
@@ -14,20 +15,32 @@ _DEFAULT_WRITE_BUFFER = 4096
 
 
 class CheckpointStorage(ABC):
-    """Base of the two kinds of storage."""
+    """Base of the kinds of storage.
+
+    >>> issubclass(FileSystemCheckpointStorage, CheckpointStorage)
+    True
+    """
 
     @abstractmethod
+    @public_evolving
     def to_settings(self) -> dict[str, Any]:
-        """The same thing as configuration keys (beyond PyFlink)."""
+        """Return the storage as configuration keys. Not in PyFlink.
+
+        >>> JobManagerCheckpointStorage().to_settings()["execution.checkpointing.storage"]
+        'jobmanager'
+        """
 
 
 class JobManagerCheckpointStorage(CheckpointStorage):
-    """Checkpoints stay in the driver's memory, for small state and for trying things out.
+    """Keeps checkpoints in the memory of the driver. For small state and for experiments.
 
-    With a path, their metadata is written there as well, so that they outlive the driver.
+    Args:
+        checkpoint_path: With a path, metadata is written there, so that it outlives the driver.
+        max_state_size: The largest state of a subtask, in bytes.
 
-    >>> JobManagerCheckpointStorage().get_max_state_size()
-    5242880
+    >>> storage = JobManagerCheckpointStorage()
+    >>> storage.get_max_state_size(), storage.get_checkpoint_path(), storage.get_savepoint_path()
+    (5242880, None, None)
     """
 
     DEFAULT_MAX_STATE_SIZE: Final = checkpoint_options.MAX_STATE_SIZE.default
@@ -43,13 +56,15 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         )
 
     def get_checkpoint_path(self) -> str | None:
+        """Return the path for metadata, or None."""
         return self._checkpoint_path
 
     def get_max_state_size(self) -> int:
+        """Return the largest state of a subtask, in bytes."""
         return self._max_state_size
 
     def get_savepoint_path(self) -> str | None:
-        """None: savepoints go where execution.checkpointing.savepoint-dir says."""
+        """Return None: ``execution.checkpointing.savepoint-dir`` sets the directory of savepoints."""
         return None
 
     def to_settings(self) -> dict[str, Any]:
@@ -67,10 +82,19 @@ class JobManagerCheckpointStorage(CheckpointStorage):
 
 
 class FileSystemCheckpointStorage(CheckpointStorage):
-    """Checkpoints are files in a directory that the driver and all tasks see, or in an object store.
+    """Writes checkpoints to files in a directory that the driver and all tasks see, or an object store.
 
-    >>> FileSystemCheckpointStorage("s3://bucket/checkpoints").get_checkpoint_path()
-    's3://bucket/checkpoints'
+    Args:
+        checkpoint_path: The directory or the path of the object store.
+        file_state_size_threshold: State up to this many bytes goes into the metadata file. None or
+            -1 takes the configured value.
+        write_buffer_size: Accepted without effect.
+
+    >>> storage = FileSystemCheckpointStorage("file:///tmp/checkpoints")
+    >>> storage.get_checkpoint_path(), storage.get_savepoint_path()
+    ('file:///tmp/checkpoints', None)
+    >>> storage.get_min_file_size_threshold(), storage.get_write_buffer_size()
+    (65536, 4096)
     """
 
     #: The most that may be kept inside the metadata instead of in a file.
@@ -101,16 +125,19 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         self._write_buffer_size = write_buffer_size
 
     def get_checkpoint_path(self) -> str:
+        """Return the directory."""
         return self._checkpoint_path
 
     def get_savepoint_path(self) -> str | None:
-        """None: savepoints go where execution.checkpointing.savepoint-dir says."""
+        """Return None: ``execution.checkpointing.savepoint-dir`` sets the directory of savepoints."""
         return None
 
     def get_min_file_size_threshold(self) -> int:
+        """Return the size up to which state goes into the metadata file, in bytes."""
         return options.STATE_INLINE_THRESHOLD.default if self._threshold < 0 else self._threshold
 
     def get_write_buffer_size(self) -> int:
+        """Return the size of the write buffer in bytes. It has no effect."""
         return _DEFAULT_WRITE_BUFFER if self._write_buffer_size < 0 else self._write_buffer_size
 
     def to_settings(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Exactly once or at least once."""
+"""The checkpointing mode: exactly once or at least once."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ __all__ = ["CheckpointingMode"]
 
 
 class CheckpointingMode(Enum):
-    """What a record counts for in the state after a recovery.
+    """The effect of a record on state after a recovery.
 
-    EXACTLY_ONCE: once. AT_LEAST_ONCE: once or more often, where a subtask has several inputs.
+    - ``EXACTLY_ONCE``: each record counts once. It is the default.
+    - ``AT_LEAST_ONCE``: a record may count twice where a subtask has several inputs.
+
+    >>> _ = env.enable_checkpointing(10_000, CheckpointingMode.EXACTLY_ONCE)
     """
 
     EXACTLY_ONCE = 0

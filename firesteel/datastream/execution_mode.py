@@ -1,4 +1,4 @@
-"""Whether a program runs as a stream or as a batch."""
+"""The runtime mode of a program: streaming or batch."""
 
 from __future__ import annotations
 
@@ -8,9 +8,16 @@ __all__ = ["RuntimeExecutionMode"]
 
 
 class RuntimeExecutionMode(Enum):
-    """STREAMING runs epoch after epoch, BATCH runs one Spark job over bounded sources.
+    """The runtime mode of a program.
 
-    AUTOMATIC is BATCH where all sources are bounded, else STREAMING.
+    - ``STREAMING`` runs epoch after epoch. It is the default.
+    - ``BATCH`` runs one Spark job over bounded sources, and emits final results only.
+    - ``AUTOMATIC`` is BATCH if all sources are bounded, and STREAMING otherwise.
+
+    >>> _ = env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    >>> words = env.from_collection(["a", "b", "a"]).map(lambda word: (word, 1))
+    >>> list(words.key_by(lambda pair: pair[0]).sum(1).execute_and_collect())
+    [('a', 2), ('b', 1)]
     """
 
     STREAMING = 0

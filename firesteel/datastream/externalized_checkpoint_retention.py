@@ -1,4 +1,4 @@
-"""What is left of a job's checkpoints when it has ended."""
+"""The retention of checkpoints after the end of a job."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ __all__ = ["ExternalizedCheckpointRetention"]
 
 
 class ExternalizedCheckpointRetention(Enum):
-    """Checkpoints of a finished job are always deleted.
+    """The checkpoints that stay after the end of a job. Those of a finished job are always deleted.
 
-    DELETE_ON_CANCELLATION keeps those of a failed job, RETAIN_ON_CANCELLATION also those of a
-    canceled one, NO_EXTERNALIZED_CHECKPOINTS none at all.
+    - ``DELETE_ON_CANCELLATION`` keeps those of a failed job.
+    - ``RETAIN_ON_CANCELLATION`` keeps those of a failed or canceled job.
+    - ``NO_EXTERNALIZED_CHECKPOINTS`` keeps none. It is the default.
+
+    >>> config = env.get_checkpoint_config().set_externalized_checkpoint_retention(
+    ...     ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
+    ... )
     """
 
     DELETE_ON_CANCELLATION = 0

@@ -1,4 +1,4 @@
-"""The name and type of a side output."""
+"""Output tags: names and types of side outputs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,21 @@ __all__ = ["OutputTag"]
 
 
 class OutputTag:
-    """Marks the records of one side output. Two tags with the same id are the same output.
+    """The name and type of a side output. Tags with the same id are equal.
 
-    >>> OutputTag("late") == OutputTag("late")
+    Args:
+        tag_id: The name.
+        type_info: The type of the records; a list of types is a row of them.
+
+    >>> late = OutputTag("late", Types.STRING())
+    >>> late == OutputTag("late")
     True
+    >>> class Sort(ProcessFunction):
+    ...     def process_element(self, value, ctx):
+    ...         yield (late, value) if value.startswith("-") else value
+    >>> sorted_out = env.from_collection(["a", "-b"]).process(Sort())
+    >>> list(sorted_out.get_side_output(late).execute_and_collect())
+    ['-b']
     """
 
     __slots__ = ("tag_id", "type_info")

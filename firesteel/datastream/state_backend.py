@@ -1,6 +1,6 @@
-"""Where keyed state lives: in memory, or in RocksDB on local disk.
+"""State backends: the settings for the store of keyed state, in memory or in RocksDB.
 
-As in Flink 2, the choice is a setting: ``state.backend.type``, ``set_state_backend``, or both.
+As in Flink 2 the choice is a setting, ``state.backend.type``. ``set_state_backend`` writes it.
 """
 
 from __future__ import annotations
@@ -23,22 +23,33 @@ __all__ = [
 
 
 class StateBackend(ABC):
-    """What ``StreamExecutionEnvironment.set_state_backend`` takes."""
+    """A store of keyed state, for ``StreamExecutionEnvironment.set_state_backend``.
+
+    >>> issubclass(HashMapStateBackend, StateBackend)
+    True
+    """
 
     @abstractmethod
     def _configure(self, configuration: Configuration) -> None:
-        """Write the choice down."""
+        """Write the choice into a configuration."""
 
 
 class HashMapStateBackend(StateBackend):
-    """State as objects in the memory of the slots: fast, and as large as memory is."""
+    """Keeps state as objects in the memory of the slots. It is fast; the memory limits its size.
+
+    >>> _ = env.set_state_backend(HashMapStateBackend())
+    """
 
     def _configure(self, configuration: Configuration) -> None:
         configuration.set(state_options.STATE_BACKEND, "hashmap")
 
 
 class PredefinedOptions(Enum):
-    """Sets of options of RocksDB for kinds of disks."""
+    """Sets of RocksDB options for kinds of disks.
+
+    >>> [options.name for options in PredefinedOptions]
+    ['DEFAULT', 'SPINNING_DISK_OPTIMIZED', 'SPINNING_DISK_OPTIMIZED_HIGH_MEM', 'FLASH_SSD_OPTIMIZED']
+    """
 
     DEFAULT = 0
     SPINNING_DISK_OPTIMIZED = 1
@@ -47,14 +58,23 @@ class PredefinedOptions(Enum):
 
 
 class EmbeddedRocksDBStateBackend(StateBackend):
-    """State in RocksDB on the local disk of each slot: larger than memory, slower to reach.
+    """Keeps state in RocksDB on the local disk of each slot. It may be larger than memory; it is slower.
 
     It needs the extra ``rocksdb``: ``pip install 'firesteel[rocksdb]'``.
 
-    >>> backend = EmbeddedRocksDBStateBackend()
+    Args:
+        enable_incremental_checkpointing: Let checkpoints share files that have not changed. None
+            takes the configured value.
+
+    >>> backend = EmbeddedRocksDBStateBackend(enable_incremental_checkpointing=True)
     >>> backend.set_predefined_options(PredefinedOptions.FLASH_SSD_OPTIMIZED)
-    >>> backend.get_predefined_options().name
-    'FLASH_SSD_OPTIMIZED'
+    >>> backend.set_db_storage_paths("/mnt/ssd1", "/mnt/ssd2")
+    >>> backend.set_number_of_transfer_threads(8)
+    >>> backend.is_incremental_checkpoints_enabled(), backend.get_predefined_options().name
+    (True, 'FLASH_SSD_OPTIMIZED')
+    >>> backend.get_db_storage_paths(), backend.get_number_of_transfer_threads()
+    (['/mnt/ssd1', '/mnt/ssd2'], 8)
+    >>> _ = env.set_state_backend(backend)
     """
 
     def __init__(self, enable_incremental_checkpointing: bool | None = None) -> None:
@@ -64,29 +84,50 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._threads: int | None = None
 
     def set_db_storage_paths(self, *paths: str) -> None:
-        """Where RocksDB keeps its files; without it, the temporary directory."""
+        """Set the directories for the files of RocksDB. Without them it uses the temporary directory.
+
+        Args:
+            paths: Local directories.
+        """
         if not all(paths):
             raise ValueError("A storage path of RocksDB is the name of a directory")
         self._directories = list(paths)
 
     def get_db_storage_paths(self) -> list[str]:
+        """Return the directories for the files of RocksDB."""
         return list(self._directories)
 
     def is_incremental_checkpoints_enabled(self) -> bool:
-        """Whether snapshots share the files that have not changed."""
+        """Return True if checkpoints share files that have not changed."""
         if self._incremental is None:
             return state_options.INCREMENTAL_CHECKPOINTS.default
         return self._incremental
 
     def set_predefined_options(self, options: PredefinedOptions) -> None:
+        """Set the options for a kind of disk.
+
+        Args:
+            options: The options.
+        """
         if not isinstance(options, PredefinedOptions):
             raise TypeError(f"PredefinedOptions are needed here, not {options!r}")
         self._options = options
 
     def get_predefined_options(self) -> PredefinedOptions:
+        """Return the options for a kind of disk."""
         return self._options or PredefinedOptions.DEFAULT
 
     def set_options(self, options_factory_class_name: str) -> NoReturn:
+        """Not supported: the argument names a Java class.
+
+        Raises:
+            NeverSupportedError: Always.
+
+        >>> EmbeddedRocksDBStateBackend().set_options("com.example.Options")
+        Traceback (most recent call last):
+        ...
+        firesteel.errors.NeverSupportedError: ...it names a Java class; use set_predefined_options...
+        """
         raise NeverSupportedError(
             "EmbeddedRocksDBStateBackend.set_options",
             "it names a Java class; use set_predefined_options, and state.backend.rocksdb.memory."
@@ -94,16 +135,25 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         )
 
     def get_options(self) -> str | None:
-        """None: there is no Java class for options."""
+        """Return None: there is no Java class for options.
+
+        >>> EmbeddedRocksDBStateBackend().get_options() is None
+        True
+        """
         return None
 
     def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
-        """How many files of a snapshot are copied at the same time."""
+        """Set how many files of a snapshot are copied at the same time.
+
+        Args:
+            number_of_transfering_threads: At least 1.
+        """
         if number_of_transfering_threads < 1:
             raise ValueError("The number of transfer threads must be at least 1")
         self._threads = number_of_transfering_threads
 
     def get_number_of_transfer_threads(self) -> int:
+        """Return how many files of a snapshot are copied at the same time."""
         return self._threads or state_options.ROCKSDB_TRANSFER_THREADS.default
 
     def _configure(self, configuration: Configuration) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-import importlib
 from typing import Any
 
 import pytest
@@ -170,11 +168,6 @@ class TestStorage:
     def test_impossible_memory(self) -> None:
         with pytest.raises(ValueError, match="max_state_size"):
             JobManagerCheckpointStorage(max_state_size=0)
-
-
-@pytest.mark.parametrize("name", ["checkpoint_config", "checkpoint_storage"])
-def test_docstrings_run(name: str) -> None:
-    assert doctest.testmod(importlib.import_module(f"firesteel.datastream.{name}")).failed == 0
 
 
 def test_times_are_numbers_of_milliseconds():

@@ -1,4 +1,4 @@
-"""State as functions see it: the kinds, their descriptors, and their time to live."""
+"""State: its kinds, descriptors and time to live, under PyFlink's import path."""
 
 from firesteel.datastream.state.descriptors import (
     AggregatingStateDescriptor,
