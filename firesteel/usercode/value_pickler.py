@@ -58,6 +58,9 @@ class ValuePickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle ha
             return NotImplemented if _is_importable(obj) else _reduce_cache(obj)
         if kind is functools.cached_property:
             return functools.cached_property, (obj.func,), {"attrname": obj.attrname}
+        if kind is functools.singledispatchmethod:
+            # Since Python 3.13 it also has a cache of weak references.
+            return functools.singledispatchmethod, (obj.func,), {"dispatcher": obj.dispatcher}
         if kind is FunctionType and obj.__code__ is _SINGLE_DISPATCH and not _is_importable(obj):
             return _reduce_single_dispatch(obj)
         return super().reducer_override(obj)
