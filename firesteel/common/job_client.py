@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from firesteel.common.completable_future import CompletableFuture
 from firesteel.common.job_execution_result import JobExecutionResult
@@ -34,7 +34,9 @@ class JobControl(Protocol):
 
     def overview(self) -> dict[str, Any]: ...
 
-    def savepoint(self, directory: str | None, stop: Any) -> Future[str]: ...
+    def savepoint(
+        self, directory: str | None, stop: Literal["drain", "suspend"] | None
+    ) -> Future[str]: ...
 
     def checkpoint(self) -> Future[str]: ...
 
@@ -207,10 +209,8 @@ class JobClient:
         >>> client.get_job_status().result().name
         'FINISHED'
         """
-        from firesteel.checkpoint.rules.requests import StopMode
-
-        mode = StopMode.DRAIN if advance_to_end_of_event_time else StopMode.SUSPEND
-        return CompletableFuture(self._control.savepoint(savepoint_directory, mode))
+        stop: Literal["drain", "suspend"] = "drain" if advance_to_end_of_event_time else "suspend"
+        return CompletableFuture(self._control.savepoint(savepoint_directory, stop))
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
         """Take a savepoint while the job continues.

@@ -112,7 +112,7 @@ class RunningJob:
     def overview(self) -> dict[str, Any]:
         return self._engine.master.overview()
 
-    def savepoint(self, directory: str | None, stop: StopMode | None) -> Future[str]:
+    def savepoint(self, directory: str | None, stop: str | None) -> Future[str]:
         """Take a savepoint below ``directory``; with ``stop`` the job ends with it."""
         directory = directory or self._settings.configuration.get(checkpoint_options.SAVEPOINT_DIR)
         if directory is None:
@@ -121,9 +121,11 @@ class RunningJob:
                 f"{checkpoint_options.SAVEPOINT_DIR.key}"
             )
 
+        mode = None if stop is None else StopMode(stop)
+
         def request(request_id: str) -> SnapshotRequest:
             target = savepoint_directory(directory, str(self.job_id), request_id)
-            return SnapshotRequest(request_id, SnapshotType.SAVEPOINT, target, stop)
+            return SnapshotRequest(request_id, SnapshotType.SAVEPOINT, target, mode)
 
         return self._engine.request_snapshot(request)
 

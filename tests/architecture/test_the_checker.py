@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.architecture.imports import Import, When, imports_in, room
+from tests.architecture.test_imports import is_allowed
 
 _SOURCE = """
 import os.path
@@ -43,3 +44,16 @@ def test_rooms() -> None:
     assert (found.from_room, found.to_room) == ("graph", "errors")
     assert room("pyspark.sql.types") == "pyspark"
     assert room("firesteel") == "firesteel"
+
+
+def test_a_lazy_import_counts_as_an_import() -> None:
+    lazy = Import("firesteel.graph.x", "firesteel.task.slot", When.CALLING, "")
+    assert not is_allowed(lazy, "graph", "task")
+    assert is_allowed(lazy, "task", "graph")
+
+
+def test_a_call_upward_is_allowed_only_inside_a_function() -> None:
+    environment = "datastream.stream_execution_environment"
+    for when in When:
+        found = Import("", "", when, "")
+        assert is_allowed(found, environment, "spark") == (when is When.CALLING)

@@ -30,7 +30,7 @@ class FakeJob:
 
     def savepoint(self, directory, stop):
         answer: Future = Future()
-        answer.set_result(f"{directory} {stop and stop.name}")
+        answer.set_result(f"{directory} {stop}")
         return answer
 
 
@@ -55,8 +55,8 @@ def test_savepoints_are_asked_of_the_job():
     job: Any = FakeJob()
     client = JobClient(job)
     assert client.trigger_savepoint().result() == "None None"
-    assert client.stop_with_savepoint(True, "/data").result() == "/data DRAIN"
-    assert client.stop_with_savepoint(False, "/data").result() == "/data SUSPEND"
+    assert client.stop_with_savepoint(True, "/data").result() == "/data drain"
+    assert client.stop_with_savepoint(False, "/data").result() == "/data suspend"
 
 
 def test_a_future_raises_what_the_work_raised():

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
+from firesteel.checkpoint.rules.requests import StopMode
 from firesteel.common.job_client import JobClient
 from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.job_id import JobID
@@ -94,9 +95,11 @@ class HarnessJob:
     def overview(self) -> dict[str, Any]:
         return self._harness.master.overview()
 
-    def savepoint(self, directory: str | None, stop: Any) -> Future[str]:
+    def savepoint(self, directory: str | None, stop: str | None) -> Future[str]:
         default = self._settings.configuration.get(checkpoint_options.SAVEPOINT_DIR)
-        answer = self._harness.request_savepoint(directory or default, stop)
+        answer = self._harness.request_savepoint(
+            directory or default, None if stop is None else StopMode(stop)
+        )
         return self._answered(answer, ends=stop is not None)
 
     def checkpoint(self) -> Future[str]:
