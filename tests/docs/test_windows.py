@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import doctest
-import importlib
-import pkgutil
 import re
 from pathlib import Path
 
 import pytest
-
-import firesteel.datastream.window as package
 
 _DOCS = Path(__file__).parents[2] / "docs"
 _IMPORTS = """
@@ -19,11 +14,6 @@ from firesteel.datastream import OutputTag, TimeWindow
 from firesteel.datastream.window import *
 from firesteel.testing import OperatorHarness
 """
-_MODULES = [
-    "firesteel.common.watermark_strategy",
-    "firesteel.datastream.functions.window",
-    *(module.name for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")),
-]
 
 
 @pytest.mark.parametrize("page", ["time.md", "windows.md"])
@@ -36,8 +26,3 @@ def test_the_page_runs(page):
     for number, (on_spark, block) in enumerate(blocks):
         if not on_spark:
             exec(compile(block, f"{page}, block {number}", "exec"), namespace)
-
-
-@pytest.mark.parametrize("name", _MODULES)
-def test_docstrings_run(name):
-    assert doctest.testmod(importlib.import_module(name)).failed == 0

@@ -5,11 +5,9 @@ from __future__ import annotations
 import collections
 import datetime as dt
 import decimal
-import doctest
 import fractions
 import importlib
 import pickle
-import pkgutil
 import shutil
 import uuid
 import zoneinfo
@@ -21,7 +19,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firesteel import checkpoint
 from firesteel.checkpoint.metadata import (
     CheckpointMetadata,
     SnapshotType,
@@ -503,10 +500,3 @@ def test_the_name_of_a_savepoint_is_flinks() -> None:
     assert savepoint_directory("/s", "0123456789abcdef", "f" * 32) == (
         "/s/savepoint-012345-ffffffffffff"
     )
-
-
-@pytest.mark.parametrize(
-    "name", [m.name for m in pkgutil.walk_packages(checkpoint.__path__, "firesteel.checkpoint.")]
-)
-def test_docstrings_run(name: str) -> None:
-    assert doctest.testmod(importlib.import_module(name)).failed == 0
