@@ -16,7 +16,7 @@ from firesteel.stability import public_evolving
 class TimestampedValue(NamedTuple):
     """A record in a window, as evictors see it. Not in PyFlink.
 
-    Args:
+    Attributes:
         value: The record.
         timestamp: Its timestamp in milliseconds, or None if it has none.
 

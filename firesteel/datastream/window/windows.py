@@ -63,7 +63,7 @@ class TimeWindow(Window, tuple[int, int]):
 
     It is a tuple, because windows are keys of state, and tuples hash and compare fast.
 
-    Args:
+    Attributes:
         start: The first millisecond of the window.
         end: The first millisecond after the window.
 
@@ -156,7 +156,7 @@ class TimeWindow(Window, tuple[int, int]):
 class CountWindow(Window, tuple[int]):
     """A window of records that are counted.
 
-    Args:
+    Attributes:
         id: The number of the window among those of its key, from 0.
 
     >>> CountWindow(3).id
@@ -288,7 +288,7 @@ class TaggedUnion(NamedTuple):
 
     Assigners, triggers and evictors of a window join get records in this form.
 
-    Args:
+    Attributes:
         side: 0 for the first stream, 1 for the second.
         value: The record.
 
