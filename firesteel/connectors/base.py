@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+from firesteel.common.configuration import Configuration
 from firesteel.stability import public_evolving
 
 __all__ = [
@@ -383,6 +384,22 @@ class Source(ABC):
         Args:
             context: The place of the reader in the job.
         """
+
+    @public_evolving
+    def with_configuration(self, configuration: Configuration) -> Source:
+        """Return the source for a job with this configuration. Not in PyFlink.
+
+        Firesteel calls it when a job is submitted. Override it if the source needs settings, for example the address of a store:
+
+        >>> from firesteel.common import Configuration
+        >>> from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+        >>> class UpToLimit(NumberSequenceSource):
+        ...     def with_configuration(self, configuration):
+        ...         return NumberSequenceSource(1, configuration.get_integer("limit", 10))
+        >>> UpToLimit(1, 1).with_configuration(Configuration.from_dict({"limit": "3"}))
+        NumberSequenceSource(1, 3)
+        """
+        return self
 
     @public_evolving
     def get_produced_type(self) -> Any:

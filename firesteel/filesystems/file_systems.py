@@ -1,27 +1,41 @@
-"""File systems as checkpoints need them: local disks, and everything that pyarrow can reach.
+"""File systems of this machine and of object stores, behind one interface.
 
-Nothing else in this room touches a file system, so ``firesteel.testing.FaultyFileSystem`` can stand
-in the way of every operation.
+Checkpoints, savepoints, sources, sinks and the distributed cache all use this module. A test can
+therefore replace the file system with ``firesteel.testing.FaultyFileSystem``.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fnmatch
+import glob
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pyarrow import fs
 
-from firesteel.errors import ConfigurationError
-from firesteel.filesystems.arrow_files import file_system_of
+from firesteel.errors import ConfigurationError, NotYetSupportedError
 
-__all__ = ["FileStatus", "FileSystem", "FileSystemOptions", "find_file_system"]
+__all__ = [
+    "FileStatus",
+    "FileSystem",
+    "FileSystemOptions",
+    "Location",
+    "find_file_system",
+    "has_wildcard",
+    "is_hidden",
+    "is_uri",
+    "local_path",
+    "qualify",
+    "without_password",
+]
 
-_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
+_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+://")
+_WILDCARD = re.compile(r"[*?\[]")
 _S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
 _S3_CONNECT_SECONDS = 10
 _S3_REQUEST_SECONDS = 60
@@ -29,11 +43,15 @@ _S3_REQUEST_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
-    """``modified`` is in seconds since 1970; 0.0 where the file system does not tell."""
+    """A file, or a directory.
+
+    ``modified`` is in seconds since 1970, and 0.0 if the file system does not provide it.
+    """
 
     path: str
     size: int
     modified: float = 0.0
+    is_directory: bool = False
 
 
 class FileSystem(Protocol):
@@ -41,35 +59,63 @@ class FileSystem(Protocol):
 
     @property
     def has_atomic_rename(self) -> bool:
-        """Whether ``rename`` shows the new file whole. Else ``write`` must, as object stores do."""
+        """Whether ``rename`` shows the new file as a whole.
+
+        If not, ``write`` must do so, as object stores do.
+        """
 
     def write(self, path: str, chunks: Iterable[bytes]) -> None:
-        """What an error leaves behind is the caller's to delete."""
+        """Write a file. After an error the caller deletes the remains."""
 
-    def rename(self, source: str, target: str) -> None: ...
+    def rename(self, source: str, target: str) -> None:
+        """Give a file a new name. A file that has this name already is replaced."""
 
     def sync(self, path: str) -> None:
-        """Make a written file outlast the machine, where that takes an extra step."""
+        """Make a written file survive a crash of the machine, if that takes an extra step."""
 
     def read(self, path: str) -> bytes:
-        """The whole file; FileNotFoundError if there is none."""
+        """Return the whole file. Raises FileNotFoundError if there is none."""
+
+    def open(self, path: str) -> BinaryIO:
+        """Open a file as a seekable stream. Raises FileNotFoundError if there is none."""
 
     def size(self, path: str) -> int | None:
-        """None: there is no such file."""
+        """Return the size of a file, or None if there is no such file."""
 
-    def list_files(self, directory: str) -> list[FileStatus]:
-        """All files below; empty if there is no such directory."""
+    def find(self, path: str) -> list[FileStatus]:
+        """Return the file or directory at ``path``; if there is none, all that match it as a glob."""
+
+    def list_files(self, directory: str, *, hidden: bool = True) -> list[FileStatus]:
+        """Return all files below a directory; none if there is no such directory.
+
+        Args:
+            directory: The directory.
+            hidden: Whether to include hidden files, and files in hidden directories.
+        """
 
     def delete(self, path: str) -> None:
-        """Fine if there is no such file."""
+        """Delete a file, if it exists."""
 
     def delete_directory(self, path: str) -> None:
-        """With everything in it; fine if there is no such directory."""
+        """Delete a directory and its contents, if it exists."""
+
+
+def is_hidden(name: str) -> bool:
+    """Whether the name of a file or directory begins with ``.`` or ``_``."""
+    return name.startswith((".", "_"))
+
+
+def has_wildcard(path: str) -> bool:
+    """Whether a path may be a glob."""
+    return _WILDCARD.search(path) is not None
+
+
+# Locations
 
 
 @dataclass(frozen=True, slots=True)
 class FileSystemOptions:
-    """How to reach object stores. What is not given comes from the environment, as boto does it."""
+    """Access to object stores. What is None comes from the environment, as in other AWS tools."""
 
     s3_access_key: str | None = None
     s3_secret_key: str | None = field(default=None, repr=False)
@@ -79,43 +125,107 @@ class FileSystemOptions:
     s3_path_style: bool | None = None
 
 
-def find_file_system(
-    location: str, options: FileSystemOptions | None = None
-) -> tuple[FileSystem, str, str]:
-    """The file system of a location, the path within it, and the location in its plain form.
+class Location(NamedTuple):
+    """A place in a file system: ``path`` within it, and ``uri`` as users write it.
 
-    A location is a local path, ``file://...``, ``s3://bucket/path`` (options may stand behind a
-    ``?``: ``endpoint_override``, ``region``, ``access_key``, ``secret_key``), or what else pyarrow
-    knows. The plain form has no credentials in it.
+    ``uri`` contains no credentials.
+    """
+
+    file_system: FileSystem
+    path: str
+    uri: str
+
+
+def is_uri(path: str) -> bool:
+    """Whether a path names a scheme such as ``s3://``."""
+    return _SCHEME.match(path) is not None
+
+
+def qualify(path: str) -> str:
+    """Return an absolute local path, or the URI unchanged. ``file:`` URIs are local paths."""
+    if path.startswith("file:"):
+        return os.path.abspath(unquote(urlsplit(path).path))
+    if is_uri(path):
+        return path
+    return os.path.abspath(os.path.expanduser(path))
+
+
+def local_path(path: str, user: str) -> str:
+    """Return the absolute local path. A remote one is an error that names ``user``."""
+    qualified = qualify(path)
+    if is_uri(qualified):
+        raise NotYetSupportedError(
+            f"{user} on {without_password(path)!r}",
+            "only local and mounted file systems can be written",
+        )
+    return qualified
+
+
+def without_password(uri: str) -> str:
+    """Return the URI as it can be shown: without a password, and without a query.
+
+    >>> without_password("s3://key:secret@bucket/path")
+    's3://bucket/path'
+    >>> without_password("hdfs://user:password@host/path")
+    'hdfs://user@host/path'
+    """
+    if not is_uri(uri):
+        return uri
+    parts = urlsplit(uri)
+    user_info, _, host = parts.netloc.rpartition("@")
+    # The user of S3 is an access key. Elsewhere the user may be part of the address.
+    user = "" if parts.scheme in _S3_SCHEMES else user_info.partition(":")[0]
+    return f"{parts.scheme}://{user and user + '@'}{host}{parts.path}"
+
+
+def find_file_system(location: str, options: FileSystemOptions | None = None) -> Location:
+    """Find the file system of a location.
+
+    Args:
+        location: A local path, ``file://...``, ``s3://bucket/path``, or a URI with another scheme
+            that pyarrow supports. A URI of S3 may contain keys, as in ``s3://key:secret@bucket``,
+            and after a ``?`` ``endpoint_override``, ``region``, ``access_key`` and ``secret_key``.
+        options: Settings for all that the location does not contain.
     """
     if not location:
-        raise ConfigurationError("the path of a checkpoint directory is empty")
-    if location.startswith("file:"):
-        location = unquote(urlsplit(location).path)
-    if not _SCHEME.match(location):
-        path = os.path.abspath(os.path.expanduser(location))
-        return LocalFileSystem(), path, path
+        raise ConfigurationError("the path of a directory or file is empty")
+    location = qualify(location)
+    if not is_uri(location):
+        return Location(LocalFileSystem(), location, location)
     parts = urlsplit(location)
     if parts.scheme in _S3_SCHEMES:
         return _s3(location, options or FileSystemOptions())
+    plain = without_password(location)
     try:
-        file_system, path = file_system_of(location)
+        file_system, path = fs.FileSystem.from_uri(location)
     except (ValueError, OSError) as error:
+        # The message of pyarrow contains the URI, so the error has no cause.
+        reason = _reason(error).replace(location, plain)
         raise ConfigurationError(
-            f"{location!r} is no place for checkpoints: {error}. Use a local path, file://, s3://, "
-            "or another scheme that pyarrow supports."
-        ) from error
-    host = parts.netloc.rpartition("@")[2]
-    plain = f"{parts.scheme}://{host}{parts.path}".rstrip("/")
-    return ArrowFileSystem(file_system), path.rstrip("/"), plain
+            f"{plain!r} cannot be reached: {reason}. Use a local path, file://, s3://, or a "
+            "different scheme that pyarrow supports."
+        ) from None
+    return Location(ArrowFileSystem(file_system), path.rstrip("/"), plain.rstrip("/"))
 
 
-def _s3(location: str, options: FileSystemOptions) -> tuple[FileSystem, str, str]:
+def _reason(error: Exception) -> str:
+    """The message of pyarrow, which lists every directory in which it looked for a library."""
+    text = str(error)
+    if "libjvm" in text or "libhdfs" in text:
+        return (
+            "hdfs:// needs Java's libjvm and Hadoop's libhdfs, and one of them was not found; "
+            "set JAVA_HOME and HADOOP_HOME, and CLASSPATH to what `hadoop classpath --glob` prints"
+        )
+    return text
+
+
+def _s3(location: str, options: FileSystemOptions) -> Location:
     parts = urlsplit(location)
-    bucket = parts.hostname or ""
-    if not bucket:
-        raise ConfigurationError(f"{location!r} names no bucket; write s3://bucket/path")
     path = f"{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
+    if not parts.hostname:
+        raise ConfigurationError(
+            f"{without_password(location)!r} names no bucket; write s3://bucket/path"
+        )
     query = dict(parse_qsl(parts.query))
     arguments: dict[str, Any] = {
         "access_key": query.get("access_key") or parts.username or options.s3_access_key,
@@ -138,7 +248,10 @@ def _s3(location: str, options: FileSystemOptions) -> tuple[FileSystem, str, str
             **given,
         )
 
-    return ArrowFileSystem(connect=connect), path, f"{parts.scheme}://{path}"
+    return Location(ArrowFileSystem(connect=connect), path, f"{parts.scheme}://{path}")
+
+
+# File systems
 
 
 class ArrowFileSystem:
@@ -164,7 +277,7 @@ class ArrowFileSystem:
 
     def write(self, path: str, chunks: Iterable[bytes]) -> None:
         written = 0
-        with self._fs.open_output_stream(path) as stream:
+        with self._fs.open_output_stream(path, compression=None) as stream:
             for chunk in chunks:
                 stream.write(chunk)
                 written += len(chunk)
@@ -177,22 +290,51 @@ class ArrowFileSystem:
         self._fs.move(source, target)
 
     def sync(self, path: str) -> None:
-        """Nothing to do: an object that is there is safe."""
+        """Nothing to do: the store has saved an object before the object appears."""
 
     def read(self, path: str) -> bytes:
-        with self._fs.open_input_stream(path) as stream:
+        with self._fs.open_input_stream(path, compression=None) as stream:
             return bytes(stream.read())
+
+    def open(self, path: str) -> BinaryIO:
+        return cast(BinaryIO, self._fs.open_input_file(path))
 
     def size(self, path: str) -> int | None:
         info = self._fs.get_file_info(path)
         return int(info.size) if info.type == fs.FileType.File else None
 
-    def list_files(self, directory: str) -> list[FileStatus]:
+    def find(self, path: str) -> list[FileStatus]:
+        info = self._fs.get_file_info(path)
+        if info.type != fs.FileType.NotFound:
+            return [_status(info)]
+        wildcard = _WILDCARD.search(path)
+        if wildcard is None:
+            return []
+        fixed = path.rfind("/", 0, wildcard.start())
+        return sorted(
+            self._matches(path[: max(fixed, 0)], path[fixed + 1 :].strip("/").split("/")),
+            key=lambda status: status.path,
+        )
+
+    def _matches(self, directory: str, patterns: list[str]) -> Iterator[FileStatus]:
+        """One level of directories after the other, each listed with one request."""
+        first, *rest = patterns
+        selector = fs.FileSelector(directory, allow_not_found=True)
+        for info in self._fs.get_file_info(selector):
+            if not fnmatch.fnmatchcase(info.base_name, first):
+                continue
+            if not rest:
+                yield _status(info)
+            elif info.type == fs.FileType.Directory:
+                yield from self._matches(info.path, rest)
+
+    def list_files(self, directory: str, *, hidden: bool = True) -> list[FileStatus]:
         selector = fs.FileSelector(directory, recursive=True, allow_not_found=True)
         return [
-            FileStatus(info.path, int(info.size), (info.mtime_ns or 0) / 1e9)
+            _status(info)
             for info in self._fs.get_file_info(selector)
             if info.type == fs.FileType.File
+            and (hidden or not any(map(is_hidden, info.path[len(directory) + 1 :].split("/"))))
         ]
 
     def delete(self, path: str) -> None:
@@ -202,6 +344,11 @@ class ArrowFileSystem:
     def delete_directory(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):
             self._fs.delete_dir(path)
+
+
+def _status(info: Any) -> FileStatus:
+    is_directory = info.type == fs.FileType.Directory
+    return FileStatus(info.path, int(info.size or 0), (info.mtime_ns or 0) / 1e9, is_directory)
 
 
 class LocalFileSystem(ArrowFileSystem):
@@ -224,7 +371,7 @@ class LocalFileSystem(ArrowFileSystem):
             file.writelines(chunks)
 
     def sync(self, path: str) -> None:
-        """The file, and its entry in the directory."""
+        """Sync the file, and its entry in the directory."""
         for target in (path, os.path.dirname(path)):
             descriptor = os.open(target, os.O_RDONLY)
             try:
@@ -234,3 +381,43 @@ class LocalFileSystem(ArrowFileSystem):
 
     def rename(self, source: str, target: str) -> None:
         os.replace(source, target)
+
+    def open(self, path: str) -> BinaryIO:
+        return open(path, "rb")
+
+    def find(self, path: str) -> list[FileStatus]:
+        if os.path.exists(path):
+            return list(_local_status([path]))
+        return list(_local_status(sorted(glob.glob(path, recursive=True))))
+
+    def list_files(self, directory: str, *, hidden: bool = True) -> list[FileStatus]:
+        return [
+            status
+            for status in _local_status(_walk(directory, hidden=hidden))
+            if not status.is_directory
+        ]
+
+
+def _walk(root: str, *, hidden: bool) -> Iterator[str]:
+    """The files below a directory. Follows symbolic links, unless they lead back into the tree."""
+    visited: set[str] = set()
+    for directory, names, files in os.walk(root, followlinks=True):
+        real = os.path.realpath(directory)
+        if real in visited:
+            names.clear()
+            continue
+        visited.add(real)
+        if not hidden:
+            names[:] = [name for name in names if not is_hidden(name)]
+        for name in files:
+            if hidden or not is_hidden(name):
+                yield os.path.join(directory, name)
+
+
+def _local_status(paths: Iterable[str]) -> Iterator[FileStatus]:
+    for path in paths:
+        # A file may disappear after its directory was listed.
+        with contextlib.suppress(FileNotFoundError):
+            found = os.stat(path)
+            is_directory = os.path.isdir(path)
+            yield FileStatus(path, found.st_size, found.st_mtime, is_directory)

@@ -1,23 +1,30 @@
-"""Brings code to where tasks run: the user's files and requirements, and Firesteel itself."""
+"""Ships code and files to the tasks: those of the user, requirements, and Firesteel itself."""
 
 from __future__ import annotations
 
 import importlib
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from firesteel.connectors.files.storage import open_file, qualify
 from firesteel.errors import ConfigurationError
-from firesteel.graph.settings import CachedFile, JobSettings, PythonRequirements
+from firesteel.filesystems.file_systems import (
+    FileSystemOptions,
+    find_file_system,
+    is_uri,
+    qualify,
+    without_password,
+)
+from firesteel.filesystems.settings import file_system_options
+from firesteel.graph.settings import CachedFile, JobSettings, PythonArchive, PythonRequirements
 from firesteel.spark.session import is_local
 from firesteel.usercode.resources import JobFile, JobResources
 
@@ -28,7 +35,7 @@ _shipped_to: set[str] = set()
 
 
 def ship(context: SparkContext, settings: JobSettings, directory: Path, *, local: bool) -> None:
-    """Put everything on the tasks' path. What a later job adds goes in front."""
+    """Put the code of a job on the search path of its tasks, before that of earlier jobs."""
     if not local:
         _ship_packages(context, directory)
     if settings.requirements is not None:
@@ -46,7 +53,7 @@ def ship(context: SparkContext, settings: JobSettings, directory: Path, *, local
 
 
 def ship_firesteel(session: SparkSession) -> None:
-    """For tasks outside of a job."""
+    """Put Firesteel on the search path of tasks that belong to no job."""
     if not is_local(session):
         with tempfile.TemporaryDirectory(prefix="firesteel-") as directory:
             _ship_packages(session.sparkContext, Path(directory))
@@ -97,66 +104,77 @@ _ARCHIVES, _CACHED_FILES = "python.archives", "pipeline.cached-files"
 def stage_resources(
     context: SparkContext, settings: JobSettings, directory: Path, *, local: bool
 ) -> JobResources:
-    """``directory`` belongs to the job. ``local``: tasks see the driver's files."""
-    archives = [
-        JobFile(_archive(archive.path), archive.target, unpack=True)
-        for archive in settings.python_archives
-    ]
-    cached = [_cached_file(file, directory) for file in settings.cached_files]
+    """Collect the archives and cached files of a job, and ship them to other machines.
+
+    Args:
+        context: The Spark context that ships files.
+        settings: The settings of the job.
+        directory: A directory of the job's own.
+        local: Whether tasks see the files of the driver, so that nothing has to be shipped.
+    """
+    stage = _Stage(directory, file_system_options(settings.configuration))
+    archives = [stage.archive(archive) for archive in settings.python_archives]
+    cached = [stage.cached_file(file) for file in settings.cached_files]
     if local:
         return JobResources(tuple(archives), tuple(cached))
-    return JobResources(_ship(context, archives, directory), _ship(context, cached, directory))
+    return JobResources(
+        tuple(stage.ship(file, context) for file in archives),
+        tuple(stage.ship(file, context) for file in cached),
+    )
 
 
-def _archive(path: str) -> str:
-    found = _existing(path, _ARCHIVES)
-    if not zipfile.is_zipfile(found):
-        raise ConfigurationError(f"{_ARCHIVES}: {path} is not a zip file", key=_ARCHIVES)
-    return found
+class _Stage:
+    """The files of a job before they travel: on the disk of the driver, each under its own name."""
 
+    def __init__(self, directory: Path, options: FileSystemOptions) -> None:
+        self._directory = directory
+        self._options = options
 
-def _cached_file(file: CachedFile, directory: Path) -> JobFile:
-    path = qualify(file.path)
-    file_name = path.rstrip("/").rpartition("/")[2]
-    if "://" in path:
-        path = _download(path, _new_place(directory, file_name))
-    path = _existing(path, _CACHED_FILES)
-    unpack = Path(path).is_dir()
-    if unpack:
-        path = str(zip_directory(Path(path), _new_place(directory, f"{file_name}.zip")))
-    return JobFile(path, file.name, file_name, unpack=unpack, executable=file.executable)
+    def archive(self, archive: PythonArchive) -> JobFile:
+        path = self._on_disk(archive.path, _ARCHIVES)
+        if not zipfile.is_zipfile(path):
+            raise ConfigurationError(
+                f"{_ARCHIVES}: {without_password(archive.path)} is not a zip file", key=_ARCHIVES
+            )
+        return JobFile(str(path), archive.target, unpack=True)
 
+    def cached_file(self, file: CachedFile) -> JobFile:
+        file_name = qualify(file.path).rstrip("/").rpartition("/")[2]
+        path = self._on_disk(file.path, _CACHED_FILES)
+        is_directory = path.is_dir()
+        if is_directory:
+            path = zip_directory(path, self._new_place(f"{file_name}.zip"))
+        return JobFile(
+            str(path), file.name, file_name, unpack=is_directory, executable=file.executable
+        )
 
-def _existing(path: str, key: str) -> str:
-    found = Path(path).expanduser().absolute()
-    if not found.exists():
-        raise ConfigurationError(f"{key}: there is nothing at {path}", key=key)
-    return str(found)
-
-
-def _download(uri: str, target: Path) -> str:
-    try:
-        with open_file(uri) as source, target.open("wb") as file:
-            shutil.copyfileobj(source, file)
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(
-            f"{_CACHED_FILES}: {uri} cannot be read: {error}", key=_CACHED_FILES
-        ) from error
-    return str(target)
-
-
-def _ship(context: SparkContext, files: Iterable[JobFile], directory: Path) -> tuple[JobFile, ...]:
-    shipped = []
-    for file in files:
-        path = _new_place(directory, Path(file.path).name)
+    def ship(self, file: JobFile, context: SparkContext) -> JobFile:
+        path = self._new_place(Path(file.path).name)
         shutil.copyfile(file.path, path)
         context.addFile(str(path))
-        shipped.append(replace(file, path=str(path)))
-    return tuple(shipped)
+        return replace(file, path=str(path))
 
+    def _on_disk(self, path: str, key: str) -> Path:
+        """Return the local path of a file that exists. A remote file is downloaded."""
+        qualified = qualify(path)
+        if is_uri(qualified):
+            return self._download(qualified, key)
+        if not os.path.exists(qualified):
+            raise ConfigurationError(f"{key}: there is nothing at {path}", key=key)
+        return Path(qualified)
 
-def _new_place(directory: Path, name: str) -> Path:
-    """A name that is unique across all jobs: Spark knows files by their last names only."""
-    staged = directory / "staged"
-    staged.mkdir(exist_ok=True)
-    return staged / f"{directory.name}-{len(list(staged.iterdir()))}-{name}"
+    def _download(self, uri: str, key: str) -> Path:
+        file_system, remote, plain = find_file_system(uri, self._options)
+        target = self._new_place(remote.rpartition("/")[2])
+        try:
+            with file_system.open(remote) as source, target.open("wb") as file:
+                shutil.copyfileobj(source, file)
+        except OSError as error:
+            raise ConfigurationError(f"{key}: {plain} cannot be read: {error}", key=key) from error
+        return target
+
+    def _new_place(self, name: str) -> Path:
+        """Return a path whose last name is unique across all jobs, as Spark requires."""
+        staged = self._directory / "staged"
+        staged.mkdir(exist_ok=True)
+        return staged / f"{self._directory.name}-{len(list(staged.iterdir()))}-{name}"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 from firesteel.checkpoint.storage.storage import Storage
 from firesteel.filesystems.file_systems import FileStatus, FileSystem
@@ -210,11 +210,32 @@ class FaultyFileSystem:
         """
         return self._call("size", path, lambda: self._inner.size(path))
 
-    def list_files(self, directory: str) -> list[FileStatus]:
+    def open(self, path: str) -> BinaryIO:
+        """Open a file as a stream.
+
+        >>> from firesteel.filesystems.file_systems import LocalFileSystem
+        >>> file_system = FaultyFileSystem(LocalFileSystem())
+        >>> with file_system.open("/dev/null") as file:
+        ...     file.read()
+        b''
+        """
+        return self._call("open", path, lambda: self._inner.open(path))
+
+    def find(self, path: str) -> list[FileStatus]:
+        """Return the file or directory at a path, or those that match it as a glob.
+
+        >>> from firesteel.filesystems.file_systems import LocalFileSystem
+        >>> FaultyFileSystem(LocalFileSystem()).find("/there/is/no/*.txt")
+        []
+        """
+        return self._call("find", path, lambda: self._inner.find(path))
+
+    def list_files(self, directory: str, *, hidden: bool = True) -> list[FileStatus]:
         """Return the files below a directory.
 
         Args:
             directory: The directory.
+            hidden: Whether to include names that begin with ``.`` or ``_``.
 
         >>> from pathlib import Path
         >>> from firesteel.filesystems.file_systems import LocalFileSystem
@@ -223,7 +244,9 @@ class FaultyFileSystem:
         >>> len(FaultyFileSystem(LocalFileSystem()).list_files(str(Path.cwd())))
         1
         """
-        return self._call("list_files", directory, lambda: self._inner.list_files(directory))
+        return self._call(
+            "list_files", directory, lambda: self._inner.list_files(directory, hidden=hidden)
+        )
 
     def delete(self, path: str) -> None:
         """Delete a file.

@@ -35,7 +35,6 @@ from firesteel.config.checkpoint_options import (
     CHECKPOINTING_INTERVAL,
     RECOVERY_PATH,
 )
-from firesteel.connectors.files.storage import qualify
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.data_stream.stream_base import StreamBase, collect_sink
@@ -43,6 +42,7 @@ from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.stream_execution_environment.environment import compiled_job
 from firesteel.datastream.stream_execution_environment.job_compiler import CompiledJob
 from firesteel.errors import InvalidProgramError, JobExecutionError, UserFunctionError
+from firesteel.filesystems.file_systems import qualify
 from firesteel.filesystems.settings import file_system_options
 from firesteel.graph.job_graph import key_types_of
 from firesteel.master.driver_commit import commit_prepared

@@ -1,15 +1,20 @@
-"""Archives and cached files reach the functions, in slot hosts and in Spark's workers."""
+"""Archives, cached files and files of object stores reach the tasks on Spark."""
 
 from __future__ import annotations
 
 import os
+import uuid
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from firesteel.checkpoint.storage.storage import open_storage
+from firesteel.common import WatermarkStrategy
 from firesteel.datastream import MapFunction, RuntimeExecutionMode
+from firesteel.datastream.connectors.file_system import FileSource, StreamFormat
+from firesteel.filesystems.file_systems import FileSystemOptions
 from tests.integration.conftest import MakeEnvironment
 
 
@@ -47,3 +52,33 @@ def test_functions_find_archives_by_relative_path_and_cached_files_by_name(
         plain.set_runtime_mode(RuntimeExecutionMode.BATCH)
     with plain.from_collection([1]).map(lambda _: os.getcwd()).execute_and_collect() as results:
         assert list(results) == [here]
+
+
+class Adds(MapFunction):
+    def open(self, runtime_context: Any) -> None:
+        cached = runtime_context.get_distributed_cache().get_file("offset")
+        self.offset = int(Path(cached).read_text())
+
+    def map(self, value: str) -> int:
+        return int(value) + self.offset
+
+
+def test_sources_and_cached_files_reach_s3_with_the_settings_of_the_job(
+    make_env: MakeEnvironment, s3: FileSystemOptions
+) -> None:
+    location = f"s3://checkpoints/{uuid.uuid4().hex}"
+    storage = open_storage(location, s3)
+    for name in range(4):
+        storage.write(f"in/{name}.txt", "\n".join(map(str, range(name, 40, 4))).encode())
+    storage.write("offset.txt", b"1000")
+    env = make_env(
+        s3_access__key=str(s3.s3_access_key),
+        s3_secret__key=str(s3.s3_secret_key),
+        s3_endpoint=str(s3.s3_endpoint),
+        s3_endpoint_region=str(s3.s3_region),
+    )
+    env.register_cached_file(f"{location}/offset.txt", "offset")
+    source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), f"{location}/in")
+    lines = env.from_source(source.build(), WatermarkStrategy.no_watermarks(), "lines")
+    with lines.map(Adds()).execute_and_collect() as results:
+        assert sorted(results) == list(range(1000, 1040))

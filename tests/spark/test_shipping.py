@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import uuid
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from firesteel.checkpoint.storage.storage import open_storage
 from firesteel.common import Configuration
 from firesteel.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from firesteel.errors import ConfigurationError
+from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.graph.settings import CachedFile, JobSettings, PythonArchive
 from firesteel.protocol.program import JobProgram, PackedProgram
 from firesteel.spark.shipping import stage_resources
@@ -29,9 +32,17 @@ class Context:
         self.files.append(Path(path))
 
 
-def stage(context: Any, directory: Path, *, local: bool, **files: Any) -> JobResources:
+def stage(
+    context: Any,
+    directory: Path,
+    *,
+    local: bool,
+    configuration: Configuration | None = None,
+    **files: Any,
+) -> JobResources:
     directory.mkdir(exist_ok=True)
-    settings = JobSettings("job", Configuration(), RuntimeExecutionMode.STREAMING, True, **files)
+    configuration = configuration or Configuration()
+    settings = JobSettings("job", configuration, RuntimeExecutionMode.STREAMING, True, **files)
     return stage_resources(context, settings, directory, local=local)
 
 
@@ -127,3 +138,41 @@ def test_on_another_machine_a_task_finds_them_among_sparks_files(archive, tmp_pa
     packed = SlotTask("/the/driver/only/program.pickle", None).load_program()
     assert packed.placed.working_directory == str(sparks / "resources-1234" / "work")
     assert (Path(packed.placed.working_directory) / "data" / "words.txt").exists()
+
+
+def test_remote_files_come_with_the_settings_of_the_job(
+    archive: Path, tmp_path: Path, s3: FileSystemOptions
+) -> None:
+    location = f"s3://checkpoints/{uuid.uuid4().hex}"
+    storage = open_storage(location, s3)
+    storage.write("offset.txt", b"100")
+    storage.write("data.zip", archive.read_bytes())
+    configuration = Configuration.from_dict(
+        {
+            "s3.access-key": "an-access-key",
+            "s3.secret-key": "a-very-secret-key",
+            "s3.endpoint": str(s3.s3_endpoint),
+        }
+    )
+    resources = stage(
+        Context(),
+        tmp_path / "job",
+        local=True,
+        configuration=configuration,
+        python_archives=(PythonArchive(f"{location}/data.zip", "data"),),
+        cached_files=(CachedFile(f"{location}/offset.txt", "offset"),),
+    )
+    placed = resources.place(tmp_path / "place", Path)
+    assert Path(placed.cached_files["offset"]).name == "offset.txt"
+    assert Path(placed.cached_files["offset"]).read_text() == "100"
+    assert placed.working_directory is not None
+    assert (Path(placed.working_directory) / "data" / "words.txt").read_text() == "to be"
+    with pytest.raises(ConfigurationError, match=r"nothing\.txt cannot be read") as missing:
+        stage(
+            Context(),
+            tmp_path / "other job",
+            local=True,
+            configuration=configuration,
+            cached_files=(CachedFile(f"{location}/nothing.txt", "nothing"),),
+        )
+    assert "a-very-secret-key" not in str(missing.value)

@@ -1,4 +1,4 @@
-"""Finds files and cuts them into splits, in the driver."""
+"""Finds files in the driver and cuts them into splits."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from firesteel.connectors.base import SourceSplit, SplitEnumerator
+from firesteel.connectors.files.paths import SourcePaths
 from firesteel.connectors.files.reader import compression_of
-from firesteel.connectors.files.storage import FileStatus, list_files
 from firesteel.connectors.index_ranges import split_range
 from firesteel.errors import NotYetSupportedError
+from firesteel.filesystems.file_systems import FileStatus, has_wildcard
 
 __all__ = ["FileSplitEnumerator"]
 
@@ -19,14 +20,14 @@ _MIN_SPLIT_BYTES = 1024 * 1024
 
 
 class FileSplitEnumerator(SplitEnumerator):
-    """Lists the paths once, or again and again; a file is known by its path.
+    """Lists the paths once, or periodically. It recognizes a file by its path.
 
-    Paths are listed when the enumerator is made, so that a missing one fails at once.
+    It lists the paths when it is created, so that a missing path fails the job at its start.
     """
 
     def __init__(
         self,
-        paths: Sequence[str],
+        paths: SourcePaths,
         *,
         parallelism: int,
         split_files: bool,
@@ -68,21 +69,21 @@ class FileSplitEnumerator(SplitEnumerator):
         return max(0.0, self._next_listing - self._clock())
 
     def has_pending(self, splits: Sequence[SourceSplit]) -> bool | None:
-        """A split that is not finished always has something to read."""
+        """Return whether there is a split: one that is not finished always has something to read."""
         return bool(splits)
 
     def snapshot_state(self) -> Any:
-        # A static file set needs no list: it is never listed again.
+        # A static set of files needs no list, because it is not listed again.
         files = [] if self._complete else sorted(self._known)
         return {"complete": self._complete, "files": files}
 
     def _list(self) -> list[FileStatus]:
         watching = self._discovery_interval is not None
         found: dict[str, FileStatus] = {}
-        for path in self._paths:
+        for path in self._paths.paths:
             # A glob may wait for its first match.
-            must_exist = not (watching and any(sign in path for sign in "*?["))
-            for file in list_files(path, must_exist=must_exist):
+            must_exist = not (watching and has_wildcard(path))
+            for file in self._paths.list_files(path, must_exist=must_exist):
                 found.setdefault(file.path, file)
         return list(found.values())
 

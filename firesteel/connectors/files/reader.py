@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 
 from firesteel.connectors.base import SourceReader, SourceSplit
-from firesteel.connectors.files.storage import open_file
+from firesteel.connectors.files.paths import SourcePaths
 from firesteel.stability import public_evolving
 
 # Codecs whose state or byte values do not let one find a line's end by its bytes.
@@ -111,8 +111,11 @@ def compression_of(path: str) -> str | None:
 class TextLineReader(SourceReader):
     """Reads its splits one after the other."""
 
-    def __init__(self, stream_format: StreamFormat, block_bytes: int = _BLOCK_BYTES) -> None:
+    def __init__(
+        self, stream_format: StreamFormat, paths: SourcePaths, block_bytes: int = _BLOCK_BYTES
+    ) -> None:
         self._format = stream_format
+        self._paths = paths
         self._block_bytes = block_bytes
         self._splits: deque[SourceSplit] = deque()
         self._lines: _Lines | None = None
@@ -153,7 +156,7 @@ class TextLineReader(SourceReader):
 
     def _open(self, split: SourceSplit) -> _Lines:
         properties = split.properties
-        file = open_file(properties["path"])
+        file = self._paths.open(properties["path"])
         if properties["counted"]:
             compression = properties["compression"]
             return _CountedLines(file, compression, self._format.codec, split.position or 0)

@@ -10,9 +10,9 @@ from firesteel.connectors.base import Committer, Sink, SinkWriter, WriterContext
 from firesteel.connectors.files.buckets import BucketAssigner
 from firesteel.connectors.files.committer import FileCommitter
 from firesteel.connectors.files.part_files import OutputFileConfig, RollingPolicy
-from firesteel.connectors.files.storage import local_path
 from firesteel.connectors.files.writer import FileWriter, FileWriterConfig
 from firesteel.errors import NotYetSupportedError
+from firesteel.filesystems.file_systems import local_path
 
 __all__ = ["FileSink"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from firesteel.common.configuration import Configuration
 from firesteel.common.time import Duration
 from firesteel.common.typeinfo import Types
 from firesteel.connectors.base import (
@@ -14,9 +15,10 @@ from firesteel.connectors.base import (
     SplitEnumerator,
 )
 from firesteel.connectors.files.enumerator import FileSplitEnumerator
+from firesteel.connectors.files.paths import SourcePaths
 from firesteel.connectors.files.reader import StreamFormat, TextLineReader
-from firesteel.connectors.files.storage import qualify
 from firesteel.errors import NotYetSupportedError
+from firesteel.filesystems.settings import file_system_options
 from firesteel.stability import public_evolving
 
 __all__ = [
@@ -103,7 +105,7 @@ class FileSource(Source):
     def __init__(
         self,
         stream_format: StreamFormat,
-        paths: tuple[str, ...],
+        paths: SourcePaths,
         split_files: bool,
         discovery_interval: Duration | None,
     ) -> None:
@@ -157,13 +159,27 @@ class FileSource(Source):
         )
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
-        return TextLineReader(self._format)
+        return TextLineReader(self._format, self._paths)
+
+    def with_configuration(self, configuration: Configuration) -> Source:
+        """Return the source with the S3 settings of the job.
+
+        >>> from firesteel.common import Configuration
+        >>> from firesteel.datastream.connectors.file_system import StreamFormat
+        >>> text = StreamFormat.text_line_format()
+        >>> source = FileSource.for_record_stream_format(text, "s3://bucket/in").build()
+        >>> settings = {"s3.access-key": "key", "s3.secret-key": "secret"}
+        >>> source.with_configuration(Configuration.from_dict(settings))
+        FileSource(s3://bucket/in)
+        """
+        paths = self._paths.with_options(file_system_options(configuration))
+        return FileSource(self._format, paths, self._split_files, self._discovery_interval)
 
     def get_produced_type(self) -> Any:
         return Types.STRING()
 
     def __repr__(self) -> str:
-        return f"FileSource({', '.join(self._paths)})"
+        return f"FileSource({', '.join(self._paths.paths)})"
 
 
 class FileSourceBuilder:
@@ -189,7 +205,7 @@ class FileSourceBuilder:
         if not paths:
             raise ValueError("FileSource needs at least one path")
         self._format = stream_format
-        self._paths = tuple(map(qualify, paths))
+        self._paths = SourcePaths.of(paths)
         self._enumerator = FileEnumeratorProvider.default_splittable_file_enumerator()
         self._discovery_interval: Duration | None = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from firesteel.common.configuration import Configuration
@@ -89,7 +89,9 @@ def compile_job(
     job_name: str | None = None,
 ) -> CompiledJob:
     graph_settings = settings_of_graph(configuration, parallelism, job_name)
-    stream_graph = stream_graph_generator.generate(transformations, graph_settings)
+    stream_graph = with_configuration(
+        stream_graph_generator.generate(transformations, graph_settings), configuration
+    )
     job_graph = generate_job_graph(stream_graph, graph_settings)
     unbounded = unbounded_sources(stream_graph)
     runtime_mode = resolve_runtime_mode(configuration, unbounded)
@@ -108,6 +110,20 @@ def compile_job(
         cached_files=cached_files(configuration),
     )
     return CompiledJob(stream_graph, job_graph, assign_levels(job_graph), settings)
+
+
+def with_configuration(stream_graph: StreamGraph, configuration: Configuration) -> StreamGraph:
+    """Return the graph with sources that know the configuration of the job."""
+    nodes = {
+        number: replace(
+            node,
+            spec=replace(node.spec, source=node.spec.source.with_configuration(configuration)),
+        )
+        if isinstance(node.spec, SourceSpec)
+        else node
+        for number, node in stream_graph.nodes.items()
+    }
+    return replace(stream_graph, nodes=nodes)
 
 
 def settings_of_graph(

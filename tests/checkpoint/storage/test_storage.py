@@ -180,7 +180,7 @@ class TestLocations:
         [
             ("", "is empty"),
             ("s3:///path", "names no bucket"),
-            ("nosuch://place/path", "is no place for checkpoints"),
+            ("nosuch://place/path", "cannot be reached"),
         ],
     )
     def test_wrong_ones_say_what_to_write(self, location: str, message: str) -> None:

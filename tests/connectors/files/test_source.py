@@ -7,6 +7,7 @@ import lzma
 import os
 from itertools import chain, pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -16,8 +17,8 @@ from hypothesis import strategies as st
 from firesteel.common.time import Duration
 from firesteel.common.typeinfo import Types
 from firesteel.connectors.files.enumerator import FileSplitEnumerator
+from firesteel.connectors.files.paths import PathNotFoundError, SourcePaths
 from firesteel.connectors.files.reader import TextLineReader
-from firesteel.connectors.files.storage import PathNotFoundError, list_files, open_file, qualify
 from firesteel.datastream.connectors.base import Boundedness, ReaderContext, SourceSplit
 from firesteel.datastream.connectors.file_system import (
     FileEnumeratorProvider,
@@ -26,6 +27,7 @@ from firesteel.datastream.connectors.file_system import (
     StreamFormat,
 )
 from firesteel.errors import NotYetSupportedError
+from firesteel.filesystems import file_systems
 
 
 def _source(*paths, charset="UTF-8"):
@@ -238,7 +240,7 @@ def test_a_file_that_shrinks_is_an_error(driver, lines_file):
 
 def _watching(path, clock, state=None):
     return FileSplitEnumerator(
-        [str(path)],
+        SourcePaths.of((str(path),)),
         parallelism=2,
         split_files=True,
         count_lines=False,
@@ -306,42 +308,37 @@ def test_remote_file_systems_through_pyarrow(tmp_path, monkeypatch):
     """Any other scheme takes pyarrow's way; a local directory stands in for the store."""
     from pyarrow import fs
 
-    from firesteel.connectors.files import storage
-    from firesteel.filesystems import arrow_files
+    def from_uri(uri):
+        local = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+        return local, uri.removeprefix("store://")
 
-    class Store:
-        FileType, FileSelector = fs.FileType, fs.FileSelector
-
-        class FileSystem:
-            @staticmethod
-            def from_uri(uri):
-                local = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
-                return local, uri.removeprefix("store://")
-
-    monkeypatch.setattr(storage, "fs", Store)
-    monkeypatch.setattr(arrow_files, "fs", Store)
+    store = SimpleNamespace(
+        FileSystem=SimpleNamespace(from_uri=from_uri),
+        FileType=fs.FileType,
+        FileSelector=fs.FileSelector,
+    )
+    monkeypatch.setattr(file_systems, "fs", store)
     for name in ("in/a.txt", "in/deep/b.txt", "in/_c.txt", "in/.d/e.txt", "in/f.log"):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x\ny\n")
-    assert qualify("store://in") == "store://in"
-    assert [status.path for status in list_files("store://in")] == [
-        "store://in/a.txt",
-        "store://in/deep/b.txt",
-        "store://in/f.log",
-    ]
-    assert [status.path for status in list_files("store://in/*.txt")] == ["store://in/a.txt"]
-    assert [status.path for status in list_files("store://in/d*")] == ["store://in/deep/b.txt"]
-    with pytest.raises(FileNotFoundError):
-        list_files("store://out")
-    with pytest.raises(FileNotFoundError):
-        list_files("store://in/*.gz")
+    assert _names("store://in") == ["store://in/a.txt", "store://in/deep/b.txt", "store://in/f.log"]
+    assert _names("store://in/") == _names("store://in")
+    assert _names("store://in/*.txt") == ["store://in/a.txt"]
+    assert _names("store://in/d*") == ["store://in/deep/b.txt"]
+    assert _names("store://in/*/b.*") == ["store://in/deep/b.txt"]
+    with pytest.raises(PathNotFoundError):
+        _names("store://out")
+    with pytest.raises(PathNotFoundError):
+        _names("store://in/*.gz")
     source = _source("store://in/a.txt")
     reader = source.create_reader(ReaderContext(0, 1))
     reader.add_splits(source.create_enumerator(1).discover_splits())
     assert reader.read(10) == ["x", "y"]
-    with open_file("store://in/a.txt") as file:
-        assert file.read() == b"x\ny\n"
+
+
+def _names(path):
+    return [status.path for status in SourcePaths.of((path,)).list_files(path)]
 
 
 texts = st.text(st.sampled_from("a\n\r\u00e9\u2028"), min_size=4, max_size=40)
@@ -363,7 +360,7 @@ def test_any_cut_and_any_restarts_give_each_line_once_in_order(
     splits = [_byte_split(path, len(data), start, stop) for start, stop in pairwise(bounds)]
 
     def new_reader():
-        return TextLineReader(StreamFormat.text_line_format(), block_bytes)
+        return TextLineReader(StreamFormat.text_line_format(), SourcePaths(()), block_bytes)
 
     assert driver.read_with_restarts(new_reader, splits, steps) == _java_lines(text)
     line_starts = _line_starts(data)
@@ -388,7 +385,7 @@ def test_counted_lines_survive_any_restarts(driver, tmp_path_factory, text, step
     properties = {"path": str(path), "compression": compression, "counted": True}
 
     def new_reader():
-        return TextLineReader(StreamFormat.text_line_format(charset))
+        return TextLineReader(StreamFormat.text_line_format(charset), SourcePaths(()))
 
     records = driver.read_with_restarts(new_reader, [SourceSplit("s", properties)], steps)
     assert records == _java_lines(text)
