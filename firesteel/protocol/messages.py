@@ -1,6 +1,6 @@
-"""What driver and slots tell each other: control rows down, acks up.
+"""Messages between the driver and the slots: controls for an epoch, and acks with its results.
 
-They are pickled: they travel only inside one Spark application, between our own processes.
+Messages are pickled. They travel only between Firesteel's processes within one Spark application.
 """
 
 from __future__ import annotations
@@ -21,26 +21,35 @@ from firesteel.errors import FiresteelError
 from firesteel.state.changelog import Segment
 from firesteel.state.operator_state import OperatorStates
 
-# Four bytes; 0 is not known, as before the first epoch.
+# A run id has four bytes. 0 stands for an unknown run, as before the first epoch.
 _RUN_ID = "I"
 _UNKNOWN = 0
 
 
 def new_run_id() -> int:
-    """Tells two attempts at one epoch of one slot apart."""
+    """Return an id that distinguishes two attempts at one epoch of one slot."""
     return getrandbits(32) or 1
 
 
 @dataclass(frozen=True, slots=True)
 class ConfirmedRuns:
-    """As one slot has to know them: its own, and those of later levels by level."""
+    """The runs of the previous epoch that the driver has confirmed.
+
+    ``own`` is the run of the slot that receives this. ``later`` has those of later levels, packed,
+    because a control travels through all levels.
+    """
 
     own: int = _UNKNOWN
     later: Mapping[int, bytes] = field(default_factory=dict)
 
     @classmethod
     def of(cls, runs: Mapping[tuple[int, int], int], slots: tuple[int, ...]) -> ConfirmedRuns:
-        """``runs`` by (level, slot), for the driver; ``slots`` has their number for each level."""
+        """Pack the runs of all slots.
+
+        Args:
+            runs: The runs by level and slot.
+            slots: The number of slots of each level.
+        """
         return cls(
             later={
                 level: array(
@@ -51,6 +60,7 @@ class ConfirmedRuns:
         )
 
     def told_to(self, level: int, slot: int) -> ConfirmedRuns:
+        """Return the runs that a slot needs: its own, and those of the levels after it."""
         packed = self.later.get(level)
         own = _UNKNOWN if packed is None else array(_RUN_ID, packed)[slot]
         return ConfirmedRuns(
@@ -58,12 +68,16 @@ class ConfirmedRuns:
         )
 
     def includes(self, run_id: int) -> bool:
+        """Return whether the run may be the confirmed one of this slot."""
         return self.own in (run_id, _UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
 class SlotAddress:
-    """One slot of one level of one attempt of one job, at one epoch."""
+    """A slot of a level of an attempt of a job, at one epoch.
+
+    ``by_force`` means that the slot must be closed even if it is still busy.
+    """
 
     job_id: str
     attempt: int
@@ -71,13 +85,12 @@ class SlotAddress:
     slot: int
     epoch: int
     confirmed_runs: ConfirmedRuns = field(default_factory=ConfirmedRuns)
-    # The slot is to be closed, whatever it still does.
     by_force: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RestoredState:
-    """Keyed state that must be gathered from what other subtasks left, or from a savepoint."""
+    """Keyed state that a subtask must collect from several subtasks, or from a savepoint."""
 
     assignment: SubtaskAssignment
     max_parallelism: int
@@ -86,29 +99,31 @@ class RestoredState:
 
 @dataclass(frozen=True, slots=True)
 class OperatorHandle:
-    """The state of one operator subtask: segments of keyed state, and what is small and whole.
+    """The state of one operator subtask.
 
-    What is whole is pickled in the slot and unpickled only there. ``unsaved``: a function that saves
-    itself at checkpoints has worked since the last one, so nobody else can take its place.
+    ``segments`` contain keyed state. ``whole`` is small state that is always written as a whole.
+    Only slots unpickle it. ``unsaved`` means that the function has state that it saves only at
+    checkpoints, so a new function cannot replace it.
     """
 
     segments: tuple[Segment, ...] = ()
     whole: bytes | None = None
     operator_state: OperatorStates = field(default_factory=dict)
     unsaved: bool = False
-    # What subtasks that are gone had kept whole, after the parallelism has changed.
+    # The whole states of removed subtasks, after a change of the parallelism.
     more: tuple[bytes, ...] = ()
     restored: RestoredState | None = None
-    # The last watermark it sent on before the checkpoint that the job was restored from.
+    # The last watermark that the operator sent before the restored checkpoint.
     watermark: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AbandonedState:
-    """What a sink with transactions had when its attempt of the job failed.
+    """The transactions of a sink whose attempt of the job failed.
 
-    ``whole`` is its last state, ``committables`` what it had handed over. Only what the checkpoints
-    up to ``completed`` hold counts; the rest is to be undone.
+    ``whole`` is the last state of the sink, and ``committables`` are those that it had handed to
+    the driver. Transactions of the checkpoints up to ``completed`` are valid. The next attempt
+    aborts all others.
     """
 
     whole: bytes | None
@@ -118,20 +133,20 @@ class AbandonedState:
 
 @dataclass(frozen=True, slots=True)
 class SubtaskHandle:
-    """The confirmed state of a subtask. ``gate`` holds its channels' watermarks and ends."""
+    """The confirmed state of a subtask. ``gate`` has the watermarks and ends of its channels."""
 
     operators: dict[int, OperatorHandle] = field(default_factory=dict)
     gate: Any = None
-    # The checkpoint that the job was restored from, and whether the subtask had ended by then.
+    # The restored checkpoint, and whether the subtask had ended before it.
     restored_checkpoint_id: int | None = None
     finished: bool = False
-    # Left behind by earlier attempts of the job, by node.
+    # Transactions of earlier attempts of the job, by node.
     abandoned: Mapping[int, tuple[AbandonedState, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """What the tail of a loop has for its head: so many records, in these segments."""
+    """Records that the tail of a loop sends to its head, and the segments that contain them."""
 
     records: int
     segments: tuple[Segment, ...] = ()
@@ -139,69 +154,73 @@ class Feedback:
 
 @dataclass(frozen=True, slots=True)
 class ReadBudget:
-    """How much the sources of a slot may read in an epoch: each so many records, all so long."""
+    """Per-epoch read limits: records per source, and total seconds for all sources of a slot."""
 
     records: int
     seconds: float
-    # There is no other epoch: wait for what the splits still have.
+    # This is the only epoch, so sources read all of their splits.
     to_the_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SlotControl:
-    """Everything a slot must know for one epoch. ``handles`` are the subtasks' states by vertex."""
+    """Instructions for a slot for one epoch. ``handles`` are the states of its subtasks, by vertex."""
 
     address: SlotAddress
     budget: ReadBudget
     handles: dict[int, SubtaskHandle] = field(default_factory=dict)
     new_splits: dict[int, tuple[SourceSplit, ...]] = field(default_factory=dict)
-    # How far the watermark of a source may go (by node), where its strategy aligns sources.
+    # The highest allowed watermark of sources with watermark alignment, by node.
     aligned_watermarks: dict[int, int] = field(default_factory=dict)
-    # Source nodes that will get no further splits.
+    # The source nodes that receive no more splits.
     complete_sources: frozenset[int] = frozenset()
     committables: dict[int, tuple[Any, ...]] = field(default_factory=dict)
-    # For heads of loops, by node: what their tails had at the end of the epoch before.
+    # For heads of loops, by node: the records of their tails at the end of the previous epoch.
     feedback: dict[int, tuple[OperatorHandle, ...]] = field(default_factory=dict)
-    # The heads whose loops are over.
+    # The heads of loops that have ended.
     ended_loops: frozenset[int] = frozenset()
-    # The last epoch of a job: close the functions and forget the slot.
+    # This is the last epoch of the job: the slot closes its functions.
     close: bool = False
-    # The checkpoint that this epoch ends with, if it does, and when it was triggered.
+    # The checkpoint at the end of this epoch, if there is one, and the time of its trigger.
     checkpoint_id: int | None = None
     checkpoint_timestamp: int = 0
-    # Event time ends before the barrier: the job stops for good with this savepoint.
+    # Event time ends before the barrier, because the job stops for good with this savepoint.
     drain: bool = False
-    # The newest checkpoint that is complete, and those that never will be, if there is news.
+    # The newest complete checkpoint, and the aborted ones, since the previous epoch.
     completed_checkpoint: int | None = None
     aborted_checkpoints: tuple[int, ...] = ()
 
     @property
     def has_work(self) -> bool:
-        """Whether there is more to do than to close: for that alone no state is restored."""
+        """Whether the slot has more to do than to close. Closing alone needs no state."""
         commits = self.committables or self.completed_checkpoint is not None
         return bool(commits) or not self.close
 
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """``available``: there was more than the budget allowed. Else ask again after ``delay`` seconds."""
+    """The progress of a source subtask.
+
+    ``available`` means that the budget ended before the data. If it is False, the driver asks again
+    after ``delay`` seconds.
+    """
 
     splits: tuple[SourceSplit, ...]
     available: bool
     delay: float
     finished: bool
     watermark: int = MIN_WATERMARK
-    # Others in its alignment group do not wait for it.
+    # The sources of its alignment group do not wait for it.
     idle: bool = False
-    # It stopped because it was too far ahead of its alignment group.
+    # It stopped because it is too far ahead of its alignment group.
     ahead: bool = False
-    # Only these splits did.
+    # The splits that stopped for this reason, if the source continues with others.
     paused: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
 class VertexMetrics:
-    """Of one subtask in one epoch."""
+    """Metrics of one subtask in one epoch."""
 
     records_in: int = 0
     records_out: int = 0
@@ -212,11 +231,13 @@ class VertexMetrics:
 
 @dataclass(frozen=True, slots=True)
 class SubtaskAck:
+    """The results of one subtask in one epoch. Dictionaries are keyed by node."""
+
     vertex: int
     subtask: int
-    # What the epoch changed: a node without an entry changed nothing.
+    # The changes of the epoch. A node without an entry changed nothing.
     segments: dict[int, tuple[Segment, ...]]
-    # All there is: a node without an entry has nothing that is kept whole.
+    # The complete small states. A node without an entry has none.
     whole: dict[int, bytes]
     gate: Any
     sources: dict[int, SourceStatus]
@@ -224,19 +245,17 @@ class SubtaskAck:
     finished: bool
     watermark: int
     metrics: VertexMetrics
-    # By node; one without an entry has none.
     user_metrics: dict[int, dict[str, Any]]
-    # The processing time, in milliseconds, at which the next timer is due, or a watermark
-    # generator must be asked though no record has come.
+    # The processing time in milliseconds at which the next timer is due, or at which a watermark
+    # generator must run although no record has arrived.
     next_timer: int | None = None
     # A node without an entry has not changed its operator state.
     operator_state: dict[int, OperatorStates] = field(default_factory=dict)
-    # Of the tails of loops: all that is under way.
+    # For tails of loops: all records in the loop.
     feedback: dict[int, Feedback] = field(default_factory=dict)
-    # The nodes whose functions hold what only a checkpoint makes them save.
+    # The nodes whose functions have state that they save only at checkpoints.
     unsaved: frozenset[int] = frozenset()
-    # With a checkpoint: the keyed state of each node in words, the watermark that it sent on last,
-    # and how the snapshot went.
+    # With a checkpoint: descriptions of the keyed state, the last watermarks sent, and durations.
     tables: dict[int, tuple[StateDescription, ...]] = field(default_factory=dict)
     watermarks: dict[int, int] = field(default_factory=dict)
     timing: TaskTiming = field(default=NO_TIMING, compare=False)
@@ -244,23 +263,27 @@ class SubtaskAck:
 
 @dataclass(frozen=True, slots=True)
 class SlotAck:
+    """The report of a slot at the end of an epoch.
+
+    The task of a slot may run more than once. ``run_id`` identifies this run, and
+    ``upstream_runs`` those runs of the previous level that produced its input.
+    """
+
     address: SlotAddress
     host: str
     subtasks: tuple[SubtaskAck, ...]
-    # A slot's task may run more than once: which run this is, and which runs of the slots before
-    # it gave its input.
     run_id: int = 0
     upstream_runs: dict[int, int] = field(default_factory=dict)
-    # Seconds from the slot's first row to its last.
+    # Seconds from the first row of the slot to its last.
     seconds: float = 0.0
-    # Milliseconds on the slot's own clock, at the end of the epoch. Its timers are due by the same
-    # clock, so the difference is right wherever the driver runs.
+    # Milliseconds on the clock of the slot at the end of the epoch. Timers refer to the same clock,
+    # so the driver computes delays correctly even if its own clock differs.
     processing_time: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class SlotFailure:
-    """A failure that a retry of the task would only repeat: the job must decide."""
+    """A failure that a retry of the task would repeat. The job master decides what follows."""
 
     address: SlotAddress
     error: FiresteelError

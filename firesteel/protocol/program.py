@@ -1,4 +1,4 @@
-"""A job as it travels to the slots."""
+"""The program of a job, and its packed form that travels to the slots."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from firesteel.usercode.loading import PackedPart
 from firesteel.usercode.resources import JobResources, PlacedResources
 from firesteel.usercode.search_path import SearchPath
 
-# The partitionings that have functions of the user's.
+# The partitionings that contain functions of the user.
 _OPERATIONS = {ShipStrategy.HASH: "key_by", ShipStrategy.CUSTOM: "partition_custom"}
 
 
 @dataclass(frozen=True, slots=True)
 class JobProgram:
-    """The graph with the user's functions.
+    """The graph with the functions of the user, and the settings that slots need.
 
-    ``segment_directory`` is a path or an object store; None where driver and slots share none.
+    ``segment_directory`` is a path or a location in an object store. It is None if driver and slots
+    share no storage.
     """
 
     job_id: str
@@ -40,15 +41,16 @@ class JobProgram:
     batch: bool = False
     auto_watermark_interval: int = 200
     state_backend: StateBackendSettings = HASHMAP
-    # What travels with the job, and where a task finds the cached files among it.
+    # The files that travel with the job, and the paths of the cached files on the machine of a task.
     resources: JobResources = field(default_factory=JobResources)
     cached_files: Mapping[str, str] = field(default_factory=dict)
-    # Whether there are periodic checkpoints, and how to reach where they are.
+    # Whether the job takes periodic checkpoints, their mode, and the access to their storage.
     checkpointed: bool = False
     exactly_once: bool = True
     file_systems: FileSystemOptions | None = None
 
     def open_segment_store(self) -> SegmentStore:
+        """Open the store for state segments, in the process that calls this."""
         shared = None
         if self.segment_directory is not None:
             shared = open_storage(self.segment_directory, self.file_systems)
@@ -57,18 +59,18 @@ class JobProgram:
 
 @dataclass(frozen=True, slots=True)
 class PackedProgram:
-    """The bytes, and the module search path that the driver had.
+    """A program as bytes, with the module search path of the driver.
 
-    What the driver can import by name, a slot on the same machine can import too. ``placed`` says
-    where the job's resources are on the machine of a task.
+    A slot on the same machine can import every module that the driver can import. ``placed`` has
+    the paths of the job's resources on the machine of a task.
     """
 
     job_id: str
     job_name: str
     attempt: int
     search_path: SearchPath
-    # Specs and partitionings on their own, each: an operator never shares a function object with
-    # another, whatever the user did.
+    # Each spec and partitioning is packed on its own, so operators never share a function object,
+    # even if the user passed one object to two of them.
     specs: dict[int, PackedPart]
     partitionings: dict[int, PackedPart]
     rest: bytes
@@ -77,6 +79,7 @@ class PackedProgram:
 
     @staticmethod
     def pack(program: JobProgram) -> PackedProgram:
+        """Pickle the program, in the driver."""
         graph = program.levels.job_graph
         edges = (*graph.edges, *graph.chained_edges)
         search_path = SearchPath.of_driver()
@@ -106,6 +109,7 @@ class PackedProgram:
         )
 
     def unpack(self) -> JobProgram:
+        """Unpickle the program with new function objects, in a slot."""
         self.search_path.adopt()
         bare: JobProgram = pickling.loads(self.rest)
         if self.placed.cached_files:

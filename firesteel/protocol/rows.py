@@ -1,4 +1,4 @@
-"""The rows that cross Spark's exchanges: tagged buffers, never single records."""
+"""Rows that cross Spark's exchanges. A row is a tagged buffer of records, or a message."""
 
 from __future__ import annotations
 
@@ -21,28 +21,30 @@ ARROW_SCHEMA = pa.schema(
     ]
 )
 
-# Row kinds. For HEADER and CONTROL rows ``edge`` is the level they are meant for; for data and
-# its marks it is the stream edge; rows for the driver carry the node that made them.
-HEADER = 0  # which job, epoch and run: from every upstream slot, the first row of its block
+# Kinds of rows. The ``edge`` of a HEADER or CONTROL row is its target level, that of data and marks
+# is the stream edge, and that of a row for the driver is the node that sent it.
+HEADER = 0  # job, epoch and run: the first row from every slot of the previous level
 CONTROL = 1  # the SlotControl of one slot of one level
 DATA = 2  # a buffer of records of one channel
-WATERMARK = 3  # a channel's watermark
+WATERMARK = 3  # the watermark of a channel
 END_OF_EPOCH = 4  # the last row of a channel in this epoch
 EXTERNAL = 5  # records that Spark read from a DataFrame, as an Arrow stream
-ACK = 6  # to the driver: a slot's report
+ACK = 6  # to the driver: the report of a slot
 OUTPUT = 7  # to the driver: printed lines, collected records
 FAILURE = 8  # to the driver: a user function failed
 DATAFRAME = 9  # to the driver: records for a DataFrame sink, as an Arrow stream
-BARRIER = 11  # what is before it belongs to a checkpoint, what is behind it does not
-IDLENESS = 10  # whether a channel is idle: nobody waits for its watermark
+IDLENESS = 10  # whether a channel is idle, so that no gate waits for its watermark
+BARRIER = 11  # separates the records of a checkpoint from those after it
 
 FOR_DRIVER = frozenset({ACK, OUTPUT, FAILURE, DATAFRAME})
 
-# A batch of rows is handed on when its payloads reach this size.
+# A batch of rows leaves the slot when its payloads reach this size.
 _BATCH_BYTES = 1 << 20
 
 
 class BufferRow(NamedTuple):
+    """A row. ``target`` is the slot that receives it, ``seq`` counts the rows of a channel."""
+
     target: int
     edge: int
     channel: int
@@ -67,7 +69,7 @@ class RowBatcher:
         return self.payload_bytes >= self.limit
 
     def clear(self) -> None:
-        """Forget what an attempt that broke off left behind."""
+        """Drop the rows of an attempt that broke off."""
         self.rows = []
         self.payload_bytes = 0
 

@@ -1,1 +1,1 @@
-"""Resident processes that slots live in, and the connection of Spark tasks to them."""
+"""Slot hosts: resident processes that keep slots between epochs, and the way Spark tasks reach them."""

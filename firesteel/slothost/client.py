@@ -1,4 +1,4 @@
-"""The Spark task's side of a slot host: find or start it, stream rows there and back."""
+"""Client of a slot host, in a Spark task: finds or starts the host, and streams rows to and from it."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ import pyarrow as pa
 from firesteel.errors import FiresteelError
 from firesteel.protocol.messages import SlotAddress, SlotControl
 from firesteel.protocol.program import PackedProgram
-from firesteel.slothost.host import TOKEN_VARIABLE
-from firesteel.slothost.protocol import (
+from firesteel.slothost.connection import (
     BrokenHostError,
     Opening,
     Peer,
     make_private,
     socket_directory,
 )
+from firesteel.slothost.host import TOKEN_VARIABLE
 
 _START_SECONDS = 60.0
-# A process that has closed its connections ends soon, if it ends.
+# A process that closes its connections in order to end does so within this time.
 _END_SECONDS = 1.0
 
 WHY_PROCESSES_DIE = (
     "A function of the job called os._exit(), a library crashed, or the system killed it, for "
-    "example for lack of memory; what it wrote last is in the executor's log"
+    "example for lack of memory; its last output is in the executor's log"
 )
 
-# The hosts that this process has started, by their sockets.
+# The hosts that this process has started, by socket.
 _started: dict[Path, subprocess.Popen[bytes]] = {}
 
 
 class HostIsGoneError(ConnectionError):
-    """A slot is to be closed by force, and its host has ended, if there was one."""
+    """A slot must be closed by force, but its host has ended or never existed."""
 
 
 class SlotHostError(FiresteelError, RuntimeError):
@@ -52,7 +52,11 @@ class SlotHostError(FiresteelError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class HostSettings:
-    """How hosts of one application are found and protected."""
+    """Settings of the slot hosts of one Spark application.
+
+    ``application`` names the directory of their sockets. ``token`` protects them: a host accepts
+    only tasks that know it.
+    """
 
     application: str
     token: str
@@ -70,9 +74,17 @@ def run_in_host(
     batches: Iterable[pa.RecordBatch] | None,
     control: SlotControl | None,
 ) -> Iterator[pa.RecordBatch]:
-    """Run one epoch of a slot in its host; the batches of its output.
+    """Run one epoch of a slot in its host, and yield the batches of its output.
 
-    No host is started to close a slot by force. HostIsGoneError comes before any input is taken.
+    Args:
+        settings: The hosts of the application.
+        address: The slot and the epoch.
+        load_program: Loads the program, if the host does not have it yet.
+        batches: The input of the slot, or None for level 0.
+        control: The control of the slot, or None if it is part of the input.
+
+    Raises:
+        HostIsGoneError: The slot must be closed by force and has no host. No input was taken.
     """
     peer = Peer(
         _connect_if_there(settings, address.slot)
@@ -108,17 +120,17 @@ def _needs_program(peer: Peer, settings: HostSettings, opening: Opening) -> bool
 
 
 def _explained(error: BrokenHostError, settings: HostSettings, slot: int) -> BrokenHostError:
-    """The conversation broke off in the middle: most likely the host is dead."""
+    """Explain a connection that broke: most likely the host is dead."""
     process = _started.get(_socket_path(settings, slot))
     if process is None:
-        # Another worker has started it, and only that one can learn how it ended.
+        # A different worker has started it, and only that worker can learn how it ended.
         return BrokenHostError(
-            f"the process of slot {slot} died, or cut its connection. {WHY_PROCESSES_DIE}"
+            f"the process of slot {slot} died or closed its connection. {WHY_PROCESSES_DIE}"
         )
     try:
         code = process.wait(_END_SECONDS)
     except subprocess.TimeoutExpired:
-        return BrokenHostError(f"the process of slot {slot} cut its connection: {error}")
+        return BrokenHostError(f"the process of slot {slot} closed its connection: {error}")
     how = f"exit code {code}" if code >= 0 else f"signal {-code}, {_signal_name(-code)}"
     return BrokenHostError(f"the process of slot {slot} died ({how}). {WHY_PROCESSES_DIE}")
 
@@ -131,7 +143,7 @@ def _signal_name(number: int) -> str:
 
 
 class _Feeder:
-    """Feeds the host from a thread of its own while the task drains the host's output."""
+    """A thread that sends the input to the host, while the task reads the output of the host."""
 
     def __init__(self, peer: Peer, batches: Iterable[pa.RecordBatch]) -> None:
         self._error: Exception | None = None
@@ -143,11 +155,11 @@ class _Feeder:
             peer.send_batches(batches)
         except Exception as error:  # noqa: BLE001 - finish() raises it in the task's thread
             self._error = error
-            # The host must not wait for the rest, nor this task for the host.
+            # Otherwise the host would wait for the rest of the input, and this task for the host.
             peer.break_off()
 
     def raise_cause(self) -> None:
-        """The conversation broke off: if it was the input that failed, say so."""
+        """Raise the error of the input, if that is the reason why the connection broke."""
         if self._error is not None and not isinstance(self._error, ConnectionError):
             raise self._error
 
@@ -170,7 +182,7 @@ def _connect(settings: HostSettings, slot: int) -> socket.socket:
     connection = _try_connect(path)
     if connection is not None:
         return connection
-    # One starter at a time; the others find the host when they get the lock.
+    # Only one task starts the host. The others find it once they hold the lock.
     with contextlib.ExitStack() as stack:
         lock = stack.enter_context(path.with_suffix(".lock").open("w"))
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -185,7 +197,7 @@ def _connect(settings: HostSettings, slot: int) -> socket.socket:
                 return connection
             if process.poll() is not None:
                 raise SlotHostError(
-                    f"the host of slot {slot} ended with code {process.returncode} as it started; "
+                    f"the host of slot {slot} ended with code {process.returncode} during its start; "
                     "its output is in the executor's log"
                 )
             time.sleep(0.01)
@@ -209,9 +221,9 @@ def _try_connect(path: Path) -> socket.socket | None:
 def _start(settings: HostSettings, path: Path) -> subprocess.Popen[bytes]:
     environment = dict(os.environ)
     environment[TOKEN_VARIABLE] = settings.token
-    # What Spark shipped to this worker (packages, the user's files) the host can import too.
+    # The host can import everything that Spark shipped to this worker.
     environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
-    # The host stays in the process group of PySpark's daemon, this worker's parent, and watches it.
+    # The host stays in the process group of PySpark's daemon, the parent of this worker, and watches it.
     return subprocess.Popen(
         [
             sys.executable,

@@ -1,7 +1,7 @@
-"""A slot host: the resident process in which slot i of all levels and jobs lives.
+"""Slot host: the resident process that keeps slot i of all levels and jobs.
 
-Started by the first Spark task that needs it (slot_client). It ends by itself when the process
-that it belongs to is gone, or when it holds no slots for a while.
+The first Spark task that needs it starts it (``client.py``). It ends when its owner, PySpark's
+daemon, is gone, or when it has held no slot for some time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import pyarrow as pa
 from firesteel.protocol.messages import SlotAddress
 from firesteel.protocol.program import PackedProgram
 from firesteel.protocol.rows import BufferRow, rows_of
-from firesteel.slothost.protocol import BrokenHostError, Opening, Peer
+from firesteel.slothost.connection import BrokenHostError, Opening, Peer
 from firesteel.slothost.registry import SlotRegistry
 from firesteel.usercode.failures import InterruptedSlotError
 
@@ -37,6 +37,8 @@ _log = logging.getLogger("firesteel")
 
 
 class SlotHost:
+    """Serves the tasks of one slot index. A thread per connection runs one epoch of one slot."""
+
     def __init__(self, path: Path, token: str, owner_pid: int, idle_timeout: float) -> None:
         self._path = path
         self._token = token.encode()
@@ -47,9 +49,10 @@ class SlotHost:
         self._last_used = time.monotonic()
 
     def serve(self) -> None:
-        # Bind under another name first: whoever sees the socket can connect to it.
+        """Accept connections until the host is no longer needed."""
+        # The socket gets its name once it accepts connections.
         temporary = self._path.with_suffix(".new")
-        # A host that was killed may have left either.
+        # A host that was killed may have left both files.
         self._path.unlink(missing_ok=True)
         temporary.unlink(missing_ok=True)
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
@@ -84,7 +87,7 @@ class SlotHost:
                 return
             self._run(peer, peer.receive())
         except (BrokenHostError, BrokenPipeError, ConnectionResetError, InterruptedSlotError):
-            # The Spark task is gone: its next attempt starts over.
+            # The Spark task is gone. Its next attempt starts over.
             return
         finally:
             peer.close()
@@ -92,7 +95,7 @@ class SlotHost:
             self._last_used = time.monotonic()
 
     def _run(self, peer: Peer, opening: Opening) -> None:
-        # Jobs share hosts: what the latest one says counts.
+        # Jobs share hosts. The setting of the latest job counts.
         self._idle_timeout = opening.idle_timeout
         address = opening.address
         if address.by_force:
@@ -101,12 +104,12 @@ class SlotHost:
         peer.send(needs_program)
         packed: PackedProgram | None = peer.receive() if needs_program else None
         if packed is not None and packed.placed.working_directory is not None:
-            # Jobs with archives have hosts of their own.
+            # Jobs with archives do not share hosts.
             os.chdir(packed.placed.working_directory)
 
         def load() -> PackedProgram:
             if packed is None:
-                raise BrokenHostError("the job was closed while a task of it was starting")
+                raise BrokenHostError("the job was closed while one of its tasks started")
             return packed
 
         entry = self._registry.entry(address, load)
@@ -116,12 +119,12 @@ class SlotHost:
                 self._registry.forget(address)
 
     def _free(self, address: SlotAddress) -> None:
-        """Make the slot closable. If its function blocks, only the end of the process ends it."""
+        """Interrupt the slot, so that it can be closed. If its function blocks, end the process."""
         entry = self._registry.find(address)
         if entry is None or entry.interrupt(_INTERRUPT_SECONDS):
             return
         _log.warning(
-            "level %d, slot %d: a function of the canceled job does not return; its process is killed",
+            "level %d, slot %d: a function of the canceled job does not return, so its process ends",
             address.level,
             address.slot,
         )
@@ -157,13 +160,14 @@ def remove_socket(path: Path) -> None:
 
 
 def main(arguments: list[str]) -> None:
+    """Serve a socket. The arguments are its path, the process id of the owner, and the idle timeout."""
     path, owner_pid, idle_timeout = arguments
-    # The group gets SIGHUP when Spark's executor ends; Ctrl-C is the driver's to handle.
+    # The process group receives SIGHUP when Spark's executor ends. The driver handles Ctrl-C.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit(0))
     pa.set_cpu_count(1)
-    # Records come and go in large numbers and are seldom part of cycles: look for those less often.
+    # Records are many and are rarely part of cycles, so the collector runs less often.
     gc.set_threshold(100_000, 20, 50)
     SlotHost(
         Path(path), os.environ.pop(TOKEN_VARIABLE), int(owner_pid), float(idle_timeout)

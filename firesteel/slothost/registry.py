@@ -1,4 +1,4 @@
-"""What stands in for a slot that could not be built, because its program could not be loaded."""
+"""Slots and programs of a slot host, and the stand-in for a slot whose program cannot be loaded."""
 
 from __future__ import annotations
 
@@ -30,13 +30,15 @@ from firesteel.usercode.failures import USER_ERRORS, InterruptedSlotError
 
 @dataclass(slots=True)
 class SlotEntry:
-    """A slot and the lock that keeps a second attempt of its task out while the first still runs."""
+    """A slot, with a lock that makes a second attempt of its task wait for the first.
+
+    ``working_directory`` contains the archives of the job, if it has any. ``worker`` is the thread
+    that holds the lock.
+    """
 
     slot: Slot | UnloadedSlot
-    # Where the functions run that have archives; None: wherever the process is.
     working_directory: str | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
-    # The thread that holds the lock.
     worker: int | None = None
 
     @contextmanager
@@ -49,10 +51,10 @@ class SlotEntry:
                 self.worker = None
 
     def interrupt(self, seconds: float) -> bool:
-        """End what the slot does, so that it can be closed; whether it has ended in time.
+        """Interrupt the slot, so that it can be closed. Return whether it stopped in time.
 
-        Python delivers an interrupt when the function comes back to Python code. One that sleeps
-        or waits for another machine does not.
+        Python delivers an interrupt when the function returns to Python code. A function that
+        sleeps or waits for a different machine does not.
         """
         worker = self.worker
         if worker is not None:
@@ -66,6 +68,8 @@ class SlotEntry:
 
 
 class SlotRegistry:
+    """The slots of a process, by job, attempt, level and index, and the programs of their jobs."""
+
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._programs: dict[tuple[str, int], PackedProgram] = {}
@@ -76,12 +80,12 @@ class SlotRegistry:
             return (job_id, attempt) in self._programs
 
     def entry(self, address: SlotAddress, load: Callable[[], PackedProgram]) -> SlotEntry:
-        """The slot at an address, built if it is not here yet."""
+        """Return the slot at an address. Build it if it does not exist yet."""
         key = (address.job_id, address.attempt, address.level, address.slot)
         with self._lock:
             entry = self._slots.get(key)
             if entry is None:
-                # Every slot unpacks its own: subtasks never share function objects.
+                # Every slot unpacks the program, so subtasks never share function objects.
                 packed = self._program(address, load)
                 slot = _build(packed, address)
                 entry = self._slots[key] = SlotEntry(slot, packed.placed.working_directory)
@@ -92,12 +96,12 @@ class SlotRegistry:
             return self._slots.get((address.job_id, address.attempt, address.level, address.slot))
 
     def close_idle(self) -> None:
-        """Close the slots that do nothing at the moment, of all jobs: their process is to end."""
+        """Close the idle slots of all jobs, before the process ends."""
         with self._lock:
             entries = list(self._slots.values())
         for entry in entries:
             if entry.lock.acquire(blocking=False):
-                # It stays locked: nobody shall use it any more.
+                # It stays locked, so that no task uses it again.
                 entry.slot.close_quietly()
 
     def _program(self, address: SlotAddress, load: Callable[[], PackedProgram]) -> PackedProgram:
@@ -108,7 +112,7 @@ class SlotRegistry:
         return program
 
     def forget(self, address: SlotAddress) -> None:
-        """The slot has been closed. With the job's last slot its program goes too."""
+        """Remove a closed slot, and with the last slot of a job also its program."""
         with self._lock:
             self._slots.pop((address.job_id, address.attempt, address.level, address.slot), None)
             if not any(key[:2] == (address.job_id, address.attempt) for key in self._slots):
@@ -123,15 +127,15 @@ def _build(packed: PackedProgram, address: SlotAddress) -> Slot | UnloadedSlot:
     try:
         return Slot(packed.unpack(), address.level, address.slot, renew=packed.unpack)
     except USER_ERRORS as error:
-        # The driver is to learn why, in the way it learns of other failures.
+        # The driver learns of it in the same way as of other failures.
         return UnloadedSlot(error, packed.job_name)
 
 
 class UnloadedSlot:
-    """Tells the driver why in every epoch, and has nothing to close.
+    """A slot whose program cannot be loaded. It reports the reason in every epoch.
 
-    Records are not passed on: a later level that misses them fails too, but the driver takes the
-    failure of the first level for the cause.
+    It does not pass on records. A later level that misses them fails, too, but the driver reports
+    the failure of the first level.
     """
 
     def __init__(self, error: BaseException, job_name: str) -> None:
@@ -148,7 +152,7 @@ class UnloadedSlot:
         last: bool = False,
         raise_errors: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """As a slot's: all input is taken in, and what is for others passed on."""
+        """Consume all input, as ``Slot.run_epoch`` does, and pass on rows for the driver and for other levels."""
         if raise_errors:
             raise self._explained(address)
         batcher = RowBatcher()
@@ -183,8 +187,8 @@ class UnloadedSlot:
             return self._error
         text = "".join(traceback.format_exception(self._error)).rstrip()
         return JobExecutionError(
-            f"{text}\nJob '{self._job_name}' failed: the error above came when its program was "
-            f"loaded in level {address.level}, slot {address.slot}",
+            f"{text}\nJob '{self._job_name}' failed: loading its program in level {address.level}, "
+            f"slot {address.slot} raised the error above",
             job_name=self._job_name,
         )
 

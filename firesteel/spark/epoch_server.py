@@ -13,7 +13,7 @@ from typing import Protocol
 
 from firesteel.master.job_master import EpochPlan
 from firesteel.protocol.messages import encode
-from firesteel.slothost.protocol import make_private, socket_directory
+from firesteel.slothost.connection import make_private, socket_directory
 
 
 class EpochProvider(Protocol):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.machinery
+import importlib.util
 import pickle
+import sys
 from typing import Any
 
 import pytest
 
 from firesteel.errors import NeverSupportedError, NotYetSupportedError
-from firesteel.gaps import find_gap, gap_importer
+from firesteel.gaps import GAPS, GapFinder, find_gap, gap_importer, install_finder
 
 
 def _error(module: str, name: str) -> Any:
@@ -69,3 +73,59 @@ def test_a_module_of_gaps_needs_no_file() -> None:
 def test_a_module_that_pyflink_does_not_have_is_not_found() -> None:
     with pytest.raises(ModuleNotFoundError):
         import firesteel.datastream.connectors.nothing  # type: ignore[import-not-found]  # noqa: F401
+
+
+def test_submodules_of_a_package_of_gaps() -> None:
+    from firesteel.datastream.formats import csv, json
+
+    assert csv.__name__ == "firesteel.datastream.formats.csv"
+    with pytest.raises(NotYetSupportedError, match="CsvSchema"):
+        csv.CsvSchema
+    with pytest.raises(ImportError, match="cannot import name 'nothing'"):
+        from firesteel.datastream.formats import nothing  # noqa: F401
+    # As PyFlink's package does, it answers for the names of its modules.
+    with pytest.raises(NotYetSupportedError, match="AvroSchema"):
+        from firesteel.datastream.formats import AvroSchema  # noqa: F401
+    assert not hasattr(json, "loads"), "this is not the json of the standard library"
+
+
+@pytest.mark.parametrize("module", sorted(GAPS))
+def test_every_module_with_gaps_can_be_imported(module: str) -> None:
+    imported = importlib.import_module(f"firesteel.{module}")
+    for gap in GAPS[module]:
+        for name in gap.names:
+            with pytest.raises(ImportError, match=name):
+                getattr(imported, name)
+
+
+def test_specs_of_modules() -> None:
+    package = importlib.util.find_spec("firesteel.datastream.formats")
+    assert package is not None
+    assert isinstance(package.loader, GapFinder)
+    assert package.submodule_search_locations == []
+    module = importlib.util.find_spec("firesteel.datastream.formats.orc")
+    assert module is not None
+    assert module.submodule_search_locations is None
+    real = importlib.util.find_spec("firesteel.datastream.connectors.kafka")
+    assert real is not None
+    assert not isinstance(real.loader, GapFinder), "a module with a file comes from the file"
+    for name in ("firesteel.nothing", "datastream.formats", "firesteel.datastream.formats.xml"):
+        assert GapFinder().find_spec(name) is None
+
+
+def test_the_finder_is_asked_last_and_once() -> None:
+    install_finder()
+    assert [isinstance(finder, GapFinder) for finder in sys.meta_path].count(True) == 1
+    files = sys.meta_path.index(importlib.machinery.PathFinder)
+    assert not any(isinstance(finder, GapFinder) for finder in sys.meta_path[:files])
+
+
+def test_a_pickle_that_names_a_gap_shows_the_reason() -> None:
+    with pytest.raises(NotYetSupportedError, match="comes in a later version"):
+        pickle.loads(b"cfiresteel.datastream.connectors.jdbc\nJdbcSink\n.")
+
+
+def test_star_imports_of_a_module_of_gaps_import_nothing() -> None:
+    names: dict[str, object] = {}
+    exec("from firesteel.datastream.connectors.jdbc import *", names)
+    assert set(names) == {"__builtins__"}

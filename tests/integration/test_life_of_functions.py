@@ -16,7 +16,7 @@ from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.functions import MapFunction, RuntimeContext, SinkFunction
-from firesteel.slothost.protocol import socket_directory
+from firesteel.slothost.connection import socket_directory
 from tests.integration.conftest import MakeEnvironment
 
 

@@ -36,8 +36,8 @@ from firesteel.protocol.rows import (
 )
 from firesteel.slothost import client as slot_client
 from firesteel.slothost.client import HostIsGoneError, HostSettings, run_in_host
+from firesteel.slothost.connection import BrokenHostError, Opening, Peer
 from firesteel.slothost.host import TOKEN_VARIABLE
-from firesteel.slothost.protocol import BrokenHostError, Opening, Peer
 from firesteel.task.slot import control_row
 from firesteel.testing import ScriptedSource
 from firesteel.usercode import pickling

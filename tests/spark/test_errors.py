@@ -9,11 +9,11 @@ from firesteel.spark.errors import failure_of
 _SLOT_DIED = """[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted
 org.apache.spark.api.python.PythonException: Traceback (most recent call last):
   File "slot_client.py", line 5, in run_in_host
-firesteel.slothost.protocol.BrokenHostError: the connection broke off
+firesteel.slothost.connection.BrokenHostError: the connection broke off
 
 The above exception was the direct cause of the following exception:
 
-firesteel.slothost.protocol.BrokenHostError: the process of slot 0 died (exit code 7).
+firesteel.slothost.connection.BrokenHostError: the process of slot 0 died (exit code 7).
 	at org.apache.spark.api.python.BasePythonRunner.read(PythonRunner.scala:1)
 === Streaming Query ===
 """

@@ -1,4 +1,4 @@
-"""Directories that only this user may enter, short enough for the names of Unix sockets."""
+"""Connection between a Spark task and a slot host: messages, Arrow batches, and the socket's directory."""
 
 from __future__ import annotations
 
@@ -26,20 +26,25 @@ _BUFFER_SIZE = 1 << 18
 
 
 class BrokenHostError(ConnectionError):
-    """The other side went away in the middle of an epoch."""
+    """The other side closed the connection in the middle of an epoch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
+    """The first message of a task to a slot host.
+
+    ``has_input`` says whether Arrow batches follow. The host stays for ``idle_timeout`` seconds
+    after its last work.
+    """
+
     address: SlotAddress
     control: SlotControl | None
     has_input: bool
-    # How long the host stays, in seconds, once it has nothing to do.
     idle_timeout: float
 
 
 class Peer:
-    """One end of the conversation."""
+    """One end of the connection."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -91,7 +96,7 @@ class Peer:
         return bytes(payload)
 
     def break_off(self) -> None:
-        """End the conversation at once; the other side finds its stream cut."""
+        """Cut the connection. The other side sees that its stream has ended early."""
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
 
@@ -100,30 +105,31 @@ class Peer:
             try:
                 resource.close()
             except OSError:
-                # The peer is gone; nothing is left to flush to.
+                # The other side is gone, so nothing can be flushed.
                 continue
 
 
-# A socket's whole path may have about 100 characters; this leaves room for its directory and name.
+# The path of a Unix socket has at most about 100 characters, including its directory and name.
 _LONGEST_PARENT = 40
 
 
 class PrivateDirectoryError(FiresteelError, RuntimeError):
-    """A directory that should be ours belongs to somebody else."""
+    """The directory of the sockets belongs to a different user, or is open to others."""
 
 
 def socket_directory(name: str) -> Path:
-    """Where the directory of that name is, or will be."""
+    """Return the directory of a name, whose path is short enough for a Unix socket."""
     parent = tempfile.gettempdir()
     return Path(parent if len(parent) <= _LONGEST_PARENT else "/tmp") / name
 
 
 def make_private(directory: Path) -> Path:
+    """Create a directory that only this user may enter, if it does not exist yet."""
     with contextlib.suppress(FileExistsError):
         directory.mkdir(mode=0o700)
     status = directory.stat()
     if status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
         raise PrivateDirectoryError(
-            f"{directory} belongs to somebody else or is open to others; remove it and try again"
+            f"{directory} belongs to a different user or is open to others; remove it and try again"
         )
     return directory
