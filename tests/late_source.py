@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from firesteel.datastream.connectors.base import (
@@ -91,3 +93,37 @@ class LateSource(Source):
     def create_reader(self, context: ReaderContext) -> SourceReader:
         self.called("create_reader")
         return LateReader(self)
+
+
+#: Set while an enumerator of a HangingSource hangs, until it is released.
+HANGING = threading.Event()
+RELEASED = threading.Event()
+
+
+class HangingEnumerator(LateEnumerator):
+    """Answers the first call. The second one hangs until RELEASED is set."""
+
+    def discover_splits(self) -> list[SourceSplit]:
+        if self._found:
+            HANGING.set()
+            RELEASED.wait()
+        return super().discover_splits()
+
+
+class HangingSource(LateSource):
+    def __init__(self) -> None:
+        super().__init__(splits=2, delay=0.01)
+
+    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
+        return HangingEnumerator(self, state or 0)
+
+
+@contextmanager
+def hanging_enumerators() -> Iterator[None]:
+    """Let enumerators of HangingSource hang within the block."""
+    HANGING.clear()
+    RELEASED.clear()
+    try:
+        yield
+    finally:
+        RELEASED.set()

@@ -8,7 +8,12 @@ __all__ = ["JobStatus"]
 
 
 class JobStatus(Enum):
-    """The state of a job, from ``JobClient.get_job_status()``.
+    """The state of a job, from ``JobClient.get_job_status()``, in Flink's words.
+
+    A new job is CREATED, then RUNNING. It ends as FINISHED. A job that fails closes its functions
+    (FAILING), then waits for a restart (RESTARTING, then CREATED again) or ends as FAILED. A job
+    that is canceled closes its functions (CANCELLING), then ends as CANCELED. A job whose program is
+    terminated by SIGTERM ends as SUSPENDED and keeps its checkpoints. RECONCILING is not used.
 
     >>> JobStatus.RUNNING.is_terminal_state(), JobStatus.FINISHED.is_terminal_state()
     (False, True)
@@ -28,12 +33,9 @@ class JobStatus(Enum):
     RECONCILING = 9
 
     def is_globally_terminal_state(self) -> bool:
-        """Return True if the job has ended and no master recovers it."""
+        """Return True if the job is over and will not be recovered."""
         return self in (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED)
 
     def is_terminal_state(self) -> bool:
-        """Return True if this master has finished the job.
-
-        A new master may recover a suspended job.
-        """
+        """Return True if this program is done with the job. A suspended job can be recovered."""
         return self is JobStatus.SUSPENDED or self.is_globally_terminal_state()

@@ -1,1 +1,1 @@
-"""The driver's brain: decides epochs, keeps the state's handles, follows a job to its end."""
+"""The driver's part of a job: plans epochs, keeps handles of state, runs attempts to the end."""

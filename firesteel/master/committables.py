@@ -1,4 +1,4 @@
-"""What sinks have prepared: which of it waits for a checkpoint, and which may be committed."""
+"""Committables of sinks: those that wait for a checkpoint, and those that may be committed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Prepared:
 
 @dataclass(slots=True)
 class Committables:
-    """``waiting`` for their checkpoint to complete; then ``due``; then carried by control rows."""
+    """Committables wait for their checkpoint, are due when it is complete, then travel to slots."""
 
     _waiting: list[_Prepared] = field(default_factory=list)
     _due: list[_Prepared] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Committables:
     def prepared(
         self, epoch: int, place: Place, by_node: Mapping[int, tuple[Any, ...]], *, wait: bool
     ) -> None:
-        """A subtask has prepared something; without checkpoints it need not ``wait``."""
+        """A subtask has prepared committables. Without checkpoints they do not ``wait``."""
         into = self._waiting if wait else self._due
         into += [_Prepared(epoch, place, node, some) for node, some in by_node.items() if some]
 
@@ -44,7 +44,7 @@ class Committables:
         self._waiting = [one for one in self._waiting if one.epoch > epoch]
 
     def carry(self) -> dict[Place, dict[int, tuple[Any, ...]]]:
-        """All that is due, for the control rows of an epoch."""
+        """Return everything that is due, for the control rows of an epoch."""
         self._carried = [*self._due]
         by_place: dict[Place, dict[int, tuple[Any, ...]]] = {}
         for one in self._due:
@@ -53,7 +53,7 @@ class Committables:
         return by_place
 
     def carried_out(self) -> None:
-        """The epoch that carried them has ended well."""
+        """The epoch that carried committables has ended well."""
         carried = {id(one) for one in self._carried}
         self._due = [one for one in self._due if id(one) not in carried]
         self._carried = []
@@ -67,7 +67,7 @@ class Committables:
         return bool(self._waiting)
 
     def waiting_of(self, vertex: int, subtask: int, node: int) -> tuple[Any, ...]:
-        """What a checkpoint must keep: prepared, but not known to be committed."""
+        """Return committables for a checkpoint: prepared, but not known to be committed."""
         return tuple(
             committable
             for one in (*self._due, *self._waiting)
@@ -75,8 +75,8 @@ class Committables:
             for committable in one.committables
         )
 
-    def behind_checkpoints_of(self, vertex: int, subtask: int, node: int) -> tuple[Any, ...]:
-        """What no completed checkpoint holds."""
+    def after_checkpoints_of(self, vertex: int, subtask: int, node: int) -> tuple[Any, ...]:
+        """Return committables that no completed checkpoint holds."""
         return tuple(
             committable
             for one in self._waiting
@@ -85,54 +85,11 @@ class Committables:
         )
 
     def by_node(self) -> dict[int, list[Any]]:
-        """Everything, for a batch job: it commits in the driver."""
+        """Return everything by node, for a batch job, which commits in the driver."""
         prepared: dict[int, list[Any]] = {}
         for one in (*self._due, *self._waiting):
             prepared.setdefault(one.node, []).extend(one.committables)
         return prepared
-
-
-@dataclass(frozen=True, slots=True)
-class _Records:
-    epoch: int
-    node: int
-    records: list[Any]
-
-
-@dataclass(slots=True)
-class CollectedOutput:
-    """With checkpoints (``wait``), records are held until one confirms their epoch.
-
-    A job that goes back to its last checkpoint makes what came after it again, so what was not
-    confirmed is forgotten then. It outlives the attempts of a job.
-    """
-
-    wait: bool = False
-    _waiting: list[_Records] = field(default_factory=list)
-    _due: list[_Records] = field(default_factory=list)
-
-    def add(self, epoch: int, node: int, records: list[Any]) -> None:
-        into = self._waiting if self.wait else self._due
-        into.append(_Records(epoch, node, records))
-
-    def confirm(self, epoch: int) -> None:
-        """A checkpoint at the end of this epoch is complete."""
-        self._due += [one for one in self._waiting if one.epoch <= epoch]
-        self._waiting = [one for one in self._waiting if one.epoch > epoch]
-
-    def confirm_all(self) -> None:
-        """The job has come to its end."""
-        self._due += self._waiting
-        self._waiting = []
-
-    def go_back(self) -> None:
-        """The job starts over from its last checkpoint."""
-        self._waiting = []
-
-    def take(self) -> list[tuple[int, list[Any]]]:
-        """What may leave now, as pairs of a node and its records, in the order of epochs."""
-        due, self._due = self._due, []
-        return [(one.node, one.records) for one in due]
 
 
 Abandoned = Mapping[Place, Mapping[int, tuple[AbandonedState, ...]]]
@@ -142,10 +99,10 @@ Abandoned = Mapping[Place, Mapping[int, tuple[AbandonedState, ...]]]
 def abandoned_states(
     graph: JobGraph, ledger: StateLedger, committables: Committables, completed: int
 ) -> Abandoned:
-    """The transactions of all subtasks, as of the last epoch.
+    """Return the transactions of all subtasks, as of the last epoch.
 
-    ``completed`` is the newest checkpoint that is complete. A subtask that has not run an epoch
-    has not undone what was there before it: that is handed on.
+    ``completed`` is the newest complete checkpoint. A subtask that has not run an epoch has not
+    undone the transactions of the attempt before it, so they are passed on.
     """
     abandoned: dict[Place, dict[int, tuple[AbandonedState, ...]]] = {}
     for vertex in graph.vertices:
@@ -156,11 +113,11 @@ def abandoned_states(
                 handle = ledger.handle(vertex.id, subtask)
                 last = AbandonedState(
                     handle.operators.get(node, OperatorHandle()).whole,
-                    committables.behind_checkpoints_of(vertex.id, subtask, node),
+                    committables.after_checkpoints_of(vertex.id, subtask, node),
                     completed,
                 )
                 before = handle.abandoned.get(node, ())
-                # An attempt that ran no epoch has nothing to add: they may be many.
+                # An attempt that ran no epoch has nothing to add, and such attempts may be many.
                 states = before if last in before else (*before, last)
                 abandoned.setdefault((vertex.id, subtask), {})[node] = states
     return abandoned
@@ -169,7 +126,7 @@ def abandoned_states(
 def with_abandoned(
     handles: Mapping[Place, SubtaskHandle], abandoned: Abandoned
 ) -> Mapping[Place, SubtaskHandle]:
-    """What the next attempt begins with."""
+    """Return the handles of the next attempt, with the transactions it has to undo."""
     return {
         place: replace(
             handles.get(place, SubtaskHandle()), abandoned=dict(abandoned.get(place, {}))

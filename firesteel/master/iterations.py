@@ -1,7 +1,7 @@
-"""The loops of a job: whether records are under way in them, and when they are over.
+"""Iterations: the loops of a job, their records under way, and their end.
 
-Pure, like the job master. Records that a tail reports with one epoch are the head's in the next, so
-between two epochs it is known exactly what a loop holds.
+Pure, like the job master. Records that a tail reports with one epoch go to the head in the next, so
+the content of a loop is known exactly between two epochs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from firesteel.graph.operator_specs import IterationHeadSpec
 from firesteel.master.state_ledger import StateLedger
 from firesteel.protocol.messages import OperatorHandle, SlotAck
 
-# A loop that waits forever is looked at so often.
+# A loop that waits forever has an epoch this often.
 _FOREVER_SECONDS = 1.0
 
 
@@ -22,8 +22,8 @@ _FOREVER_SECONDS = 1.0
 class Loop:
     """Heads and tails whose records can meet: loops within loops end together.
 
-    ``feeders`` are the (other) nodes that send something into it. ``max_wait`` is None if it never
-    ends, ``empty_since`` while something may still come.
+    ``feeders`` are the nodes outside of the loop that send records into it. ``max_wait`` is None for
+    a loop that never ends. ``empty_since`` is None while records may still come.
     """
 
     heads: frozenset[int]
@@ -50,7 +50,7 @@ class Iterations:
         self._loops = _loops_of(graph)
 
     def feedback(self, vertex: int, subtask: int) -> dict[int, tuple[OperatorHandle, ...]]:
-        """What comes back to a subtask, by the head of the loop: the states of its tails."""
+        """Return the records for the heads in a subtask, as states of their tails, by head."""
         return {
             head: tuple(
                 handle for tail in tails if (handle := self._handle_of(tail, subtask)) is not None
@@ -65,7 +65,7 @@ class Iterations:
     def epoch_ended(
         self, acks: Iterable[SlotAck], finished: Mapping[tuple[int, int], bool], now: float
     ) -> None:
-        """``finished`` by vertex and subtask."""
+        """Note the records under way. ``finished`` is by vertex and subtask."""
         if not self._loops:
             return
         pending = {
@@ -84,7 +84,7 @@ class Iterations:
                 loop.empty_since = now
 
     def due_at(self, now: float) -> Iterable[float]:
-        """The times at which the loops need an epoch."""
+        """Yield the times at which the loops need an epoch."""
         for loop in self._loops:
             if loop.ended:
                 continue
@@ -96,7 +96,7 @@ class Iterations:
                 yield now + _FOREVER_SECONDS
 
     def plan(self, now: float) -> frozenset[int]:
-        """An epoch is planned: the heads whose loops are over by now."""
+        """Return the heads whose loops are over in the epoch that is planned."""
         for loop in self._loops:
             ends_at = loop.ends_at()
             if ends_at is not None and ends_at <= now:
@@ -114,7 +114,7 @@ def _loops_of(graph: JobGraph) -> list[Loop]:
     reached = {node: _reachable(node, successors) for node in graph.nodes} if heads else {}
     loops: list[Loop] = []
     for head in heads:
-        # What comes from the head and comes back to it.
+        # Nodes that the head reaches and that reach the head.
         members = {node for node in reached[head] if head in reached[node]}
         if any(head in loop.heads for loop in loops):
             continue

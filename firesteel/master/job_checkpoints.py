@@ -1,6 +1,6 @@
-"""What the job master and the checkpoint coordinator have to tell each other.
+"""Checkpoints of one attempt: carries events and decisions between job master and coordinator.
 
-Pure, like both of them: decisions that talk to storage or to users are handed on to the edge.
+It is pure, like both of them. Decisions that concern storage, sources or users go to the edge.
 """
 
 from __future__ import annotations
@@ -15,14 +15,11 @@ from firesteel.checkpoint.rules.coordinator import CheckpointCoordinator
 from firesteel.checkpoint.rules.decisions import (
     AnswerRequest,
     Barrier,
-    CleanUp,
     Decision,
-    DeleteCheckpoint,
     FailJob,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     StopJob,
-    WriteSnapshot,
 )
 from firesteel.checkpoint.rules.requests import SnapshotRequest, StopMode
 from firesteel.checkpoint.rules.restore import OperatorAssignment, RestorePlan, SubtaskAssignment
@@ -32,7 +29,9 @@ from firesteel.errors import FiresteelError
 from firesteel.graph.job_graph import JobGraph, JobVertex
 from firesteel.graph.operator_specs import SinkSpec, SourceSpec, TwoPhaseCommitSinkSpec
 from firesteel.graph.stream_graph import StreamNode
-from firesteel.master.committables import Abandoned, CollectedOutput, Committables, abandoned_states
+from firesteel.master.committables import Abandoned, Committables, abandoned_states
+from firesteel.master.decisions import CheckpointDecision, CommitPositions
+from firesteel.master.driver_output import CollectedOutput
 from firesteel.master.source_coordinator import SourceCoordinator
 from firesteel.master.state_ledger import StateLedger
 from firesteel.protocol.messages import (
@@ -56,7 +55,7 @@ def subtask_state(
     *,
     finished: bool,
 ) -> SubtaskState:
-    """The state of one operator subtask at the end of an epoch."""
+    """Return the state of one operator subtask at the end of an epoch."""
     handle = handle or OperatorHandle()
     is_sink = isinstance(node.spec, SinkSpec | TwoPhaseCommitSinkSpec)
     splits = source.splits if source is not None else ()
@@ -65,8 +64,8 @@ def subtask_state(
         segments=handle.segments,
         operator_state=handle.operator_state,
         splits=tuple(map(payload_of_split, splits)),
-        # Pickled in the slot, and unpickled only there. What others keep whole, positions and
-        # watermarks, is here in words.
+        # Writer states are pickled and unpickled in slots only. Other operators keep positions
+        # and watermarks whole, which have fields of their own here.
         writer_states=tuple(Payload(pickled=one) for one in wholes) if is_sink else (),
         committables=tuple(map(Payload.of, committables)),
         opaque=None if watermark is None else Payload(json=watermark),
@@ -77,7 +76,7 @@ def subtask_state(
 def restored_handles(
     graph: JobGraph, plan: RestorePlan, metadata: CheckpointMetadata
 ) -> Mapping[tuple[int, int], SubtaskHandle]:
-    """What slots need to bring the subtasks back, by vertex and subtask.
+    """Return the handles from which slots restore the subtasks, by vertex and subtask.
 
     After a savepoint event time starts over, as in Flink: the job may be given older data.
     """
@@ -101,7 +100,7 @@ def restored_handles(
 
 
 def _had_finished(graph: JobGraph, vertex: JobVertex, subtask: int, plan: RestorePlan) -> bool:
-    """Whether all operators of a subtask had ended, and none of them has anything left to read."""
+    """Return True if all operators of a subtask had ended and none has anything left to read."""
     for node_id in vertex.operators:
         operator = plan.assignments.get(graph.nodes[node_id].operator_id)
         if operator is None:
@@ -121,7 +120,7 @@ def _operator_handle(
     wholes = [one.pickled for one in assignment.writer_states if one.pickled is not None]
     if isinstance(node.spec, SourceSpec):
         splits = tuple(map(split_of_payload, assignment.splits))
-        # Watermark generators start over, as in Flink; what they have sent on still holds.
+        # Watermark generators start over, as in Flink. Watermarks that they have sent still hold.
         wholes = [pickling.dumps((splits, assignment.finished and not splits, None))]
     parts = assignment.keyed
     restored = None
@@ -137,14 +136,12 @@ def _operator_handle(
     )
 
 
-EdgeDecision = WriteSnapshot | DeleteCheckpoint | CleanUp | AnswerRequest
-
 _FINAL = "$final"
 
 
 @dataclass(slots=True)
 class Notes:
-    """What the operators are to be told with the next control rows."""
+    """News for the operators, sent with the next control rows."""
 
     completed: int | None = None
     aborted: tuple[int, ...] = ()
@@ -155,7 +152,7 @@ class Notes:
 
 @dataclass(slots=True)
 class JobCheckpoints:
-    """Of one attempt of a job; the coordinator outlives it."""
+    """The checkpoints of one attempt. The coordinator outlives it."""
 
     coordinator: CheckpointCoordinator
     graph: JobGraph
@@ -163,10 +160,10 @@ class JobCheckpoints:
     sources: Mapping[int, SourceCoordinator]
     committables: Committables
     collected: CollectedOutput
-    # Whether sinks commit when a checkpoint completes; else after every epoch.
+    # Sinks commit when a checkpoint completes, not after every epoch.
     periodic: bool = False
     notes: Notes = field(default_factory=Notes)
-    for_edge: list[EdgeDecision] = field(default_factory=list)
+    for_edge: list[CheckpointDecision | CommitPositions] = field(default_factory=list)
     failure: FiresteelError | None = None
     stopped: bool = False
     barrier: Barrier | None = None
@@ -174,11 +171,11 @@ class JobCheckpoints:
     _epochs: dict[int, int] = field(default_factory=dict)
     _final_requested: bool = False
 
-    # What comes next
+    # The next epoch
 
     @property
     def must_wait(self) -> bool:
-        """A savepoint to stop with is being written: nothing may be read behind its barrier."""
+        """A savepoint to stop with is being written: nothing may be read after its barrier."""
         return self.coordinator.is_stopping
 
     def delay(self, now: float, finished: Collection[TaskId]) -> float | None:
@@ -187,7 +184,7 @@ class JobCheckpoints:
         return self.coordinator.delay(now, self._held_against_it(finished))
 
     def plan(self, now: float, epoch: int, finished: Collection[TaskId]) -> Barrier | None:
-        """An epoch is planned: what it tells the operators, and the barrier it ends with."""
+        """Plan an epoch: its news for the operators, and the barrier it ends with."""
         self.tell()
         self.barrier = self.coordinator.trigger(now, epoch, self._held_against_it(finished))
         if self.barrier is not None:
@@ -195,32 +192,32 @@ class JobCheckpoints:
         return self.barrier
 
     def tell(self) -> None:
-        """The next control rows say what there is to say."""
+        """Put all news into the control rows of the epoch that is planned."""
         self._told, self.notes = self.notes, Notes()
 
     @property
     def told(self) -> Notes:
-        """What the control rows of the running epoch say."""
+        """News in the control rows of the running epoch."""
         return self._told
 
     def drains(self) -> bool:
         return self.barrier is not None and self.barrier.stop is StopMode.DRAIN
 
     def needs_final(self) -> bool:
-        """If all tasks have finished: what sinks prepared waits for one more checkpoint."""
+        """Return True if committables of finished tasks wait for one more checkpoint."""
         return self.committables.are_waiting
 
     def request_final(self) -> None:
-        """Should it fail, the next regular one will do."""
+        """Ask for one more checkpoint, once. Should it fail, the next regular one will do."""
         if not self._final_requested:
             self._final_requested = True
             self.request(SnapshotRequest(_FINAL, SnapshotType.CHECKPOINT), ())
 
     def _held_against_it(self, finished: Collection[TaskId]) -> Collection[TaskId]:
-        """The last checkpoint is taken even by a job that takes none once tasks have finished."""
+        """Finished tasks do not prevent the last checkpoint, even if the settings say so."""
         return () if self._final_requested else finished
 
-    # What has happened
+    # Events
 
     def epoch_ended(self, acks: Iterable[SlotAck], now: float, *, counts: bool) -> None:
         """All acks are in, and the ledger has them."""
@@ -248,7 +245,7 @@ class JobCheckpoints:
         self.expire(now)
 
     def expire(self, now: float) -> None:
-        """To be called now and then: what takes too long is given up."""
+        """Give up checkpoints that take too long. Called now and then."""
         self.handle(self.coordinator.expire(now))
 
     def _task_ack(self, ack: SubtaskAck, since: float, *, drained: bool) -> TaskAck:
@@ -262,11 +259,11 @@ class JobCheckpoints:
                 ack.sources.get(node_id),
                 self.committables.waiting_of(ack.vertex, ack.subtask, node_id),
                 ack.watermarks.get(node_id),
-                # Who resumes a job that was drained wants its sources to read on.
+                # The sources of a drained job continue to read when it is resumed.
                 finished=ack.finished and not drained,
             )
             states[node.operator_id] = ack.tables.get(node_id, ())
-        # Clocks of other machines may differ; nothing can have begun after it was reported.
+        # Clocks of different machines differ. Nothing can have begun after it was reported.
         latest = max(0.0, since - ack.timing.alignment - ack.timing.sync)
         timing = replace(ack.timing, start_delay=min(ack.timing.start_delay, latest))
         return TaskAck((ack.vertex, ack.subtask), operators, states, timing)
@@ -285,8 +282,10 @@ class JobCheckpoints:
             match decision:
                 case NotifyCheckpointComplete(checkpoint_id):
                     self.notes.completed = checkpoint_id
-                    for source in self.sources.values():
-                        source.checkpoint_complete(checkpoint_id)
+                    for node, source in self.sources.items():
+                        unread = source.checkpoint_complete(checkpoint_id)
+                        if unread is not None:
+                            self.for_edge.append(CommitPositions(node, unread))
                     epoch = self._epochs.pop(checkpoint_id, None)
                     if epoch is not None:
                         self.committables.confirm(epoch)
@@ -305,12 +304,12 @@ class JobCheckpoints:
                 case _:
                     self.for_edge.append(decision)
 
-    def take_for_edge(self) -> list[EdgeDecision]:
+    def take_for_edge(self) -> list[CheckpointDecision | CommitPositions]:
         taken, self.for_edge = self.for_edge, []
         return taken
 
     def abandoned(self) -> Abandoned:
-        """The attempt has failed: what its sinks did behind the newest checkpoint."""
+        """Return the work of a failed attempt's sinks after the newest checkpoint."""
         latest = self.coordinator.store.latest
         completed = 0 if latest is None else latest.checkpoint_id
         return abandoned_states(self.graph, self.ledger, self.committables, completed)
@@ -320,7 +319,7 @@ class JobCheckpoints:
 
 
 def only_on_request(program: JobProgram) -> CheckpointCoordinator:
-    """For a job that has no periodic checkpoints."""
+    """Return a coordinator for a job without periodic checkpoints."""
     operators = operators_of(program.levels.job_graph)
     return CheckpointCoordinator(
         CheckpointSettings(), operators, program.job_id, program.job_name, now=0.0

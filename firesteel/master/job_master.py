@@ -1,14 +1,13 @@
-"""The job master: takes what slots report, says what they shall do next.
+"""The job master of one attempt: takes events, plans epochs and makes decisions.
 
-It is pure: no thread, no Spark, no clock but the times it is told. The edges (firesteel.spark)
-carry its plans out.
+It is pure: it has no thread and no clock and does no I/O. The job runner tells it what has happened
+and when, has an executor run its plans, and carries its decisions out.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from firesteel.checkpoint.metadata import CheckpointMetadata
@@ -17,18 +16,22 @@ from firesteel.checkpoint.rules.coordinator import CheckpointCoordinator
 from firesteel.checkpoint.rules.decisions import Barrier
 from firesteel.checkpoint.rules.requests import SnapshotRequest
 from firesteel.common.job_status import JobStatus
+from firesteel.connectors.base import SourceSplit
 from firesteel.errors import FiresteelError, JobExecutionError
 from firesteel.graph.operator_specs import DataFrameSourceSpec
 from firesteel.graph.stream_graph import StreamNode
-from firesteel.master.committables import CollectedOutput, Committables
+from firesteel.master.committables import Committables
+from firesteel.master.decisions import CommitPrepared, EdgeDecision
+from firesteel.master.driver_output import CollectedOutput
 from firesteel.master.iterations import Iterations
 from firesteel.master.job_checkpoints import JobCheckpoints, only_on_request
 from firesteel.master.job_metrics import JobMetrics
-from firesteel.master.job_status import check_change
+from firesteel.master.job_status import JobState
 from firesteel.master.rate_control import RateControl
-from firesteel.master.source_coordinator import SourceCoordinator, discover_everything
+from firesteel.master.source_coordinator import EnumeratorReport, SourceCoordinator
 from firesteel.master.state_ledger import StateLedger
 from firesteel.master.watermark_alignment import WatermarkAligner
+from firesteel.protocol.execution import EpochPlan
 from firesteel.protocol.messages import (
     ConfirmedRuns,
     OperatorHandle,
@@ -44,10 +47,10 @@ from firesteel.protocol.program import JobProgram
 
 @dataclass(frozen=True, slots=True)
 class StartingPoint:
-    """What an attempt begins with: nothing, or what a checkpoint holds."""
+    """State that an attempt begins with: nothing, or the content of a checkpoint."""
 
     checkpoint_id: int | None = None
-    # Epochs count on: the segments of a log are ordered by them.
+    # Epochs continue to count: the segments of a log are ordered by them.
     epoch: int = 0
     handles: Mapping[tuple[int, int], SubtaskHandle] = field(default_factory=dict)
     # By (vertex, subtask) and node.
@@ -59,32 +62,11 @@ class StartingPoint:
     splits: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
-# Takes what is prepared by sink node.
-Commit = Callable[[dict[int, list[Any]]], None]
-
 _READ_NOTHING = ReadBudget(0, 0.0)
+_READ_EVERYTHING = ReadBudget(records=1 << 62, seconds=float("inf"), to_the_end=True)
+# Pauses between two looks at something that ends without an event of its own.
 _WAIT_SECONDS = 0.05
 _SPARK_SECONDS = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class EpochPlan:
-    """The control of every slot of every level for one epoch."""
-
-    epoch: int
-    controls: tuple[SlotControl, ...]
-    closing: bool = False
-
-    def of_level(self, level: int) -> list[SlotControl]:
-        return [control for control in self.controls if control.address.level == level]
-
-    def by_force(self) -> EpochPlan:
-        """The same epoch, for slots that may still be busy with an earlier one."""
-        controls = [
-            replace(control, address=replace(control.address, by_force=True))
-            for control in self.controls
-        ]
-        return replace(self, controls=tuple(controls))
 
 
 class JobMaster:
@@ -96,10 +78,12 @@ class JobMaster:
         coordinator: CheckpointCoordinator | None = None,
         start: StartingPoint | None = None,
         collected: CollectedOutput | None = None,
+        state: JobState | None = None,
     ) -> None:
-        """``start`` is what the subtasks begin with, if the job goes on from a checkpoint.
+        """``start`` is the state of the subtasks if the job continues from a checkpoint.
 
-        ``collected`` is told which epochs are confirmed.
+        ``collected`` is told which epochs are confirmed. ``state`` is the status of the job, which
+        outlives its attempts.
         """
         self._program = program
         self._levels = program.levels
@@ -137,32 +121,61 @@ class JobMaster:
         self._epoch = 0 if start is None else start.epoch
         # Of the last epoch.
         self._runs = ConfirmedRuns()
-        # What the control rows of the running epoch tell sinks to commit.
+        # Committables in the control rows of the running epoch.
         self._carried: dict[tuple[int, int], dict[int, tuple[Any, ...]]] = {}
-        # Whether the epoch that runs is the one that closes the slots.
+        # The running epoch closes the slots.
         self._closing = False
         self._planned_at: float | None = None
         self._last_ended_at = 0.0
-        # When the next processing-time timer of any subtask is due.
+        # Due time of the next processing-time timer of any subtask.
         self._next_timer_at: float | None = None
-        self.status = JobStatus.CREATED
+        self._state = state or JobState()
+        # The slots are closed, or lost: this attempt plans no further epoch.
+        self.is_over = False
         self.failure: FiresteelError | None = None
+        self._decisions: list[EdgeDecision] = []
         self.metrics = JobMetrics({node.id: node.name for node in self._graph.nodes.values()})
 
-    # What comes next
+    @property
+    def status(self) -> JobStatus:
+        return self._state.status
+
+    # The next step
+
+    def start(self) -> None:
+        """The attempt begins. A job that was canceled before that stays so."""
+        if self.status is JobStatus.CREATED:
+            self._state.change(JobStatus.RUNNING)
+
+    def take_decisions(self) -> list[EdgeDecision]:
+        """Return the decisions since the last call, for the edge to carry out in order."""
+        taken, self._decisions = [*self.checkpoints.take_for_edge(), *self._decisions], []
+        return taken
 
     def delay(self, now: float) -> float | None:
-        """Seconds until the next epoch is due; None once the job is over."""
-        if self.status.is_terminal_state():
+        """Seconds until the next epoch is due, unless an event changes that; None: no epoch follows.
+
+        Makes decisions, too: see ``take_decisions``.
+        """
+        if self.is_over:
             return None
         self.checkpoints.expire(now)
         self._follow_checkpoints()
+        if self._program.batch:
+            return self._batch_delay(now)
         if self._is_ending():
             return 0.0
         if self.checkpoints.must_wait:
             return _WAIT_SECONDS
         for source in self._sources.values():
-            source.discover(now)
+            self._decisions += source.decide(now)
+        first_answers = [source.until_first_answer(now) for source in self._sources.values()]
+        if self._planned_at is None and any(first_answers):
+            return max(first_answers)
+        return self._epoch_delay(now)
+
+    def _epoch_delay(self, now: float) -> float:
+        """Seconds until there is something to do in an epoch."""
         delays = [
             delay
             for node, source in self._sources.items()
@@ -174,7 +187,7 @@ class JobMaster:
         if checkpoint is not None:
             delays.append(checkpoint + (now - self._last_ended_at))
         if self._all_finished() and checkpoint != 0.0:
-            # What is left to do is to see the last checkpoint written.
+            # All that is left is to see the last checkpoint written.
             return _WAIT_SECONDS
         if self._next_timer_at is not None:
             delays.append(max(0.0, self._next_timer_at - self._last_ended_at))
@@ -188,12 +201,29 @@ class JobMaster:
         soonest = min(delays)
         return max(0.0, soonest - (now - self._last_ended_at)) if soonest else 0.0
 
+    def _batch_delay(self, now: float) -> float | None:
+        """The one epoch of a batch job is due when all splits are known."""
+        if self._is_ending():
+            # Nothing has run yet, so nothing is to be closed.
+            self._end()
+            return None
+        sources = [one for one in self._sources.values() if not one.has_found_everything]
+        for source in sources:
+            self._decisions += source.decide(now)
+        if not sources:
+            return 0.0
+        waits = [wait for one in sources if (wait := one.until_discovery(now)) is not None]
+        return min(waits, default=_SPARK_SECONDS)
+
     def plan_epoch(self, now: float) -> EpochPlan:
-        """The next epoch: one that reads, or the last one, which closes the slots."""
+        """Plan the next epoch: one that reads, or the last one, which closes the slots.
+
+        The one epoch of a batch job reads everything, then closes.
+        """
         self._planned_at = now
         self._epoch += 1
-        if self.status is JobStatus.CREATED:
-            self._change(JobStatus.RUNNING)
+        if self._program.batch:
+            return self._plan_batch()
         closing = self._closing = self._is_ending()
         barrier = None
         if closing:
@@ -226,26 +256,17 @@ class JobMaster:
             closing,
         )
 
-    def plan_batch(self, wait: Callable[[float], object] = time.sleep) -> EpochPlan:
-        """The one epoch of a batch job: read everything, then close.
-
-        May have to ``wait`` for enumerators to find it. A job that is canceled meanwhile only closes.
-        """
-        self._change(JobStatus.RUNNING)
-        sources = self._sources.values()
-        found = discover_everything(sources, wait, lambda: self.status is not JobStatus.RUNNING)
-        self._epoch = 1
+    def _plan_batch(self) -> EpochPlan:
+        self._closing = True
         splits = {
             (source.node_id, subtask): assigned
-            for source in sources
+            for source in self._sources.values()
             for subtask, assigned in source.assign(everything=True).items()
         }
-        everything = ReadBudget(records=1 << 62, seconds=float("inf"), to_the_end=True)
-        budget = everything if found else _READ_NOTHING
         return EpochPlan(
-            1,
+            self._epoch,
             tuple(
-                self._control(level, slot, splits, closing=True, budget=budget)
+                self._control(level, slot, splits, closing=True, budget=_READ_EVERYTHING)
                 for level, slots in enumerate(self._levels.slots)
                 for slot in range(slots)
             ),
@@ -300,7 +321,7 @@ class JobMaster:
         )
 
     def subtasks_in(self, level: int, slot: int) -> list[tuple[int, int]]:
-        """(vertex, subtask) of everything that runs in a slot."""
+        """Return (vertex, subtask) of everything that runs in a slot."""
         found = []
         for vertex in self._graph.vertices:
             subtask = slot - self._levels.slot_offset[vertex.slot_sharing_group]
@@ -308,7 +329,16 @@ class JobMaster:
                 found.append((vertex.id, subtask))
         return found
 
-    # What has happened
+    # Events
+
+    def splits_discovered(self, node: int, report: EnumeratorReport, now: float) -> None:
+        self._sources[node].discovered(report, now)
+
+    def positions_committed(self, node: int, report: EnumeratorReport) -> None:
+        self._sources[node].reported(report)
+
+    def pending_known(self, node: int, splits: Sequence[SourceSplit], pending: bool) -> None:
+        self._sources[node].pending_known(splits, pending)
 
     def epoch_ended(self, acks: list[SlotAck], failures: list[SlotFailure], now: float) -> None:
         """All rows of an epoch have arrived."""
@@ -316,7 +346,10 @@ class JobMaster:
         if failures:
             self.fail(_worst(failures))
         if self._closing:
-            self._end()
+            if self._program.batch and self.status is JobStatus.RUNNING:
+                self._batch_ended(acks)
+            else:
+                self._end()
             return
         if failures:
             return
@@ -330,22 +363,22 @@ class JobMaster:
         self.checkpoints.epoch_ended(acks, now, counts=self.failure is None)
         self._follow_checkpoints()
         self.metrics.epochs += 1
-        # The first epoch also starts hosts and warms Spark up: it says nothing about records.
+        # The first epoch also starts processes, so its duration says nothing about records.
         if self._planned_at is not None and self.metrics.epochs > 1:
             seconds = now - self._planned_at
             self.metrics.last_epoch_seconds = seconds
             self.metrics.longest_epoch_seconds = max(self.metrics.longest_epoch_seconds, seconds)
             self._rate.epoch_took(seconds, max(records_by_slot.values(), default=0))
 
-    def batch_ended(self, acks: list[SlotAck], failures: list[SlotFailure], commit: Commit) -> None:
-        """The job is finished once what its sinks have prepared is committed."""
-        if failures:
-            self.fail(_worst(failures))
-        else:
-            self._check_complete(acks)
-            for ack in acks:
-                self._take(ack, {})
-            commit(self.committables())
+    def _batch_ended(self, acks: list[SlotAck]) -> None:
+        """The job is finished once everything that its sinks have prepared is committed."""
+        self._check_complete(acks)
+        for ack in acks:
+            self._take(ack, {})
+        self._decisions.append(CommitPrepared(self._committables.by_node()))
+
+    def prepared_committed(self) -> None:
+        """CommitPrepared has been carried out."""
         self._end()
 
     def _check_complete(self, acks: list[SlotAck]) -> None:
@@ -356,7 +389,7 @@ class JobMaster:
             raise JobExecutionError(
                 f"epoch {self._epoch} ended with {len(acks)} acks of {len(places)} slots, but the "
                 f"job has {expected}"
-                + (f", {len(wrong)} of them of another epoch" if wrong else "")
+                + (f", {len(wrong)} of them of a different epoch" if wrong else "")
             )
         self._check_runs(acks)
 
@@ -392,23 +425,18 @@ class JobMaster:
             self.metrics.take(subtask_ack, ack.host)
 
     def fail(self, error: FiresteelError) -> None:
-        """The job has failed; its slots are still to be closed."""
+        """The attempt has failed. Its slots are still to be closed. The first failure counts."""
         if self.failure is None:
             self.failure = error
-        if self.status in (JobStatus.CREATED, JobStatus.RUNNING, JobStatus.CANCELLING):
-            self._change(JobStatus.FAILING)
-
-    def cancel(self) -> None:
-        if self.status in (JobStatus.CREATED, JobStatus.RUNNING):
-            self._change(JobStatus.CANCELLING)
+        self._state.fail()
 
     def abandon(self) -> None:
-        """No epoch can run any more: the job is over as it stands."""
-        if not self.status.is_terminal_state():
+        """No epoch can run any more: a failed or canceled attempt ends as it stands."""
+        if not self.is_over:
             self._end()
 
     def _is_ending(self) -> bool:
-        """Whether all that is left is to close the slots."""
+        """Return True if all that is left is to close the slots."""
         if self.status in (JobStatus.FAILING, JobStatus.CANCELLING) or self.checkpoints.stopped:
             return True
         if self.status is not JobStatus.RUNNING or not self._all_finished():
@@ -416,20 +444,15 @@ class JobMaster:
         return not self.checkpoints.needs_final() and not self.checkpoints.must_wait
 
     def _end(self) -> None:
-        if self.status is JobStatus.CREATED:
-            self._change(JobStatus.CANCELLING)
-        if self.failure is not None:
-            self._change(JobStatus.FAILED)
-        elif self.status is JobStatus.CANCELLING:
-            self._change(JobStatus.CANCELED)
-        else:
-            self._change(JobStatus.FINISHED)
-
-    def _change(self, status: JobStatus) -> None:
-        self.status = check_change(self.status, status)
+        """The attempt is over. The restart strategy decides what follows from a failure."""
+        self.is_over = True
+        if self.status is JobStatus.CANCELLING:
+            self._state.canceled()
+        elif self.status is not JobStatus.FAILING:
+            self._state.change(JobStatus.FINISHED)
 
     def committables(self) -> dict[int, list[Any]]:
-        """What is prepared but not committed, by sink node."""
+        """Return everything that is prepared but not committed, by sink node."""
         return self._committables.by_node()
 
     # Checkpoints
@@ -456,7 +479,7 @@ class JobMaster:
             self.fail(self.checkpoints.failure)
 
     def _spark_feeds(self) -> bool:
-        """Whether records of a DataFrame may still come."""
+        """Return True if records of a DataFrame may still come."""
         return any(
             not finished and vertex in self._dataframe_vertices
             for (vertex, _), finished in self._finished.items()
@@ -469,11 +492,11 @@ class JobMaster:
         return [task for task, finished in self._finished.items() if finished]
 
     def overview(self) -> dict[str, Any]:
-        """JSON: what every subtask has done so far, and where it lives."""
+        """Return, as JSON, the work and the place of every subtask so far."""
         return {"status": self.status.name, **self.metrics.overview(self._graph.vertices)}
 
     def operator_handles(self) -> Iterator[tuple[StreamNode, OperatorHandle]]:
-        """The confirmed state of every operator subtask that has any."""
+        """Yield the confirmed state of every operator subtask that has any."""
         for vertex in self._graph.vertices:
             for subtask in range(vertex.parallelism):
                 for node, handle in self._ledger.handle(vertex.id, subtask).operators.items():
@@ -481,7 +504,7 @@ class JobMaster:
 
 
 def _next_timer(acks: list[SlotAck], now: float) -> float | None:
-    """When the first timer is due, on the driver's clock."""
+    """Return the time of the first timer on the driver's clock."""
     waits = [
         (subtask.next_timer - ack.processing_time) / 1000
         for ack in acks
@@ -492,5 +515,5 @@ def _next_timer(acks: list[SlotAck], now: float) -> float | None:
 
 
 def _worst(failures: list[SlotFailure]) -> FiresteelError:
-    """The failure of the earliest level is the cause of the others."""
+    """Return the failure of the earliest level: it is the cause of the others."""
     return min(failures, key=lambda failure: failure.address.level).error

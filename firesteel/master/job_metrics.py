@@ -1,4 +1,4 @@
-"""What a job has done so far, added up from the acks of its epochs."""
+"""Metrics of a job, added up from the acks of its epochs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class JobMetrics:
         total.busy_seconds += epoch.busy_seconds
 
     def overview(self, vertices: Iterable[JobVertex]) -> dict[str, Any]:
-        """JSON."""
+        """Return the totals of all subtasks as JSON."""
         return {
             "epochs": self.epochs,
             "last_epoch_seconds": self.last_epoch_seconds,
@@ -65,6 +65,6 @@ class JobMetrics:
         return counter_totals(self.operator_names, self._by_subtask())
 
     def _by_subtask(self) -> list[OperatorSnapshots]:
-        # A copy first: the job's thread goes on while others ask.
+        # A copy first: the job's thread continues while other threads ask.
         found = list(self.user.items())
         return [snapshots for _, snapshots in sorted(found, key=lambda item: item[0])]

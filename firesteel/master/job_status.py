@@ -1,38 +1,67 @@
-"""What ends a job, as an error of ours that names it."""
+"""Job states in Flink's words, and the changes between them."""
 
 from __future__ import annotations
 
 from firesteel.common.job_status import JobStatus
-from firesteel.errors import FiresteelError, JobExecutionError, UserFunctionError
+from firesteel.errors import FiresteelError
 
 _S = JobStatus
 
-_ALLOWED: dict[JobStatus, frozenset[JobStatus]] = {
-    _S.CREATED: frozenset({_S.RUNNING, _S.FAILING, _S.FAILED, _S.CANCELLING, _S.CANCELED}),
-    _S.RUNNING: frozenset({_S.FINISHED, _S.FAILING, _S.FAILED, _S.CANCELLING}),
-    _S.FAILING: frozenset({_S.FAILED}),
-    _S.CANCELLING: frozenset({_S.CANCELED, _S.FAILED, _S.FAILING}),
+# All changes. A job that fails closes its slots first (FAILING); then the restart strategy decides
+# between RESTARTING and FAILED. A job that is canceled or suspended closes its slots in CANCELLING.
+# RECONCILING belongs to masters that take over a running job: there are none.
+_CHANGES: dict[JobStatus, frozenset[JobStatus]] = {
+    _S.CREATED: frozenset({_S.RUNNING, _S.FAILING, _S.CANCELLING}),
+    _S.RUNNING: frozenset({_S.FINISHED, _S.FAILING, _S.CANCELLING}),
+    _S.FAILING: frozenset({_S.RESTARTING, _S.FAILED, _S.CANCELLING}),
+    _S.RESTARTING: frozenset({_S.CREATED, _S.FAILING, _S.CANCELLING}),
+    _S.CANCELLING: frozenset({_S.CANCELED, _S.SUSPENDED}),
+    _S.FAILED: frozenset(),
+    _S.CANCELED: frozenset(),
+    _S.FINISHED: frozenset(),
+    _S.SUSPENDED: frozenset(),
+    _S.RECONCILING: frozenset(),
 }
 
 
 class IllegalStateChangeError(FiresteelError, RuntimeError):
-    """A change of state that the table above does not have: a bug of ours."""
+    """A change of state that the table does not contain. It is a bug in Firesteel."""
 
 
-def check_change(old: JobStatus, new: JobStatus) -> JobStatus:
-    if new not in _ALLOWED.get(old, frozenset()):
-        raise IllegalStateChangeError(f"a job cannot change from {old.name} to {new.name}")
-    return new
+class JobState:
+    """The status of one job through all its attempts."""
 
+    __slots__ = ("_canceled_to", "status")
 
-def explained(error: BaseException, job_id: str, job_name: str) -> FiresteelError:
-    """``error`` itself if it is one of ours, else one that says what it was, with it as its cause."""
-    if isinstance(error, UserFunctionError):
-        error.job = error.job or job_name
-    if isinstance(error, FiresteelError):
-        return error
-    wrapped = JobExecutionError(
-        f"{type(error).__name__}: {error}", job_id=job_id, job_name=job_name
-    )
-    wrapped.__cause__ = error
-    return wrapped
+    def __init__(self) -> None:
+        self.status = JobStatus.CREATED
+        # The status after CANCELLING.
+        self._canceled_to = JobStatus.CANCELED
+
+    def change(self, status: JobStatus) -> None:
+        if status not in _CHANGES[self.status]:
+            raise IllegalStateChangeError(
+                f"a job cannot change from {self.status.name} to {status.name}"
+            )
+        self.status = status
+
+    def cancel(self, to: JobStatus = JobStatus.CANCELED) -> bool:
+        """Begin to end the job as CANCELED or SUSPENDED; False if it is too late for that."""
+        if JobStatus.CANCELLING not in _CHANGES[self.status]:
+            return False
+        self.change(JobStatus.CANCELLING)
+        self._canceled_to = to
+        return True
+
+    def canceled(self) -> None:
+        """The slots of a job that is being canceled are closed."""
+        self.change(self._canceled_to)
+
+    def fail(self) -> None:
+        """A job that is failing, being canceled or over stays as it is, as in Flink."""
+        if JobStatus.FAILING in _CHANGES[self.status]:
+            self.change(JobStatus.FAILING)
+
+    @property
+    def is_over(self) -> bool:
+        return self.status.is_terminal_state()

@@ -1,4 +1,4 @@
-"""Starts jobs: the one door from the API to the engine."""
+"""Launches jobs: runs a job in a thread and gives its client control of it."""
 
 from __future__ import annotations
 
@@ -19,27 +19,31 @@ from firesteel.errors import FiresteelError, InvalidProgramError, JobCancelledEr
 from firesteel.graph.levels import Levels
 from firesteel.graph.settings import JobSettings
 from firesteel.graph.stream_graph import StreamGraph
-from firesteel.master.job_status import explained
+from firesteel.master.edge import ThreadedEdge
+from firesteel.master.job_runner import JobRunner, explained
 from firesteel.master.running_jobs import running_jobs
 
 
 def launch(stream_graph: StreamGraph, levels: Levels, settings: JobSettings) -> JobClient:
-    """Start a job in a thread of its own."""
-    return JobClient(RunningJob(stream_graph, levels, settings))
+    """Start a job on Spark, in a thread of its own."""
+    # The only way from here to Spark.
+    from firesteel.spark.executor import SparkExecutor
+
+    job_id = JobID.generate()
+    # Made here, not in the thread: a program that cannot run must fail where it is submitted.
+    runner = JobRunner(str(job_id), stream_graph, levels, settings, SparkExecutor, ThreadedEdge())
+    return JobClient(RunningJob(job_id, settings, runner))
 
 
 class RunningJob:
-    """What a JobClient steers: a job that runs in a thread of its own."""
+    """A job in a thread of its own, as its JobClient controls it."""
 
-    def __init__(self, graph: StreamGraph, levels: Levels, settings: JobSettings) -> None:
-        from firesteel.spark.engine import SparkEngine
-
-        self.job_id = JobID.generate()
+    def __init__(self, job_id: JobID, settings: JobSettings, runner: JobRunner) -> None:
+        self.job_id = job_id
         self._settings = settings
+        self._runner = runner
         self._started = time.monotonic()
         self._result: Future[JobExecutionResult] = Future()
-        # Made here, not in the thread: a program that cannot run must fail where it was submitted.
-        self._engine = SparkEngine(str(self.job_id), graph, levels, settings)
         self._thread = threading.Thread(target=self._run, name=f"firesteel-{settings.job_name}")
         self._thread.daemon = True
         running_jobs.add(self)
@@ -47,47 +51,45 @@ class RunningJob:
 
     def _run(self) -> None:
         try:
-            outcome = self._run_to_its_end()
-        except BaseException as error:  # noqa: BLE001 - whoever waits must not wait forever
-            outcome = self._explained(error)
+            self._runner.run()
+            outcome = self._outcome()
+        except BaseException as error:  # noqa: BLE001 - it reaches the callers that wait
+            outcome = explained(error, str(self.job_id), self._settings.job_name)
         if isinstance(outcome, FiresteelError):
             self._result.set_exception(outcome)
         else:
             self._result.set_result(outcome)
         running_jobs.discard(self)
 
-    def _run_to_its_end(self) -> JobExecutionResult | FiresteelError:
-        try:
-            self._engine.run()
-        except BaseException as error:  # noqa: BLE001 - it reaches whoever waits for the result
-            failure = self._explained(error)
-            self._engine.master.fail(failure)
-            self._engine.master.abandon()
-            return failure
-        if self.status() is JobStatus.CANCELED:
+    def _outcome(self) -> JobExecutionResult | FiresteelError:
+        if self._runner.failure is not None:
+            return self._runner.failure
+        if self.status() is not JobStatus.FINISHED:
             return JobCancelledError(str(self.job_id))
-        if self._engine.master.failure is not None:
-            return self._engine.master.failure
         runtime = int((time.monotonic() - self._started) * 1000)
         return JobExecutionResult(
             self.job_id, runtime, self.accumulators(), self._settings.job_name
         )
 
-    def _explained(self, error: BaseException) -> FiresteelError:
-        return explained(error, str(self.job_id), self._settings.job_name)
-
     def status(self) -> JobStatus:
-        return self._engine.status
+        return self._runner.status
 
     def cancel(self) -> Future[None]:
-        """Ends when the job has ended."""
-        self._engine.cancel()
+        """Cancel the job. The future ends with the job."""
+        return self._end_as(JobStatus.CANCELED)
+
+    def suspend(self) -> Future[None]:
+        """End the job, but keep its checkpoints. The future ends with the job."""
+        return self._end_as(JobStatus.SUSPENDED)
+
+    def _end_as(self, status: JobStatus) -> Future[None]:
+        self._runner.cancel(status)
         done: Future[None] = Future()
         self._result.add_done_callback(lambda _: done.set_result(None))
         return done
 
     def cancel_and_wait(self) -> None:
-        """As Ctrl-C does it: one more of them, and nothing is waited for that can be ended by force."""
+        """Cancel the job because of Ctrl-C. A second Ctrl-C ends the running epoch by force."""
         end = self.cancel()
         try:
             end.result()
@@ -96,21 +98,21 @@ class RunningJob:
             end.result()
 
     def give_up(self) -> None:
-        """Do not wait for the running epoch any more."""
-        self._engine.give_up()
+        """Wait for the running epoch no longer."""
+        self._runner.give_up()
 
     def result(self) -> Future[JobExecutionResult]:
         return self._result
 
     def accumulators(self) -> dict[str, Any]:
-        """Counters of the user's functions, by name: Flink's accumulators are counters here."""
-        return {**self._engine.master.metrics.user_counters()}
+        """Return counters of the user's functions by name: they are Flink's accumulators here."""
+        return {**self._runner.master.metrics.user_counters()}
 
     def metrics(self) -> dict[str, Any]:
-        return self._engine.master.metrics.user_metrics()
+        return self._runner.master.metrics.user_metrics()
 
     def overview(self) -> dict[str, Any]:
-        return self._engine.master.overview()
+        return self._runner.master.overview()
 
     def savepoint(self, directory: str | None, stop: str | None) -> Future[str]:
         """Take a savepoint below ``directory``; with ``stop`` the job ends with it."""
@@ -127,16 +129,16 @@ class RunningJob:
             target = savepoint_directory(directory, str(self.job_id), request_id)
             return SnapshotRequest(request_id, SnapshotType.SAVEPOINT, target, mode)
 
-        return self._engine.request_snapshot(request)
+        return self._runner.request_snapshot(request)
 
     def checkpoint(self) -> Future[str]:
         """Take a checkpoint now, besides the regular ones."""
-        return self._engine.request_snapshot(
+        return self._runner.request_snapshot(
             lambda request_id: SnapshotRequest(request_id, SnapshotType.CHECKPOINT)
         )
 
     def checkpoints(self) -> dict[str, Any]:
-        return self._engine.checkpoint_overview()
+        return self._runner.checkpoint_overview()
 
     def checkpoint_details(self, checkpoint_id: int) -> dict[str, Any] | None:
-        return self._engine.checkpoint_details(checkpoint_id)
+        return self._runner.checkpoint_details(checkpoint_id)

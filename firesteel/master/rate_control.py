@@ -1,12 +1,14 @@
-"""How much an epoch may read: a budget of records that follows a target duration."""
+"""Rate control: a read budget per epoch that follows a target duration."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from firesteel.common.configuration import Configuration
+from firesteel.config import options
 from firesteel.protocol.messages import ReadBudget
 
-# A new job starts small: nobody knows yet what a record costs.
+# A new job starts small: the cost of a record is not known yet.
 _FIRST_BUDGET = 1_000
 _SMALLEST_BUDGET = 100
 _LARGEST_BUDGET = 50_000_000
@@ -16,12 +18,12 @@ _SHRINKAGE = 0.1
 
 _UNLIMITED_TARGET = 10.0
 
-# An epoch costs something whatever it reads: what the shortest took, unless even that took longer.
+# The fixed cost of an epoch is the duration of the shortest one, unless even that took longer.
 _MOST_FIXED_SECONDS = 0.5
 
 
 def target_duration(buffer_timeout: int) -> float:
-    """Seconds an epoch should take: the buffer timeout trades latency for throughput.
+    """Return the seconds an epoch should take: the buffer timeout trades latency for throughput.
 
     0 asks for the smallest epochs and -1 for the largest; Flink's default of 100 ms lies between.
     """
@@ -32,7 +34,7 @@ def target_duration(buffer_timeout: int) -> float:
 
 @dataclass(slots=True)
 class RateControl:
-    """Feed it what epochs took; it says what the next may read."""
+    """Takes the durations of epochs and returns the read budget of the next one."""
 
     target_seconds: float
     max_records: int | None = None
@@ -46,15 +48,26 @@ class RateControl:
         return ReadBudget(records=records, seconds=self.target_seconds)
 
     def epoch_took(self, seconds: float, records_of_fullest_slot: int) -> None:
-        """Scale by how far the epoch was from the target, if it used its budget or overran."""
+        """Scale the budget towards the target, if the epoch used its budget or took too long."""
         self._shortest_seconds = min(self._shortest_seconds, seconds)
         used_budget = records_of_fullest_slot >= self._records * 0.9
         if seconds <= self.target_seconds and not used_budget:
             return
-        # Only what an epoch takes beyond its fixed cost grows with the records.
+        # Only the time beyond the fixed cost grows with the records.
         shortest = self._shortest_seconds
         fixed = shortest if shortest < min(_MOST_FIXED_SECONDS, self.target_seconds / 2) else 0.0
         factor = (self.target_seconds - fixed) / max(seconds - fixed, 1e-3)
         factor = min(max(factor, _SHRINKAGE), _GROWTH)
         basis = max(records_of_fullest_slot, 1) if factor < 1 else self._records
         self._records = min(max(int(basis * factor), _SMALLEST_BUDGET), _LARGEST_BUDGET)
+
+
+def rate_control(configuration: Configuration, buffer_timeout: int) -> RateControl:
+    """Return the rate control that the settings of a job ask for."""
+    target = configuration.get(options.EPOCH_TARGET_DURATION)
+    return RateControl(
+        target_seconds=target_duration(buffer_timeout)
+        if target is None
+        else target.total_seconds(),
+        max_records=configuration.get(options.EPOCH_MAX_RECORDS),
+    )

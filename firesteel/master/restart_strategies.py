@@ -1,4 +1,7 @@
-"""What happens when a job fails: restart or not, and after which pause. Pure: times are told."""
+"""Restart strategies: decide whether a failed job starts again, and after which pause.
+
+They are pure: the caller tells them the time.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +33,9 @@ _UNLIMITED = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class RestartDecision:
-    """``delay``: seconds from now to the restart. ``attempt``: the how-manieth restart that is.
+    """``delay`` is in seconds from now. ``attempt`` counts restarts from 1.
 
-    ``reason`` goes into the log, and into the error of a job that is not restarted.
+    ``reason`` goes into the log.
     """
 
     restart: bool
@@ -43,7 +46,7 @@ class RestartDecision:
 
 class RestartStrategy(Protocol):
     def failed(self, now: float) -> RestartDecision:
-        """The job has failed at ``now`` (seconds of a clock that only goes forward)."""
+        """Decide about a failure at ``now``, in seconds of a clock that only goes forward."""
 
 
 @dataclass(slots=True)
@@ -79,7 +82,7 @@ class FixedDelayRestartStrategy:
 
 @dataclass(slots=True)
 class FailureRateRestartStrategy:
-    """Restarts as long as there are at most ``max_failures`` failures within ``interval``."""
+    """Restarts while there are at most ``max_failures`` failures within ``interval`` seconds."""
 
     max_failures: int
     interval: float
@@ -111,11 +114,11 @@ class FailureRateRestartStrategy:
 
 @dataclass(slots=True)
 class ExponentialDelayRestartStrategy:
-    """Pauses that grow by a factor up to a limit, and start over after a time without failure.
+    """Pauses grow by a factor up to a limit, and start over after a time without failure.
 
-    ``jitter`` is the part of a pause by which it is moved at random, so that many jobs that failed
-    together do not come back together; ``uniform(low, high)`` draws it. Failures while a restart is
-    awaited belong to the one before.
+    ``jitter`` is the share of a pause by which it is moved at random, so that many jobs that failed
+    together do not come back together. ``uniform(low, high)`` draws it. Failures before the pause is
+    over belong to the failure that caused it.
     """
 
     initial: float = 1.0
@@ -174,9 +177,9 @@ def restart_strategy(
     given: RestartStrategyConfiguration | None = None,
     uniform: Callable[[float, float], float] = random.uniform,
 ) -> RestartStrategy:
-    """What program and configuration ask for; what the program gives counts more.
+    """Return the strategy that the program (``given``) or else the configuration asks for.
 
-    With neither: exponential delay if there are checkpoints, else no restart.
+    With neither, it is exponential delay if there are checkpoints, else no restart.
     """
     if given is not None:
         configuration = Configuration(configuration)

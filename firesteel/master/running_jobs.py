@@ -1,4 +1,4 @@
-"""The jobs of this program that have not ended yet, and how they are ended all at once."""
+"""Registry of the program's jobs that have not ended, to end all of them at once."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ class StoppableJob(Protocol):
     def cancel(self) -> Future[None]:
         """Let the running epoch end, then close. The future ends with the job."""
 
+    def suspend(self) -> Future[None]:
+        """Like ``cancel``, but the job keeps its checkpoints, to be recovered later."""
+
     def give_up(self) -> None:
-        """Do not wait any more for the epoch that runs."""
+        """Wait for the running epoch no longer."""
 
 
 class RunningJobs:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._jobs: set[StoppableJob] = set()
-        # The program is ended from outside (SIGTERM), as when a machine goes down. That is no wish
-        # of the user's to cancel jobs: their checkpoints stay, as those of a program that is killed.
+        # The program is ended from outside (SIGTERM), as when a machine goes down. The user has not
+        # canceled the jobs, so their checkpoints stay, as those of a program that is killed.
         self.suspended = False
 
     def add(self, job: StoppableJob) -> None:
@@ -37,14 +40,14 @@ class RunningJobs:
             self._jobs.discard(job)
 
     def __bool__(self) -> bool:
-        # Without the lock: signal handlers ask, and may have interrupted one who holds it.
+        # Without the lock: signal handlers ask, and may have interrupted a thread that holds it.
         return bool(self._jobs)
 
     def cancel_all(self, seconds: float = _END_SECONDS) -> None:
-        """Cancel all jobs and wait for their end; those that take too long are given up."""
+        """Cancel or suspend all jobs and wait for their end; give up those that take too long."""
         with self._lock:
             jobs = list(self._jobs)
-        ends = [job.cancel() for job in jobs]
+        ends = [job.suspend() if self.suspended else job.cancel() for job in jobs]
         if wait(ends, seconds).not_done:
             self.give_up()
             wait(ends, seconds)

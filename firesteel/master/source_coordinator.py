@@ -1,29 +1,54 @@
-"""One source as the driver sees it: its enumerator, and which reader has which splits."""
+"""One source as the job master sees it: splits, their readers, and when to look for more.
+
+It is pure. The enumerator of the source lives at the edge (``split_enumerators``) and reports here.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from firesteel.checkpoint.payload import Payload, payload_of_split, split_of_payload
-from firesteel.connectors.base import Boundedness, Source, SourceSplit, SplitEnumerator
-from firesteel.errors import UserFunctionError
+from firesteel.connectors.base import Boundedness, Source, SourceSplit
+from firesteel.errors import FiresteelError
+from firesteel.master.decisions import AskPending, DiscoverSplits, SourceDecision
 from firesteel.protocol.messages import SourceStatus
-from firesteel.usercode.failures import called
 
 # A reader of a bounded source gets further splits when it has fewer than this, so that no reader
 # sits on a long list while others are done. Splits of unbounded sources may never end, and those
 # that are read side by side share the watermark, so they are all handed out at once.
 _SPLITS_AHEAD = 4
 
-# A source without splits has an epoch now and then: slot hosts without work end by themselves, and
+# A source without splits still has an epoch this often: idle slot hosts end by themselves, and
 # sinks close files by the clock.
 _IDLE_SECONDS = 5.0
 
-# An enumerator is not asked more often than this, nor waited for shorter than that.
+# An enumerator that has found nothing is not asked again sooner than this.
 _LEAST_DISCOVERY_SECONDS = 0.1
 _LEAST_WAIT_SECONDS = 0.001
+
+# The first epoch waits this long for the first splits. Most enumerators answer within it, which
+# saves an epoch that reads nothing.
+_FIRST_DISCOVERY_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class EnumeratorReport:
+    """An enumerator after a call: its new splits, and everything the master asks it between calls.
+
+    ``state`` is a snapshot that agrees with the splits reported so far. A snapshot that could not be
+    taken is an error of the checkpoint that needs it (``state_error``).
+    """
+
+    splits: tuple[SourceSplit, ...] = ()
+    complete: bool = True
+    next_discovery: float = 1.0
+    state: Any = None
+    state_error: FiresteelError | None = None
+    # False for enumerators that never know whether something is pending.
+    knows_pending: bool = False
 
 
 class SourceCoordinator:
@@ -32,73 +57,100 @@ class SourceCoordinator:
         node_id: int,
         source: Source,
         parallelism: int,
+        created: EnumeratorReport,
         restored: Payload | None = None,
         assigned: Sequence[int] = (),
-        *,
-        operator: str = "",
-        job: str = "",
     ) -> None:
-        """``restored`` is a ``checkpoint``; ``assigned`` says how many splits readers have then.
+        """Begin with a new enumerator.
 
-        What the source's methods raise names ``operator`` and ``job``.
+        ``restored`` is the result of ``checkpoint``; ``assigned`` is the number of splits that each
+        reader has in that checkpoint.
         """
         self.node_id = node_id
-        self._operator, self._job = operator, job
         self.parallelism = parallelism
-        state = None if restored is None else restored.load()
-        self._enumerator: SplitEnumerator = self._call(
-            source.create_enumerator, parallelism, None if state is None else state["enumerator"]
-        )
         bounded = source.get_boundedness() is Boundedness.BOUNDED
         self._holds_back = bounded and not source.side_by_side
-        self._discovered_at: float | None = None
+        self._report = created
         self._unassigned: deque[SourceSplit] = deque()
-        if state is not None:
-            self._unassigned.extend(map(_split, state["unassigned"]))
+        if restored is not None:
+            self._unassigned.extend(map(_split, restored.load()["unassigned"]))
         self._statuses: list[SourceStatus | None] = [None] * parallelism
         self._assigned: list[int] = list(assigned) or [0] * parallelism
-        # What was still to be read at checkpoints that are not complete yet.
+        # Splits that were still to be read at checkpoints that are not complete yet.
         self._unread: dict[int, list[SourceSplit]] = {}
+        # Discovery: since when it is under way, and when the next one is due.
+        self._first_asked_at: float | None = None
+        self._is_asked = False
+        self._discovered = False
+        self._due_at = float("-inf")
+        # The enumerator's answer for the present statuses; None while it is unknown.
+        self._pending: bool | None = None
+        self._pending_asked = False
 
-    def discover(self, now: float) -> None:
-        """Look for new splits, as often as the enumerator wants to."""
-        if self._discovered_at is None or (
-            not self._call(self._enumerator.is_complete)
-            and now - self._discovered_at >= self._call(self._enumerator.next_discovery_delay)
-        ):
-            self._look(now)
+    # Discovery
+
+    def decide(self, now: float) -> list[SourceDecision]:
+        """Return the questions that the enumerator is to be asked now, each of them once."""
+        decisions: list[SourceDecision] = []
+        if not self._is_asked and not self._searches_no_more() and now >= self._due_at:
+            self._is_asked = True
+            if self._first_asked_at is None:
+                self._first_asked_at = now
+            decisions.append(DiscoverSplits(self.node_id))
+        if self._report.knows_pending and not self._pending_asked and not self._is_due():
+            splits = self._waiting_splits()
+            if splits:
+                self._pending_asked = True
+                decisions.append(AskPending(self.node_id, tuple(splits)))
+        return decisions
+
+    def discovered(self, report: EnumeratorReport, now: float) -> None:
+        self._report = report
+        self._is_asked = False
+        self._discovered = True
+        self._unassigned.extend(report.splits)
+        least = 0.0 if report.splits else _LEAST_DISCOVERY_SECONDS
+        self._due_at = now + max(report.next_discovery, least)
+
+    def reported(self, report: EnumeratorReport) -> None:
+        """The enumerator has answered something that finds no splits."""
+        self._report = report
+
+    def pending_known(self, splits: Sequence[SourceSplit], pending: bool) -> None:
+        """Take the answer to AskPending, unless readers have gone on since."""
+        if tuple(splits) == tuple(self._waiting_splits()):
+            self._pending = pending
 
     def until_discovery(self, now: float) -> float | None:
-        """Seconds until ``discover`` will look again, always more than 0; None if it never will."""
-        found_at = self._discovered_at
-        if found_at is None or self.finished or self._call(self._enumerator.is_complete):
-            return None
-        delay: float = self._call(self._enumerator.next_discovery_delay)
-        due_at = found_at + max(delay, _LEAST_DISCOVERY_SECONDS)
-        return max(due_at - now, _LEAST_WAIT_SECONDS)
+        """Seconds until the next discovery, always more than 0; None without a next one.
 
-    def look(self) -> float | None:
-        """Look for new splits now; seconds until it is worth it again, None if all are found."""
-        self._look(0.0)
-        if self._call(self._enumerator.is_complete):
+        None too while one is under way: its end is an event.
+        """
+        if self._is_asked or self._searches_no_more():
             return None
-        delay: float = self._call(self._enumerator.next_discovery_delay)
-        return delay
+        return max(self._due_at - now, _LEAST_WAIT_SECONDS)
 
-    def _look(self, now: float) -> None:
-        self._discovered_at = now
-        self._unassigned.extend(self._call(self._enumerator.discover_splits))
+    def until_first_answer(self, now: float) -> float:
+        """Seconds that the first epoch may still wait for the first splits."""
+        if self._discovered or self._first_asked_at is None:
+            return 0.0
+        return max(0.0, self._first_asked_at + _FIRST_DISCOVERY_SECONDS - now)
+
+    def _searches_no_more(self) -> bool:
+        return self.finished or self.has_found_everything
+
+    @property
+    def has_found_everything(self) -> bool:
+        return self._discovered and self._report.complete
+
+    # Assignment
 
     def is_complete(self) -> bool:
-        """Whether readers that run out of splits have reached the end of the source."""
-        return (
-            self._discovered_at is not None
-            and not self._unassigned
-            and bool(self._call(self._enumerator.is_complete))
-        )
+        """Return True if readers that run out of splits have reached the end of the source."""
+        return self.has_found_everything and not self._unassigned
 
     def assign(self, *, everything: bool = False) -> dict[int, tuple[SourceSplit, ...]]:
-        """Splits for the next epoch by subtask: to the reader with the fewest first."""
+        """Return new splits for the next epoch by subtask: to the reader with the fewest first."""
         assignment: dict[int, list[SourceSplit]] = {}
         limit = len(self._unassigned) + max(self._assigned, default=0)
         if self._holds_back and not everything:
@@ -114,109 +166,86 @@ class SourceCoordinator:
     def update(self, subtask: int, status: SourceStatus) -> None:
         self._statuses[subtask] = status
         self._assigned[subtask] = len(status.splits)
+        self._pending = None
+        self._pending_asked = False
 
     @property
     def finished(self) -> bool:
         return all(status is not None and status.finished for status in self._statuses)
 
-    def delay(self, until_aligned: float = 0.0) -> float | None:
-        """Seconds until the next epoch is worth it; 0 at once, None if nothing is known to come.
+    # The next epoch
 
-        Readers that are ahead of their alignment group wait ``until_aligned``. Those without splits
-        wait for ``discover`` to find some.
+    def delay(self, until_aligned: float = 0.0) -> float | None:
+        """Seconds until the next epoch is worth it: 0 at once, None if nothing is known to come.
+
+        Readers that are ahead of their alignment group wait ``until_aligned``. Readers without
+        splits wait for discovery.
         """
         if self.finished:
             return None
-        if any(
-            status is None or (status.available and not status.ahead) for status in self._statuses
-        ):
-            return 0.0
-        if self._unassigned and (not self._holds_back or min(self._assigned) < _SPLITS_AHEAD):
-            return 0.0
-        if self.is_complete() and any(
-            status is not None and not status.splits and not status.finished
-            for status in self._statuses
-        ):
-            # These readers only have to be told that no more splits will come.
+        if self._is_due() or self._pending:
             return 0.0
         statuses = [s for s in self._statuses if s is not None and not s.ahead]
-        splits = [
-            split
-            for status in statuses
-            for split in status.splits
-            if split.split_id not in status.paused
-        ]
-        if splits and self._call(self._enumerator.has_pending, splits):
-            return 0.0
         delays = [status.delay for status in statuses if status.splits and not status.finished]
         if any(status is not None and (status.ahead or status.paused) for status in self._statuses):
             delays.append(until_aligned)
         return min(delays, default=_IDLE_SECONDS)
 
+    def _is_due(self) -> bool:
+        if any(
+            status is None or (status.available and not status.ahead) for status in self._statuses
+        ):
+            return True
+        if self._unassigned and (not self._holds_back or min(self._assigned) < _SPLITS_AHEAD):
+            return True
+        # Readers without splits have to be told that no more splits will come.
+        return self.is_complete() and any(
+            status is not None and not status.splits and not status.finished
+            for status in self._statuses
+        )
+
+    def _waiting_splits(self) -> list[SourceSplit]:
+        """Return the splits of readers that found nothing to read."""
+        return [
+            split
+            for status in self._statuses
+            if status is not None and not status.ahead
+            for split in status.splits
+            if split.split_id not in status.paused
+        ]
+
+    # Checkpoints
+
     def checkpoint(self, checkpoint_id: int) -> Payload:
-        """What a checkpoint keeps of the driver's side: JSON, if all splits are."""
+        """Return the driver's part of a checkpoint: JSON, if all splits are."""
+        if self._report.state_error is not None:
+            raise self._report.state_error
         read = [split for status in self._statuses if status is not None for split in status.splits]
         self._unread[checkpoint_id] = [*read, *self._unassigned]
         splits = [payload_of_split(split) for split in self._unassigned]
         is_json = not any(payload.needs_code for payload in splits)
         return Payload.of(
             {
-                "enumerator": self._call(self._enumerator.snapshot_state),
+                "enumerator": self._report.state,
                 "unassigned": [s.json for s in splits] if is_json else [*self._unassigned],
             }
         )
 
-    def checkpoint_complete(self, checkpoint_id: int) -> None:
+    def checkpoint_complete(self, checkpoint_id: int) -> tuple[SourceSplit, ...] | None:
+        """Return the splits that were still to be read at the checkpoint; None if unknown."""
         unread = self._unread.get(checkpoint_id)
-        # Those before it do not matter any more, and savepoints complete without a word.
+        # Earlier checkpoints do not matter any more, and savepoints complete without notice.
         self._unread = {key: kept for key, kept in self._unread.items() if key > checkpoint_id}
-        if unread is not None:
-            self._call(self._enumerator.checkpoint_complete, unread)
+        return None if unread is None else tuple(unread)
 
     def checkpoint_aborted(self, checkpoint_id: int) -> None:
         self._unread.pop(checkpoint_id, None)
 
-    def close(self) -> None:
-        self._call(self._enumerator.close)
 
-    def _call(self, method: Callable[..., Any], *arguments: Any) -> Any:
-        try:
-            return called(self._operator, method, *arguments)
-        except UserFunctionError as error:
-            error.job = error.job or self._job
-            raise
+def enumerator_state(restored: Payload | None) -> Any:
+    """Return the state for ``Source.create_enumerator`` from the result of ``checkpoint``."""
+    return None if restored is None else restored.load()["enumerator"]
 
 
 def _split(kept: Any) -> SourceSplit:
     return kept if isinstance(kept, SourceSplit) else split_of_payload(Payload(json=kept))
-
-
-# So long may a cancellation go unnoticed.
-_WAIT_SECONDS = 0.1
-
-
-def discover_everything(
-    sources: Iterable[SourceCoordinator],
-    wait: Callable[[float], object],
-    is_canceled: Callable[[], bool],
-) -> bool:
-    """Ask every enumerator, as often as it wants to be asked, until it is complete.
-
-    ``wait`` lets seconds pass. Whether everything was found: False if the job was canceled first.
-    """
-    elapsed = 0.0
-    due_at = dict.fromkeys(sources, 0.0)
-    while due_at:
-        source = min(due_at, key=lambda one: due_at[one])
-        while (left := due_at[source] - elapsed) > 0.0 and not is_canceled():
-            wait(step := min(left, _WAIT_SECONDS))
-            # Never less than what is left because of rounding.
-            elapsed = due_at[source] if step == left else elapsed + step
-        if is_canceled():
-            return False
-        delay = source.look()
-        if delay is None:
-            del due_at[source]
-        else:
-            due_at[source] = elapsed + max(0.0, delay)
-    return True

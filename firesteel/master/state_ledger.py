@@ -1,4 +1,4 @@
-"""The confirmed state of all subtasks, as handles: what a slot needs to come back."""
+"""State ledger: handles of the confirmed state of all subtasks, from which slots restore it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class StateLedger:
         self._restored: dict[tuple[int, int], SubtaskHandle] = {}
 
     def restore(self, vertex: int, subtask: int, handle: SubtaskHandle) -> None:
-        """Begin with what a checkpoint held; the subtask's first ack takes over from it."""
+        """Begin with the content of a checkpoint, until the first ack of the subtask."""
         self._restored[vertex, subtask] = handle
         for node, operator in handle.operators.items():
             if operator.segments:
                 self._segments[vertex, subtask, node] = list(operator.segments)
 
     def record(self, ack: SubtaskAck) -> None:
-        """Add what an epoch changed. A full segment replaces those up to its own epoch."""
+        """Add the changes of an epoch. A full segment replaces all segments up to its epoch."""
         self._adopt(ack.vertex, ack.subtask)
         self._gates[ack.vertex, ack.subtask] = ack.gate
         nodes = self._nodes.setdefault((ack.vertex, ack.subtask), set())
@@ -51,7 +51,7 @@ class StateLedger:
             self._operator_state[ack.vertex, ack.subtask, node] = states
 
     def _adopt(self, vertex: int, subtask: int) -> None:
-        """What a subtask got back and has not changed since is its own now."""
+        """Take over restored state that the subtask has not changed."""
         restored = self._restored.pop((vertex, subtask), None)
         if restored is None:
             return
@@ -79,7 +79,7 @@ class StateLedger:
         )
 
     def files(self) -> frozenset[str]:
-        """The files that the segments consist of."""
+        """Return the files of all segments."""
         return frozenset(
             path for log in self._segments.values() for one in log for path in one.paths()
         )

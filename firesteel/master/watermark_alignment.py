@@ -14,7 +14,7 @@ from firesteel.protocol.messages import SourceStatus
 
 @dataclass(slots=True)
 class _Group:
-    """Watermarks by (node, subtask); what a source may reach was decided at ``decided_at``."""
+    """Watermarks by (node, subtask), and the limit that was decided at ``decided_at``."""
 
     drift: int
     interval: float
@@ -24,7 +24,7 @@ class _Group:
 
 
 class WatermarkAligner:
-    """Knows the groups of a job. Sources that are idle or have ended hold nobody up."""
+    """The alignment groups of a job. Idle and finished sources hold no group up."""
 
     def __init__(self, nodes: Mapping[int, StreamNode]) -> None:
         self._groups: dict[str, _Group] = {}
@@ -36,7 +36,7 @@ class WatermarkAligner:
             drift = alignment.max_allowed_watermark_drift.to_millis()
             interval = alignment.update_interval.to_millis() / 1000
             group = self._groups.setdefault(alignment.watermark_group, _Group(drift, interval))
-            # Sources of a group may differ in what they say: the strictest counts.
+            # The settings of sources in a group may differ. The strictest count.
             group.drift = min(group.drift, drift)
             group.interval = min(group.interval, interval)
             self._group_of[node.id] = group
@@ -46,13 +46,11 @@ class WatermarkAligner:
     def update(self, node: int, subtask: int, status: SourceStatus) -> None:
         group = self._group_of.get(node)
         if group is not None:
-            waits_for_nobody = status.finished or status.idle
-            group.watermarks[node, subtask] = (
-                MAX_WATERMARK if waits_for_nobody else status.watermark
-            )
+            is_out = status.finished or status.idle
+            group.watermarks[node, subtask] = MAX_WATERMARK if is_out else status.watermark
 
     def limits(self, now: float) -> dict[int, int]:
-        """How far the watermark of each aligned source may go in the next epoch."""
+        """Return the watermark that each aligned source may reach in the next epoch."""
         for group in self._groups.values():
             if group.decided_at is None or now - group.decided_at >= group.interval:
                 group.decided_at = now
@@ -60,7 +58,7 @@ class WatermarkAligner:
         return {node: group.limit for node, group in self._group_of.items()}
 
     def delay(self, node: int, now: float) -> float:
-        """Seconds until a source that is ahead may hear something new."""
+        """Return the seconds until the limit of a source that is ahead may change."""
         group = self._group_of.get(node)
         if group is None or group.decided_at is None:
             return 0.0

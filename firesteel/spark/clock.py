@@ -1,7 +1,7 @@
 """The clock: a Python data source whose rows are those of level 0.
 
-Spark asks its stream reader for the latest offset; the reader asks the driver for the next epoch
-and waits there until one is due. The partitions of an epoch carry the slots' control, and reading
+Spark asks the stream reader for the latest offset. The reader asks the driver for the next epoch
+and waits there until one is due. The partitions of an epoch carry the control of the slots. Reading
 a partition runs level 0.
 """
 
@@ -28,7 +28,7 @@ from firesteel.spark.slot_task import SlotTask
 from firesteel.task.slot import control_row
 
 FORMAT = "firesteel-clock"
-# What the batch reader asks for: whatever epoch there is.
+# The batch reader asks for the only epoch there is.
 ONLY_EPOCH = -1
 
 
@@ -60,7 +60,7 @@ def _task_of(options: Any) -> SlotTask:
 
 
 class EpochClient:
-    """Asks the driver; connects when first used, in whatever process that is."""
+    """Asks the driver. Connects when first used, in the process that uses it."""
 
     def __init__(self, address: str, token: str) -> None:
         self._address = address

@@ -1,4 +1,4 @@
-"""The private directory of one job: its program, its large state segments, Spark's scratch."""
+"""The private directory of one job: its program, its large state segments, Spark's files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class JobFiles:
         self.segments.mkdir()
 
     def spark_checkpoint(self, attempt: int) -> str:
-        """Spark's own bookkeeping, which means nothing to another attempt."""
+        """Return the directory of Spark's own bookkeeping, which no other attempt uses."""
         return str(self.root / f"spark-{attempt}")
 
     def write_program(self, program: JobProgram) -> str:

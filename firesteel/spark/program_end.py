@@ -1,7 +1,7 @@
-"""The end of the program, however it comes: running jobs are canceled first, then Spark is stopped.
+"""The end of the program: cancels running jobs first, then stops Spark.
 
-A thread that is no daemon waits for the main thread to end. Functions that are registered with
-atexit would come too late: Python starts no threads any more by then, and Spark needs some.
+A non-daemon thread waits for the end of the main thread. Functions registered with atexit would come
+too late: Python starts no threads by then, and Spark needs some.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class ProgramEnd:
         self._jobs = jobs
         self._lock = threading.Lock()
         self._process = 0
-        # Set when nothing is waited for any more: the jobs are to end.
+        # Set when the jobs are to end without further waiting.
         self._ending = threading.Event()
         self._interrupt: KeyboardInterrupt | None = None
         self._handle_interrupt: Callable[[int, FrameType | None], Any] = signal.default_int_handler
         self._show_error: Callable[..., Any] = sys.__excepthook__
 
     def watch(self, stop: Callable[[], None]) -> None:
-        """From now on the program's end calls ``stop``, and signals end it in good order.
+        """Call ``stop`` at the end of the program, also after a signal.
 
         ``stop`` cancels the jobs, then stops Spark.
         """
@@ -50,16 +50,16 @@ class ProgramEnd:
 
     def _wait(self, stop: Callable[[], None]) -> None:
         threading.main_thread().join()
-        # Python waits for these threads too, so their jobs go on, unless a signal says otherwise.
+        # Python waits for these threads too, so their jobs continue, unless a signal ends them.
         while not self._ending.is_set() and (thread := _other_thread()) is not None:
             thread.join(_POLL_SECONDS)
         self._ending.set()
         stop()
 
-    # Signals. Handlers run in the main thread, between two steps of whatever it does.
+    # Signals. Handlers run in the main thread, between any two of its steps.
 
     def _take_signals(self) -> None:
-        """Whoever has handlers of his own keeps them."""
+        """Set handlers, unless the user has set some."""
         before = signal.getsignal(signal.SIGINT)
         if before is signal.default_int_handler or _is_of_pyspark(before):
             assert callable(before)
@@ -74,7 +74,7 @@ class ProgramEnd:
         if _main_has_ended(frame):
             self._hurry()
         elif self._jobs and os.getpid() == self._process:
-            # PySpark's handler would cancel what Spark does for our jobs, in the middle of an epoch.
+            # PySpark's handler would cancel Spark jobs of ours in the middle of an epoch.
             self._interrupt = KeyboardInterrupt()
             raise self._interrupt
         else:
@@ -93,7 +93,7 @@ class ProgramEnd:
             raise SystemExit(_TERMINATED)
 
     def _hurry(self) -> None:
-        """A signal while the program is ending: no exception, for nobody would catch it."""
+        """Handle a signal while the program is ending. An exception would not be caught."""
         if self._ending.is_set():
             self._jobs.give_up()
         self._ending.set()
@@ -102,14 +102,14 @@ class ProgramEnd:
         self, kind: type[BaseException], error: BaseException, trace: TracebackType | None
     ) -> None:
         if error is self._interrupt and not is_interactive():
-            # Ctrl-C while jobs run is the way to end them, no error to be traced.
+            # Ctrl-C is the way to end running jobs, so it leaves no traceback.
             self._ending.set()
             return
         self._show_error(kind, error, trace)
 
 
 def _main_has_ended(frame: FrameType | None) -> bool:
-    """Whether the program's last line has run, and Python waits for threads."""
+    """Return True if the program's last line has run and Python waits for threads."""
     while frame is not None:
         if frame.f_globals is vars(threading) and frame.f_code.co_name == "_shutdown":
             return True
@@ -118,7 +118,7 @@ def _main_has_ended(frame: FrameType | None) -> bool:
 
 
 def _other_thread() -> threading.Thread | None:
-    """A thread that keeps Python from ending."""
+    """Return a thread that keeps Python from ending."""
     own = (threading.main_thread(), threading.current_thread())
     return next((t for t in threading.enumerate() if not t.daemon and t not in own), None)
 

@@ -1,8 +1,8 @@
-"""The slots of a harness: what Spark, its workers and the slot hosts are to a job.
+"""The executor of a harness: slots in one process, in place of Spark and the slot hosts.
 
-Rows travel between levels as Spark would carry them. What Spark leaves open (the order of blocks
-from different slots, where batches are cut, which attempt of a task counts) is decided by a seed
-and by the faults a test injects.
+Rows travel between levels as Spark would carry them. Spark leaves open the order of blocks from
+different slots, the size of batches, and the attempt of a task that counts. Here a seed and the
+faults of a test decide.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from random import Random
 
 import pyarrow as pa
 
-from firesteel.master.epoch_rows import EpochRows
-from firesteel.master.job_master import EpochPlan
+from firesteel.protocol.execution import EpochPlan, EpochRows, Placement
 from firesteel.protocol.messages import SlotControl
 from firesteel.protocol.program import JobProgram, PackedProgram
 from firesteel.protocol.rows import BufferRow, RowBatcher, rows_of, to_record_batch
@@ -27,7 +26,7 @@ Place = tuple[int, int]
 
 
 class Fault(Enum):
-    """What happens to the task of one slot in one epoch."""
+    """A fault in the task of one slot in one epoch."""
 
     RETRY = "the task succeeds, but its output is lost: it runs again in the same process"
     BREAK_OFF = "the task breaks off in the middle, and runs again in the same process"
@@ -41,7 +40,10 @@ Faults = Mapping[Place, Fault]
 
 
 class HarnessSlots:
-    """Of one attempt of a job. ``store`` replaces the slots' own segment stores."""
+    """The slots of one attempt. ``store`` replaces the slots' own segment stores.
+
+    ``after_epoch`` is called when all rows of an epoch have arrived, ``before_close`` at the end.
+    """
 
     def __init__(
         self,
@@ -50,21 +52,45 @@ class HarnessSlots:
         batch_bytes: int,
         now_millis: Callable[[], int],
         store: SegmentStore | None = None,
+        *,
+        after_epoch: Callable[[], None],
+        before_close: Callable[[], None],
     ) -> None:
         # Every slot unpacks its own: functions are never shared between processes.
         self._packed = PackedProgram.pack(program)
         self._levels = program.levels.slots
+        self._batch = program.batch
+        self._after_epoch = after_epoch
+        self._before_close = before_close
         self._random = random
         self._batch_bytes = batch_bytes
         self._now_millis = now_millis
         self._store = store
         self._slots: dict[Place, Slot] = {}
         self._zombies: list[Iterator[pa.RecordBatch]] = []
+        #: Faults of the next epoch.
+        self.faults: Faults = {}
+        #: The last epoch that ran.
+        self.epoch = 0
 
     def places(self) -> list[Place]:
         return [(level, slot) for level, slots in enumerate(self._levels) for slot in range(slots)]
 
-    def run_epoch(self, plan: EpochPlan, faults: Faults, *, last: bool) -> EpochRows:
+    def run_epoch(self, plan: EpochPlan) -> EpochRows:
+        self.epoch = plan.epoch
+        faults, self.faults = self.faults, {}
+        rows = self._run_levels(plan, faults, last=self._batch)
+        self._after_epoch()
+        return rows
+
+    def break_off(self, seconds: float) -> None:
+        """No epoch is running when a test has its turn."""
+
+    def close(self) -> None:
+        self._before_close()
+        self.let_zombies_work()
+
+    def _run_levels(self, plan: EpochPlan, faults: Faults, *, last: bool) -> EpochRows:
         later = [control for control in plan.controls if control.address.level > 0]
         outputs: list[list[BufferRow]] = []
         # The control rows of later levels ride with any slot of level 0, ahead of its own rows.
@@ -83,14 +109,14 @@ class HarnessSlots:
         return EpochRows.sort(row for rows in outputs for row in rows)
 
     def let_zombies_work(self) -> None:
-        """Attempts that were given up in the epoch come to their end, and nobody listens."""
+        """Let attempts that were given up in the epoch come to their end, unheard."""
         zombies, self._zombies = self._zombies, []
         for zombie in zombies:
             for _ in zombie:
                 pass
 
     def _exchange(self, outputs: list[list[BufferRow]], slots: int) -> list[list[BufferRow]]:
-        """Every target gets its rows of each upstream slot as a block; blocks in any order."""
+        """Give every target its rows of each upstream slot as a block, in any order of blocks."""
         inputs: list[list[BufferRow]] = []
         for target in range(slots):
             blocks = [[row for row in rows if row.target % slots == target] for rows in outputs]
@@ -127,7 +153,7 @@ class HarnessSlots:
         last: bool,
         breaks: Fault | None = None,
     ) -> list[BufferRow]:
-        """One attempt of a task; the rows it gave until it ended or broke off."""
+        """Run one attempt of a task; return the rows it gave until it ended or broke off."""
         received = self._through_arrow(rows or [])
         if breaks is Fault.LOSE_INPUT:
             received = _breaking(received, self._random.randint(0, len(rows or [])))
@@ -173,12 +199,33 @@ class HarnessSlots:
         )
 
     def _through_arrow(self, rows: list[BufferRow]) -> Iterable[BufferRow]:
-        """The rows in batches that are cut anywhere, encoded and decoded as for Spark."""
+        """Yield rows through batches of any size, encoded and decoded as for Spark."""
         start = 0
         while start < len(rows):
             stop = start + self._random.randint(1, 64)
             yield from rows_of(to_record_batch(rows[start:stop]))
             start = stop
+
+
+class HarnessExecutor:
+    """Runs the attempts of one job in slots of this process. ``slots`` are those of the last one."""
+
+    def __init__(
+        self, placement: Placement, make_slots: Callable[[JobProgram], HarnessSlots]
+    ) -> None:
+        self._placement = placement
+        self._make_slots = make_slots
+        self.slots: HarnessSlots
+
+    def place(self) -> Placement:
+        return self._placement
+
+    def start(self, program: JobProgram) -> HarnessSlots:
+        self.slots = self._make_slots(program)
+        return self.slots
+
+    def close(self) -> None:
+        """The directory of the job belongs to the harness."""
 
 
 def _breaking(rows: Iterable[BufferRow], after: int) -> Iterable[BufferRow]:

@@ -1,22 +1,22 @@
-"""A whole job in one process, without Spark: the real job master drives the real slots.
+"""A whole job in one process, without Spark: the real job runner drives the real slots.
 
-With checkpoints the real coordinator, storage and recovery are at work, too; only their thread is
-missing: what is to be written is written between two epochs.
+With checkpoints the real coordinator, storage and recovery are at work. Only their threads are
+missing: checkpoints are written between two epochs, and enumerators answer at once.
 """
 
 from __future__ import annotations
 
 import tempfile
-import threading
 import uuid
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import cycle
 from pathlib import Path
 from random import Random
+from threading import Condition
 from typing import Any
 
 from firesteel.checkpoint.metadata import SnapshotType
@@ -26,7 +26,6 @@ from firesteel.checkpoint.storage.checkpoint_directory import CheckpointDirector
 from firesteel.checkpoint.storage.segment_store import StorageSegmentStore
 from firesteel.checkpoint.storage.storage import Storage
 from firesteel.common.configuration import Configuration
-from firesteel.common.execution_config import ExecutionConfig
 from firesteel.common.job_status import JobStatus
 from firesteel.config import options
 from firesteel.config.checkpoint_options import (
@@ -36,27 +35,25 @@ from firesteel.config.checkpoint_options import (
     RECOVERY_PATH,
 )
 from firesteel.datastream import StreamExecutionEnvironment
-from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.data_stream.stream_base import StreamBase, collect_sink
-from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.stream_execution_environment.environment import compiled_job
 from firesteel.datastream.stream_execution_environment.job_compiler import CompiledJob
-from firesteel.errors import InvalidProgramError, JobExecutionError, UserFunctionError
+from firesteel.errors import InvalidProgramError, JobExecutionError
 from firesteel.filesystems.file_systems import qualify
-from firesteel.filesystems.settings import file_system_options
 from firesteel.graph.job_graph import key_types_of
-from firesteel.master.driver_commit import commit_prepared
-from firesteel.master.epoch_rows import hand_out
-from firesteel.master.job_attempts import JobAttempts, JobRecovery
+from firesteel.graph.levels import Levels
+from firesteel.graph.settings import JobSettings
+from firesteel.graph.stream_graph import StreamGraph
 from firesteel.master.job_master import JobMaster
-from firesteel.master.job_status import explained
+from firesteel.master.job_runner import JobRunner
 from firesteel.master.rate_control import RateControl
+from firesteel.protocol.execution import Placement
 from firesteel.protocol.messages import ReadBudget
 from firesteel.protocol.program import JobProgram
-from firesteel.state.backend_factory import create_keyed_state, settings_of
+from firesteel.state.backend_factory import create_keyed_state
 from firesteel.state.changelog import SegmentStore
 from firesteel.task.state.restoring import restore_from_handle
-from firesteel.testing.harness_slots import Faults, HarnessSlots, Place
+from firesteel.testing.harness_slots import Faults, HarnessExecutor, HarnessSlots, Place
 
 Program = Callable[[StreamExecutionEnvironment], Any]
 """Builds a job; what it returns (a stream, or a tuple of streams) is collected."""
@@ -71,10 +68,13 @@ class CollectedRecords:
     def add(self, records: list[Any]) -> None:
         self.records += records
 
+    def release(self) -> None:
+        """Nothing waits here."""
+
 
 @dataclass(slots=True)
 class ScriptedRate(RateControl):
-    """Says how many records each epoch may read, whatever it takes."""
+    """Gives each epoch the next number of records of a script."""
 
     target_seconds: float = 0.0
     records: Iterable[int] = (1000,)
@@ -117,41 +117,106 @@ def with_checkpoints(configuration: Configuration, root: str) -> Configuration:
     return configuration
 
 
-class BetweenEpochs(Executor):
-    """What is submitted waits for ``run``, or for somebody who wants to know how it ended."""
+class WorkQueue(Executor):
+    """Stands in for a thread: submitted work waits for ``run``, or for the caller of ``result``.
 
-    def __init__(self) -> None:
+    Work is done as it is submitted if ``at_once()``.
+    """
+
+    def __init__(self, at_once: Callable[[], bool] = lambda: False) -> None:
+        self._at_once = at_once
         self._waiting: deque[tuple[_Work, Callable[[], Any]]] = deque()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         work = _Work(self)
         self._waiting.append((work, lambda: fn(*args, **kwargs)))
+        if self._at_once():
+            self.run()
         return work
 
-    def run(self) -> None:
+    def run(self) -> bool:
+        """Do all work; False if there is none."""
+        had_work = bool(self._waiting)
         while self._waiting:
             work, call = self._waiting.popleft()
             try:
                 work.set_result(call())
-            except BaseException as error:  # noqa: BLE001 - it belongs to whoever asks
+            except BaseException as error:  # noqa: BLE001 - the owner of the future gets it
                 work.set_exception(error)
+        return had_work
 
     def drop(self) -> None:
-        """The process is gone before it came to it."""
-        self._waiting.clear()
+        """Forget all work, as if the process were gone."""
+        while self._waiting:
+            self._waiting.popleft()[0].cancel()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        self.run()
+        if wait or self._at_once():
+            self.run()
+        else:
+            self.drop()
 
 
 class _Work(Future[Any]):
-    def __init__(self, executor: BetweenEpochs) -> None:
+    def __init__(self, queue: WorkQueue) -> None:
         super().__init__()
-        self._executor = executor
+        self._queue = queue
 
     def result(self, timeout: float | None = None) -> Any:
-        self._executor.run()
+        if not self.done():
+            self._queue.run()
         return super().result(timeout)
+
+
+class HarnessEdge:
+    """A clock that jumps to the time of the next epoch, and no threads."""
+
+    def __init__(self, now: float, printed: list[str]) -> None:
+        self._now = now
+        self._printed = printed
+        #: While they are set, storage or enumerators do not get to their work.
+        self.storage_is_stuck = False
+        self.enumerators_are_stuck = False
+        self.storage = WorkQueue()
+        self._enumerators: list[WorkQueue] = []
+        # Guards against a job that waits for something that does not happen.
+        self._waits = 0
+
+    def now(self) -> float:
+        return self._now
+
+    def pass_time(self, seconds: float) -> None:
+        self._now += seconds
+
+    def wait(self, changed: Condition, seconds: float | None) -> None:
+        """Let the edge work. If it has nothing to do, let time pass."""
+        self._waits += 1
+        if self._waits > _MOST_EPOCHS:
+            raise JobExecutionError("the job waits for something that does not happen")
+        if self.work():
+            return
+        if seconds is None:
+            raise JobExecutionError("the job waits for an enumerator that is stuck")
+        self._now += seconds
+
+    def work(self) -> bool:
+        """Do everything that waits; False if there is nothing."""
+        worked = not self.storage_is_stuck and self.storage.run()
+        for queue in self._enumerators if not self.enumerators_are_stuck else ():
+            worked |= queue.run()
+        return worked
+
+    def epoch_begins(self) -> None:
+        self._waits = 0
+
+    def io_thread(self, name: str) -> WorkQueue:
+        if name == "firesteel-checkpoints":
+            return self.storage
+        self._enumerators.append(WorkQueue(lambda: not self.enumerators_are_stuck))
+        return self._enumerators[-1]
+
+    def print_lines(self, lines: list[str]) -> None:
+        self._printed += lines
 
 
 KeyedStates = dict[str, dict[str, dict[Any, Any]]]
@@ -159,7 +224,7 @@ KeyedStates = dict[str, dict[str, dict[Any, Any]]]
 
 
 def keyed_states(master: JobMaster, program: JobProgram, store: SegmentStore) -> KeyedStates:
-    """Of all subtasks together. An operator whose name is not unique is called by its id, too."""
+    """Merge the keyed state of all subtasks. Names that are not unique get the operator's id."""
     names = Counter(node.uid or node.name for node, _ in master.operator_handles())
     key_types = key_types_of(program.levels.job_graph)
     states: KeyedStates = {}
@@ -185,8 +250,6 @@ def keyed_states(master: JobMaster, program: JobProgram, store: SegmentStore) ->
 
 _MOST_EPOCHS = 100_000
 _EPOCH_SECONDS = 0.001
-# Sooner than this is now.
-_NOW_SECONDS = 1e-6
 
 # A checkpoint or savepoint that was asked for outlives its harness, until the process ends.
 _DIRECTORIES_OF_SNAPSHOTS: set[tempfile.TemporaryDirectory[str]] = set()
@@ -242,23 +305,17 @@ class JobHarness:
         self._directory = tempfile.TemporaryDirectory(prefix="firesteel-harness-")
         self._predecessor: JobHarness | None = None
         self._random = Random(seed)
-        self._rate = partial(ScriptedRate, records=budgets)
-        self._now = now
-        self._canceled = False
         self._collected: list[CollectedRecords] = []
         self._final_state: KeyedStates | None = None
-        self.epoch = 0
         #: The lines that print() wrote.
         self.printed: list[str] = []
-        #: While it is set, checkpoint storage does not get to what it is asked for.
-        self.storage_is_stuck = False
+        self._edge = HarnessEdge(now, self.printed)
         self._job = program if isinstance(program, CompiledJob) else self._compile(program)
         self._graph = self._job.stream_graph
-        self._configuration = self._job.settings.configuration
-        self._batch = self._job.settings.runtime_mode is RuntimeExecutionMode.BATCH
-        self._storage_thread = BetweenEpochs()
-        self._prepare(uuid.uuid4().hex)
-        self._begin_attempt()
+        self._configuration = Configuration(self._job.settings.configuration)
+        self._configuration.set_integer(options.STATE_INLINE_THRESHOLD.key, inline_threshold)
+        self._store: SegmentStore | None = None
+        self._runner = self._make_runner(partial(ScriptedRate, records=budgets))
 
     # Making the job
 
@@ -272,62 +329,112 @@ class JobHarness:
         job, self._collected = compile_program(program, arguments["parallelism"], configuration)
         return job
 
-    def _prepare(self, job_id: str) -> None:
-        settings, storage = self._job.settings, self._arguments["storage"]
-        recovery = JobRecovery(
+    def _make_runner(self, make_rate: Callable[[], RateControl]) -> JobRunner:
+        job_id, storage = uuid.uuid4().hex, self._arguments["storage"]
+        return JobRunner(
             job_id,
-            settings.job_name,
-            self._configuration,
+            self._graph,
             self._job.levels,
+            replace(self._job.settings, configuration=self._configuration),
+            self._make_executor,
+            self._edge,
+            make_rate=make_rate,
             storage=None if storage is None else CheckpointDirectory(storage, job_id),
-            clock=self._clock,
-        )
-        threshold = self._arguments["inline_threshold"]
-        shared = recovery.storage.shared
-        if recovery.is_periodic:
-            segments = None if shared is None else shared.location
-        else:
-            segments = f"{self._directory.name}/segments"
-        self._program = JobProgram(
-            job_id=job_id,
-            job_name=settings.job_name,
-            attempt=0,
-            levels=recovery.levels,
-            job_parameters=self._configuration.get(options.GLOBAL_JOB_PARAMETERS),
-            segment_directory=segments,
-            inline_threshold=threshold,
-            batch=self._batch,
-            cached_files={file.name: qualify(file.path) for file in settings.cached_files},
-            checkpointed=recovery.is_periodic and not self._batch,
-            exactly_once=recovery.settings.mode is CheckpointingMode.EXACTLY_ONCE,
-            state_backend=settings_of(self._configuration),
-            auto_watermark_interval=ExecutionConfig(
-                self._configuration
-            ).get_auto_watermark_interval(),
-            file_systems=file_system_options(self._configuration),
-        )
-        # Slots of a real job open their stores themselves; these must meet the same faults.
-        faulty = None if storage is None else StorageSegmentStore(shared, threshold)
-        self._store = faulty or self._program.open_segment_store()
-        self._attempts = JobAttempts(
-            recovery, self._program, threading.Condition(), self._storage_thread, self._clock
         )
 
-    def _begin_attempt(self) -> None:
-        program = self._attempts.begin(self._rate())
-        self._slots = HarnessSlots(
-            program, self._random, self._arguments["batch_bytes"], self.now_millis, self._store
+    def _make_executor(
+        self, job_id: str, graph: StreamGraph, levels: Levels, settings: JobSettings
+    ) -> HarnessExecutor:
+        self._executor = HarnessExecutor(
+            Placement(
+                segment_directory=f"{self._directory.name}/segments",
+                cached_files={file.name: qualify(file.path) for file in settings.cached_files},
+            ),
+            self._make_slots,
         )
+        return self._executor
+
+    def _make_slots(self, program: JobProgram) -> HarnessSlots:
+        self._program = program
+        if self._store is None:
+            self._store = self._open_store(program)
+        return HarnessSlots(
+            program,
+            self._random,
+            self._arguments["batch_bytes"],
+            self.now_millis,
+            self._store,
+            after_epoch=partial(self._edge.pass_time, _EPOCH_SECONDS),
+            before_close=self._keep_final_state,
+        )
+
+    def _open_store(self, program: JobProgram) -> SegmentStore:
+        """Slots of a real job open their stores themselves. These must meet the same faults."""
+        storage: Storage | None = self._arguments["storage"]
+        if storage is None:
+            return program.open_segment_store()
+        shared = CheckpointDirectory(storage, program.job_id).shared
+        return StorageSegmentStore(shared, program.inline_threshold)
 
     # Running
 
     @property
     def master(self) -> JobMaster:
-        return self._attempts.master
+        return self._runner.master
 
     @property
     def status(self) -> JobStatus:
-        return self.master.status
+        return self._runner.status
+
+    @property
+    def epoch(self) -> int:
+        """The last epoch that ran.
+
+        >>> harness = JobHarness(lambda env: env.from_collection([1, 2, 3]), records_per_epoch=1)
+        >>> harness.run_epoch(), harness.run_epoch()
+        (True, True)
+        >>> harness.epoch
+        2
+        """
+        return self._executor.slots.epoch
+
+    @property
+    def storage_is_stuck(self) -> bool:
+        """While it is set, checkpoint storage does not get to its work.
+
+        >>> harness = JobHarness(lambda env: env.from_collection([1, 2, 3]), checkpoint_every=0)
+        >>> harness.storage_is_stuck = True
+        >>> checkpoint = harness.request_checkpoint()
+        >>> harness.run_epoch(), checkpoint.done()
+        (True, False)
+        >>> harness.storage_is_stuck = False
+        >>> harness.run_epoch(), checkpoint.done()
+        (True, True)
+        """
+        return self._edge.storage_is_stuck
+
+    @storage_is_stuck.setter
+    def storage_is_stuck(self, stuck: bool) -> None:
+        self._edge.storage_is_stuck = stuck
+
+    @property
+    def enumerators_are_stuck(self) -> bool:
+        """While it is set, the enumerators of sources give no answer.
+
+        >>> harness = JobHarness(lambda env: env.from_collection([1, 2, 3]))
+        >>> harness.enumerators_are_stuck = True
+        >>> harness.run_epoch(), harness.collected
+        (True, [])
+        >>> harness.enumerators_are_stuck = False
+        >>> harness.run()
+        >>> harness.collected
+        [1, 2, 3]
+        """
+        return self._edge.enumerators_are_stuck
+
+    @enumerators_are_stuck.setter
+    def enumerators_are_stuck(self, stuck: bool) -> None:
+        self._edge.enumerators_are_stuck = stuck
 
     def run(self, faults: Mapping[int, Faults] | None = None) -> None:
         """Run to the end; ``faults`` by epoch (from 1). A failed job raises its error."""
@@ -337,95 +444,40 @@ class JobHarness:
             self.run_epoch((faults or {}).get(self.epoch + 1))
         else:
             raise JobExecutionError(f"the job has not ended after {_MOST_EPOCHS} epochs")
-        if self.master.failure is not None:
-            raise self.master.failure
+        if self._runner.failure is not None:
+            raise self._runner.failure
 
     def run_epoch(self, faults: Faults | None = None) -> bool:
-        """Run one epoch, if the job is not over; whether it goes on after that.
+        """Run one epoch; False once the job is over.
 
         A job that fails starts over, if its restart strategy says so.
         """
-        if self._batch:
-            self._run_batch(faults or {})
+        if self.status.is_terminal_state():
             return False
-        if not self._wait_until_due():
-            return False
-        plan = self.master.plan_epoch(self._now)
-        self.epoch = plan.epoch
-        rows = self._slots.run_epoch(plan, faults or {}, last=False)
-        if not rows.failures:
-            collect = partial(self._attempts.collected.add, self.epoch)
-            rows.deliver(self._graph, self.printed.extend, collect)
-        self._now += _EPOCH_SECONDS
-        self.master.epoch_ended(rows.acks, rows.failures, self._now)
-        self._slots.let_zombies_work()
+        every = self._arguments["checkpoint_every"]
+        if every and (self.epoch + 1) % every == 0:
+            self.request_checkpoint()
+        self._executor.slots.faults = faults or {}
+        self._edge.work()
+        self._edge.epoch_begins()
+        self._runner.run_epoch()
         self._after_epoch()
         return not self.status.is_terminal_state()
 
-    def _wait_until_due(self) -> bool:
-        """Let time pass until an epoch is due; False if none will be."""
-        every = self._arguments["checkpoint_every"]
-        if every and (self.epoch + 1) % every == 0 and not self.status.is_terminal_state():
-            self.request_checkpoint()
-        for _ in range(_MOST_EPOCHS):
-            try:
-                delay = self.master.delay(self._now)
-            except UserFunctionError as error:
-                # Of an enumerator.
-                self.master.fail(error)
-                continue
-            self._let_storage_work()
-            if delay is None or delay < _NOW_SECONDS:
-                return delay is not None
-            self._now += delay
-        raise JobExecutionError("the job waits for something that does not happen")
-
-    def _let_pass(self, seconds: float) -> None:
-        self._now += seconds
-
-    def _let_storage_work(self) -> None:
-        self._attempts.executor.carry_out(self.master.checkpoints.take_for_edge())
-        if not self.storage_is_stuck:
-            self._storage_thread.run()
+    def _keep_final_state(self) -> None:
+        """The files of a job that ends are deleted."""
+        if self.status.is_terminal_state():
+            self._final_state = self.keyed_state()
 
     def _after_epoch(self) -> None:
-        self._let_storage_work()
-        if self.status.is_terminal_state():
-            self._after_attempt()
-        hand_out(self._graph, self._attempts.collected.take())
+        self._executor.slots.let_zombies_work()
+        self._edge.work()
+        self._runner.hand_out()
 
-    def _after_attempt(self) -> None:
-        if self.status is JobStatus.FAILED and not self._canceled:
-            decision = self._attempts.failed()
-            if decision.restart:
-                self._now += decision.delay
-                self._begin_attempt()
-                return
-        self._final_state = self.keyed_state()
-        self._attempts.end(self.status)
-        self._attempts.close()
-
-    def _run_batch(self, faults: Faults) -> None:
-        plan = self.master.plan_batch(self._let_pass)
-        self.epoch = plan.epoch
-        rows = self._slots.run_epoch(plan, faults, last=True)
-        if not rows.failures:
-            rows.deliver(
-                self._graph,
-                self.printed.extend,
-                lambda node, some: hand_out(self._graph, [(node, some)]),
-            )
-        commit = partial(commit_prepared, self._graph, self._program.job_id)
-        try:
-            self.master.batch_ended(rows.acks, rows.failures, commit)
-        except Exception as error:  # noqa: BLE001 - a committer of the user's may raise anything
-            self.master.fail(explained(error, self._program.job_id, self._program.job_name))
-            self.master.abandon()
-
-    # What happens to it
+    # Events
 
     def checkpoint(self) -> str:
-        """Take a checkpoint with the next epoch; its directory. Raises what it failed of."""
+        """Take a checkpoint with the next epoch; return its directory."""
         return self._answered(self.request_checkpoint())
 
     def request_checkpoint(self) -> Future[str]:
@@ -433,7 +485,7 @@ class JobHarness:
         return self._request(SnapshotType.CHECKPOINT)
 
     def savepoint(self, directory: str | None = None) -> str:
-        """Take a savepoint; the job goes on."""
+        """Take a savepoint and return its directory. The job continues."""
         return self._answered(self.request_savepoint(directory))
 
     def stop(self, directory: str | None = None, *, drain: bool = False) -> str:
@@ -452,28 +504,29 @@ class JobHarness:
         )
 
     def cancel(self) -> None:
-        """Ask for the end; the next epoch closes the slots."""
-        self._canceled = True
-        self.master.cancel()
+        """Ask for the end. The next epoch closes the slots."""
+        self._runner.cancel()
 
     def crash(self) -> None:
         """All processes with slots are gone at once: the job fails, and starts over."""
         self.master.fail(JobExecutionError("the test has crashed the job"))
         self.master.abandon()
+        self._edge.work()
+        self._runner.run_epoch()
         self._after_epoch()
 
     def kill(self) -> None:
-        """The driver is gone, and everything with it but what lies in files. See ``resume``."""
+        """Lose the driver with everything but its files. See ``resume``."""
         self.storage_is_stuck = True
-        self._storage_thread.drop()
+        self._edge.storage.drop()
 
     def resume(self, path: str | None = None, **changes: Any) -> JobHarness:
-        """The job, submitted again; from a savepoint, or from its newest checkpoint.
+        """Submit the job again, from a savepoint or from its newest checkpoint.
 
         ``changes`` are arguments as for a new harness: ``program``, ``parallelism`` and so on.
         """
         configuration = Configuration(self._configuration)
-        arguments = {**self._arguments, "now": self._now, **changes}
+        arguments = {**self._arguments, "now": self._edge.now(), **changes}
         configuration.add_all(arguments["configuration"] or Configuration())
         root = self._configuration.get(CHECKPOINT_DIR)
         if path is None and root is None:
@@ -496,21 +549,28 @@ class JobHarness:
                 target = savepoint_directory(directory, self._program.job_id, request_id)
             return SnapshotRequest(request_id, kind, target, stop)
 
-        return self._attempts.executor.request(request)
+        return self._runner.request_snapshot(request)
 
     def _answered(self, answer: Future[str]) -> str:
         while not answer.done() and self.run_epoch():
             pass
         return answer.result(timeout=0)
 
-    # What came out
+    # Results
+
+    def let_pass(self, seconds: float) -> None:
+        """Let processing time pass.
+
+        >>> harness = JobHarness(lambda env: env.from_collection([1]))
+        >>> harness.let_pass(2.5)
+        >>> harness.now_millis()
+        2500
+        """
+        self._edge.pass_time(seconds)
 
     def now_millis(self) -> int:
-        """Processing time: it jumps from epoch to epoch, to the time the next one is due."""
-        return round(self._now * 1000)
-
-    def _clock(self) -> float:
-        return self._now
+        """Return the processing time. It jumps to the time at which the next epoch is due."""
+        return round(self._edge.now() * 1000)
 
     @property
     def collected(self) -> list[Any]:
@@ -530,6 +590,7 @@ class JobHarness:
         """The keyed state of all operators as of the last epoch, by operator, state and key."""
         if self._final_state is not None:
             return self._final_state
+        assert self._store is not None
         return keyed_states(self.master, self._program, self._store)
 
     def metrics(self) -> dict[str, Any]:
@@ -538,7 +599,7 @@ class JobHarness:
 
     def places(self) -> list[Place]:
         """Every (level, slot) of the job: where faults can be injected."""
-        return self._slots.places()
+        return self._executor.slots.places()
 
     def checkpoint_directory(self) -> Path:
         """Where the checkpoints of this job are, and of no other."""

@@ -1,4 +1,4 @@
-"""Slot sharing groups, slots in Spark's workers, a query stopped from outside, a canceled batch."""
+"""Slot sharing groups, slots in the worker, a query that is stopped, a canceled batch, a hang."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.errors import JobCancelledError, JobExecutionError
 from tests.integration.conftest import MakeEnvironment
 from tests.integration.test_life_of_functions import BufferingSink, wait_for, written
+from tests.late_source import HANGING, HangingSource, hanging_enumerators
 
 
 def test_groups_have_slots_of_their_own(make_env: MakeEnvironment) -> None:
@@ -58,7 +59,7 @@ def test_a_job_whose_query_is_stopped_by_somebody_else_fails_and_closes_its_func
     client = env.execute_async("stopped")
     wait_for(lambda: client.get_overview()["epochs"] > 2)
     job: Any = client._control
-    for session in (SparkSession.builder.getOrCreate(), job._engine._session):
+    for session in (SparkSession.builder.getOrCreate(), job._runner._executor.session):
         for query in session.streams.active:
             query.stop()
     # In the middle of an epoch, the query's thread may die of a StackOverflowError instead of stopping.
@@ -87,3 +88,21 @@ def test_a_batch_job_can_be_canceled(env: StreamExecutionEnvironment, tmp_path: 
     assert client.get_job_status().result() is JobStatus.CANCELED
     with pytest.raises(JobCancelledError):
         client.get_job_execution_result().result()
+
+
+def test_a_job_whose_enumerator_hangs_takes_checkpoints_and_is_canceled_at_once(
+    make_env: MakeEnvironment, tmp_path: Path
+) -> None:
+    env = make_env(
+        parallelism=1,
+        execution_checkpointing_interval="100 ms",
+        execution_checkpointing_dir=str(tmp_path),
+    )
+    env.from_source(HangingSource(), WatermarkStrategy.no_watermarks(), "hangs").print()
+    with hanging_enumerators():
+        client = env.execute_async("hanging")
+        assert HANGING.wait(60)
+        before = client.get_checkpoints()["counts"]["completed"]
+        wait_for(lambda: client.get_checkpoints()["counts"]["completed"] > before + 2)
+        client.cancel().result(60)
+    assert client.get_job_status().result() is JobStatus.CANCELED

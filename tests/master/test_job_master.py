@@ -11,11 +11,10 @@ from firesteel.common.job_status import JobStatus
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.base import SourceSplit
 from firesteel.errors import JobExecutionError
-from firesteel.graph.operator_specs import SourceSpec
-from firesteel.master.job_master import EpochPlan, JobMaster
-from firesteel.master.job_status import IllegalStateChangeError, check_change
+from firesteel.master.decisions import CommitPrepared
+from firesteel.master.job_status import JobState
 from firesteel.master.rate_control import RateControl
-from firesteel.master.source_coordinator import SourceCoordinator
+from firesteel.protocol.execution import EpochPlan
 from firesteel.protocol.messages import (
     ReadBudget,
     SlotAck,
@@ -28,12 +27,13 @@ from firesteel.protocol.messages import (
 from firesteel.protocol.program import JobProgram
 from firesteel.state.changelog import Segment
 from firesteel.testing import ScriptedSource
+from tests.job_masters import started_master
 
 
 class Job:
     """Source (1 subtask, level 0) -> reduce -> sink (2 subtasks, level 1)."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, batch: bool = False) -> None:
         env = StreamExecutionEnvironment().set_parallelism(2)
         source = env.from_source(ScriptedSource([1, 2]), None, "script").set_parallelism(1)
         source.key_by(lambda v: v).reduce(max).print()
@@ -41,14 +41,9 @@ class Job:
         assert levels.slots == (1, 2)
         self.source, self.reduce = (vertex.id for vertex in levels.job_graph.vertices)
         self.print = levels.job_graph.vertices[1].operators[1]
-        program = JobProgram("job", "job", 0, levels)
-        sources = {
-            node.id: SourceCoordinator(node.id, node.spec.source, node.parallelism)
-            for node in levels.job_graph.nodes.values()
-            if isinstance(node.spec, SourceSpec)
-        }
-        self.rate = RateControl(target_seconds=1.0)
-        self.master = JobMaster(program, sources, self.rate)
+        program = JobProgram("job", "job", 0, levels, batch=batch)
+        self.state = JobState()
+        self.master = started_master(program, RateControl(target_seconds=1.0), self.state)
 
     def status(self) -> JobStatus:
         """The status now. A call, because mypy takes an attribute that was compared as fixed."""
@@ -103,7 +98,6 @@ def _closing(plan: EpochPlan) -> set[bool]:
 
 def test_a_job_runs_from_its_first_epoch_until_its_slots_are_closed():
     job = Job()
-    assert job.status() is JobStatus.CREATED
     assert job.master.delay(0.0) == 0.0
     assert _closing(job.epoch()) == {False}
     assert job.status() is JobStatus.RUNNING
@@ -191,7 +185,9 @@ def test_a_failure_keeps_the_state_of_the_epoch_before():
     assert _closing(last) == {True}
     assert last.controls[1].handles[job.reduce].gate == "gate 1"
     job.master.epoch_ended([], [], 0.0)
-    assert job.status() is JobStatus.FAILED
+    # The restart strategy decides what follows.
+    assert job.master.is_over
+    assert job.status() is JobStatus.FAILING
 
 
 def test_a_failure_between_epochs_closes_the_slots():
@@ -205,36 +201,36 @@ def test_a_failure_between_epochs_closes_the_slots():
 def test_cancel_between_epochs_closes_the_slots():
     job = Job()
     job.epoch()
-    job.master.cancel()
+    job.state.cancel()
     assert job.master.delay(0.0) == 0.0
     assert _closing(job.epoch()) == {True}
     assert job.status() is JobStatus.CANCELED
 
 
-@pytest.mark.parametrize("ends", [JobStatus.CANCELED, JobStatus.FAILED])
+@pytest.mark.parametrize("ends", [JobStatus.CANCELED, JobStatus.FAILING])
 def test_an_end_within_an_epoch_waits_for_it_and_then_closes_the_slots(ends):
     job = Job()
     job.epoch()
     plan = job.master.plan_epoch(0.0)
     if ends is JobStatus.CANCELED:
-        job.master.cancel()
+        job.state.cancel()
     else:
         job.master.fail(JobExecutionError("a sink in the driver failed"))
     acks = job.acks(plan, committables={job.print: ("c",)})
     job.master.epoch_ended(acks, [], 0.0)
-    assert not job.master.status.is_terminal_state()
     assert job.master.delay(0.0) == 0.0
     last = job.epoch()
     assert _closing(last) == {True}
     # What the epoch wrote is committed, and its state is what close() sees.
     assert last.controls[1].committables == {job.print: ("c",)}
     assert last.controls[1].handles[job.reduce].gate == "gate 2"
+    assert job.master.is_over
     assert job.status() is ends
 
 
 def test_cancel_before_the_first_epoch():
     job = Job()
-    job.master.cancel()
+    job.state.cancel()
     assert _closing(job.epoch()) == {True}
     assert job.status() is JobStatus.CANCELED
 
@@ -243,7 +239,7 @@ def test_cancel_after_the_end_changes_nothing():
     job = Job()
     job.epoch(finished=True)
     job.epoch()
-    job.master.cancel()
+    job.state.cancel()
     assert job.status() is JobStatus.FINISHED
 
 
@@ -260,19 +256,22 @@ def test_a_function_that_fails_to_close_fails_the_job():
     job.epoch(finished=True)
     plan = job.master.plan_epoch(0.0)
     job.master.epoch_ended([], [_failure(plan.controls[1], "close")], 0.0)
-    assert job.status() is JobStatus.FAILED
+    assert job.master.is_over
+    assert job.status() is JobStatus.FAILING
     assert str(job.master.failure) == "close"
 
 
-@pytest.mark.parametrize("status", ["created", "running", "failing"])
-def test_an_abandoned_job_is_over_at_once(status):
+@pytest.mark.parametrize("ends", [JobStatus.CANCELED, JobStatus.FAILING])
+def test_an_abandoned_attempt_is_over_at_once(ends):
     job = Job()
-    if status != "created":
-        job.epoch()
-    if status == "failing":
+    job.epoch()
+    if ends is JobStatus.CANCELED:
+        job.state.cancel()
+    else:
         job.master.fail(JobExecutionError("x"))
     job.master.abandon()
-    assert job.master.status.is_terminal_state()
+    assert job.master.is_over
+    assert job.status() is ends
     assert job.master.delay(0.0) is None
 
 
@@ -297,7 +296,7 @@ def test_acks_of_another_epoch_are_refused():
     job = Job()
     old = job.epoch()
     job.master.plan_epoch(0.0)
-    with pytest.raises(JobExecutionError, match="3 of them of another epoch"):
+    with pytest.raises(JobExecutionError, match="3 of them of a different epoch"):
         job.master.epoch_ended(job.acks(old), [], 0.0)
 
 
@@ -355,33 +354,42 @@ def test_metrics_add_up_over_epochs_and_merge_over_subtasks():
 
 
 def test_a_batch_is_one_epoch_that_reads_everything_and_closes():
-    job = Job()
-    plan = job.master.plan_batch()
+    job = Job(batch=True)
+    assert job.master.delay(0.0) == 0.0
+    plan = job.master.plan_epoch(0.0)
     assert _closing(plan) == {True}
     assert plan.controls[0].budget.records > 10**12
     assert plan.controls[0].new_splits[job.source]
-    committed: list[Any] = []
-
-    def commit(prepared: dict[int, list[Any]]) -> None:
-        assert job.status() is JobStatus.RUNNING
-        committed.extend(prepared[job.print])
-
     acks = job.acks(plan, finished=True, committables={job.print: ("c",)})
-    job.master.batch_ended(acks, [], commit)
+    job.master.epoch_ended(acks, [], 0.0)
+    assert job.master.take_decisions() == [CommitPrepared({job.print: ["c", "c", "c"]})]
+    assert job.status() is JobStatus.RUNNING
+    job.master.prepared_committed()
     assert job.status() is JobStatus.FINISHED
-    assert committed == ["c", "c", "c"]
+    assert job.master.delay(0.0) is None
 
 
-def test_a_failed_batch():
-    job = Job()
-    plan = job.master.plan_batch()
-    job.master.batch_ended(
-        [], [_failure(plan.controls[0], "x")], lambda _: pytest.fail("committed")
-    )
-    assert job.status() is JobStatus.FAILED
+def test_a_failed_batch_commits_nothing():
+    job = Job(batch=True)
+    plan = job.master.plan_epoch(0.0)
+    job.master.epoch_ended([], [_failure(plan.controls[0], "x")], 0.0)
+    assert job.master.take_decisions() == []
+    assert job.master.is_over
+    assert job.status() is JobStatus.FAILING
 
 
-def test_states_change_only_as_the_table_says():
-    assert check_change(JobStatus.CREATED, JobStatus.RUNNING) is JobStatus.RUNNING
-    with pytest.raises(IllegalStateChangeError, match="FINISHED to RUNNING"):
-        check_change(JobStatus.FINISHED, JobStatus.RUNNING)
+def test_a_batch_that_is_canceled_while_it_runs_commits_nothing():
+    job = Job(batch=True)
+    plan = job.master.plan_epoch(0.0)
+    job.state.cancel()
+    acks = job.acks(plan, finished=True, committables={job.print: ("c",)})
+    job.master.epoch_ended(acks, [], 0.0)
+    assert job.master.take_decisions() == []
+    assert job.status() is JobStatus.CANCELED
+
+
+def test_a_batch_that_is_canceled_before_it_runs_has_no_epoch():
+    job = Job(batch=True)
+    job.state.cancel()
+    assert job.master.delay(0.0) is None
+    assert job.status() is JobStatus.CANCELED

@@ -1,10 +1,8 @@
-"""A job in its thread, with an engine that ends when the test tells it to."""
+"""A job in its thread, with a runner that ends when the test says so."""
 
 from __future__ import annotations
 
-import sys
 import threading
-import types
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from typing import Any
@@ -13,10 +11,11 @@ import pytest
 
 from firesteel.common.configuration import Configuration
 from firesteel.common.job_client import JobClient
+from firesteel.common.job_id import JobID
 from firesteel.common.job_status import JobStatus
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.errors import FiresteelError, JobCancelledError, JobExecutionError
-from firesteel.master.launcher import RunningJob, launch
+from firesteel.master.launcher import RunningJob
 from firesteel.master.running_jobs import running_jobs
 
 _SECONDS = 10.0
@@ -28,24 +27,17 @@ class Metrics:
 
 
 class Master:
-    failure: FiresteelError | None = None
-
     def __init__(self) -> None:
         self.metrics = Metrics()
 
-    def fail(self, error: FiresteelError) -> None:
-        self.failure = error
 
-    def abandon(self) -> None:
-        """Do nothing: this engine has no slots to close."""
-
-
-class Engine:
-    """Stands in for SparkEngine."""
+class Runner:
+    """Stands in for JobRunner."""
 
     def __init__(self) -> None:
         self.master = Master()
         self.status = JobStatus.RUNNING
+        self.failure: FiresteelError | None = None
         self.end: Callable[[], None] = lambda: None
         self._may_end = threading.Event()
 
@@ -53,7 +45,7 @@ class Engine:
         assert self._may_end.wait(_SECONDS)
         self.end()
 
-    def cancel(self) -> None:
+    def cancel(self, to: JobStatus) -> None:
         self.status = JobStatus.CANCELLING
 
     def let_end(self, status: JobStatus = JobStatus.FINISHED) -> None:
@@ -70,46 +62,40 @@ def _thread_errors(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     assert errors == []
 
 
-@pytest.fixture(name="engine")
-def _engine(monkeypatch: pytest.MonkeyPatch, thread_errors: list[Any]) -> Engine:
-    engine = Engine()
-    module = types.ModuleType("firesteel.spark.engine")
-    module.SparkEngine = lambda *_: engine  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "firesteel.spark.engine", module)
-    return engine
+@pytest.fixture(name="runner")
+def _runner(thread_errors: list[Any]) -> Runner:
+    return Runner()
 
 
 @pytest.fixture(name="client")
-def _client(engine: Engine) -> Iterator[JobClient]:
+def _client(runner: Runner) -> Iterator[JobClient]:
     env = StreamExecutionEnvironment(Configuration())
     env.from_collection([1]).print()
-    job = env._compile("job")
-    yield launch(job.stream_graph, job.levels, job.settings)
-    engine.let_end(engine.status)
+    settings = env._compile("job").settings
+    yield JobClient(RunningJob(JobID.generate(), settings, runner))  # type: ignore[arg-type]
+    runner.let_end(runner.status)
 
 
 def _raise(*_: Any) -> Any:
     raise ValueError("something is wrong")
 
 
-def test_a_finished_job_has_its_counters_as_accumulators(engine: Engine, client: JobClient) -> None:
-    engine.let_end()
+def test_a_finished_job_has_its_counters_as_accumulators(runner: Runner, client: JobClient) -> None:
+    runner.let_end()
     result = client.get_job_execution_result().result(_SECONDS)
     assert result.get_all_accumulator_results() == {"Map.seen": 3}
 
 
-@pytest.mark.parametrize("what_fails", ["run", "run and its cleanup", "the report"])
+@pytest.mark.parametrize("what_fails", ["run", "the report"])
 def test_whatever_fails_at_the_end_of_a_job_reaches_those_who_wait(
-    engine: Engine, client: JobClient, what_fails: str
+    runner: Runner, client: JobClient, what_fails: str
 ) -> None:
     if what_fails == "the report":
-        engine.master.metrics.user_counters = _raise  # type: ignore[method-assign]
+        runner.master.metrics.user_counters = _raise  # type: ignore[method-assign]
     else:
-        engine.end = _raise
-    if what_fails == "run and its cleanup":
-        engine.master.abandon = _raise  # type: ignore[method-assign]
+        runner.end = _raise
     result, end = client.get_job_execution_result(), client.cancel()
-    engine.let_end()
+    runner.let_end()
     with pytest.raises(JobExecutionError, match="ValueError: something is wrong"):
         result.result(_SECONDS)
     end.result(_SECONDS)
@@ -120,7 +106,7 @@ def test_whatever_fails_at_the_end_of_a_job_reaches_those_who_wait(
 
 
 def test_who_gives_up_waiting_for_a_job_neither_ends_it_nor_breaks_its_future(
-    engine: Engine, client: JobClient
+    runner: Runner, client: JobClient
 ) -> None:
     given_up, other = client.get_job_execution_result(), client.get_job_execution_result()
     assert given_up.cancel()
@@ -130,7 +116,7 @@ def test_who_gives_up_waiting_for_a_job_neither_ends_it_nor_breaks_its_future(
     canceled, not_waited_for = client.cancel(), client.cancel()
     assert not_waited_for.cancel()
     assert not canceled.done()
-    engine.let_end(JobStatus.CANCELED)
+    runner.let_end(JobStatus.CANCELED)
     canceled.result(_SECONDS)
     with pytest.raises(JobCancelledError):
         other.result(_SECONDS)

@@ -1,4 +1,4 @@
-"""Assignment of splits to readers, discovery of new ones, and the end of a source."""
+"""A source in the driver: the assignment of splits, discovery, and the end of the source."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 
+from firesteel.checkpoint.payload import Payload
 from firesteel.datastream.connectors.base import (
     Boundedness,
     Source,
     SourceSplit,
     SplitEnumerator,
 )
-from firesteel.master.source_coordinator import SourceCoordinator
+from firesteel.master.decisions import AskPending, DiscoverSplits
+from firesteel.master.source_coordinator import EnumeratorReport, SourceCoordinator
+from firesteel.master.split_enumerators import EnumeratorOfSource
 from firesteel.protocol.messages import SourceStatus
 from firesteel.testing import JobHarness
 from tests.late_source import LateSource
@@ -75,11 +78,27 @@ def _splits(*names: str) -> list[SourceSplit]:
     return [SourceSplit(name) for name in names]
 
 
+class Coordinator(SourceCoordinator):
+    """Carries its own decisions out."""
+
+    def __init__(self, source: FakeSource, parallelism: int) -> None:
+        self.enumerator = EnumeratorOfSource("numbers", "job", source, parallelism)
+        super().__init__(1, source, parallelism, self.enumerator.create(None))
+
+    def discover(self, now: float) -> None:
+        for decision in self.decide(now):
+            if isinstance(decision, DiscoverSplits):
+                self.discovered(self.enumerator.discover(), now)
+            elif isinstance(decision, AskPending):
+                splits = decision.splits
+                self.pending_known(splits, self.enumerator.has_pending(splits))
+
+
 def _coordinator(
     parallelism: int = 2, boundedness: Boundedness = Boundedness.BOUNDED
-) -> tuple[SourceCoordinator, Enumerator]:
+) -> tuple[Coordinator, Enumerator]:
     source = FakeSource(boundedness)
-    return SourceCoordinator(1, source, parallelism), source.enumerator
+    return Coordinator(source, parallelism), source.enumerator
 
 
 def _names(assignment: dict[int, tuple[SourceSplit, ...]]) -> dict[int, list[str]]:
@@ -137,7 +156,39 @@ def test_discovery_goes_at_the_enumerators_pace():
     assert enumerator.calls == 2
     enumerator.complete = True
     coordinator.discover(100.0)
-    assert enumerator.calls == 2
+    coordinator.discover(200.0)
+    assert enumerator.calls == 3
+
+
+def test_a_discovery_that_is_under_way_is_not_started_twice():
+    coordinator, _ = _coordinator()
+    assert coordinator.decide(0.0) == [DiscoverSplits(1)]
+    assert coordinator.decide(100.0) == []
+    assert coordinator.until_discovery(100.0) is None
+    coordinator.discovered(EnumeratorReport(complete=False, next_discovery=2.0), 100.0)
+    assert coordinator.until_discovery(101.0) == 1.0
+    assert coordinator.decide(102.0) == [DiscoverSplits(1)]
+
+
+def test_the_first_epoch_waits_a_little_for_the_first_splits():
+    coordinator, _ = _coordinator()
+    assert coordinator.until_first_answer(0.0) == 0.0
+    coordinator.decide(5.0)
+    assert coordinator.until_first_answer(5.25) == 0.75
+    assert coordinator.until_first_answer(100.0) == 0.0
+    coordinator.discovered(EnumeratorReport(), 5.5)
+    assert coordinator.until_first_answer(5.5) == 0.0
+
+
+def test_an_enumerator_that_finds_nothing_and_never_waits_is_asked_now_and_then():
+    coordinator, _ = _coordinator()
+    coordinator.decide(0.0)
+    coordinator.discovered(EnumeratorReport(complete=False, next_discovery=0.0), 0.0)
+    assert coordinator.decide(0.05) == []
+    assert coordinator.decide(0.1) == [DiscoverSplits(1)]
+    found = EnumeratorReport(tuple(_splits("a")), complete=False, next_discovery=0.0)
+    coordinator.discovered(found, 0.1)
+    assert coordinator.decide(0.1) == [DiscoverSplits(1)]
 
 
 def test_readers_have_reached_the_end_once_all_splits_are_known_and_assigned():
@@ -184,18 +235,36 @@ def test_idle_readers_say_when_to_ask_again():
 
 def test_an_enumerator_that_sees_pending_data_is_heard():
     coordinator, enumerator = _coordinator(1)
+    coordinator.discover(0.0)
     coordinator.update(0, _status("a", delay=3.0))
     enumerator.pending = True
+    assert coordinator.delay() == 3.0
+    coordinator.discover(0.0)
     assert coordinator.delay() == 0.0
+
+
+def test_pending_data_is_asked_for_once_an_epoch_and_late_answers_do_not_count():
+    coordinator, _ = _coordinator(1)
+    coordinator.discover(0.0)
+    coordinator.update(0, _status("a", delay=3.0))
+    question = AskPending(1, tuple(_splits("a")))
+    assert coordinator.decide(0.5) == [question]
+    assert coordinator.decide(0.5) == []
+    coordinator.update(0, _status("b", delay=3.0))
+    coordinator.pending_known(question.splits, True)
+    assert coordinator.delay() == 3.0
 
 
 def test_splits_that_are_paused_wait_for_their_group_whatever_they_have_pending():
     coordinator, enumerator = _coordinator(1)
     enumerator.pending_ids = {"b"}
+    coordinator.discover(0.0)
     paused = SourceStatus(tuple(_splits("a", "b")), False, 3.0, False, paused=frozenset("b"))
     coordinator.update(0, paused)
+    coordinator.discover(0.0)
     assert coordinator.delay(until_aligned=0.6) == 0.6
     coordinator.update(0, _status("a", "b", delay=3.0))
+    coordinator.discover(0.0)
     assert coordinator.delay(until_aligned=0.6) == 0.0
 
 
@@ -205,6 +274,7 @@ def test_readers_without_splits_must_be_told_that_none_will_come():
     coordinator.update(0, _status(delay=3.0))
     assert coordinator.delay() == 5.0
     enumerator.complete = True
+    coordinator.discover(2.0)
     assert coordinator.delay() == 0.0
 
 
@@ -232,16 +302,32 @@ def test_a_snapshot_has_what_only_the_driver_knows():
 def test_splits_that_are_read_side_by_side_are_handed_out_at_once():
     source = FakeSource(Boundedness.BOUNDED)
     source.side_by_side = True
-    coordinator = SourceCoordinator(1, source, 1)
+    coordinator = Coordinator(source, 1)
     source.enumerator.found = _splits(*"abcdefgh")
     coordinator.discover(0.0)
     assert [split.split_id for split in coordinator.assign()[0]] == [*"abcdefgh"]
 
 
-def test_close_reaches_the_enumerator():
+def test_a_snapshot_agrees_with_the_splits_that_have_been_reported():
+    """A discovery that is under way may have changed the enumerator already."""
     coordinator, enumerator = _coordinator(1)
-    coordinator.close()
-    assert enumerator.closed
+    enumerator.found = _splits("a")
+    coordinator.discover(0.0)
+    coordinator.decide(2.0)
+    enumerator.discover_splits()
+    assert coordinator.checkpoint(1).json["enumerator"] == {"calls": 1}
+
+
+def test_a_restored_source_begins_with_the_splits_that_were_not_assigned():
+    coordinator, enumerator = _coordinator(1)
+    enumerator.found = _splits(*"abcdef")
+    coordinator.discover(0.0)
+    coordinator.assign()
+    kept = Payload(json=coordinator.checkpoint(1).json)
+    restored = SourceCoordinator(
+        1, FakeSource(Boundedness.BOUNDED), 2, EnumeratorReport(), kept, (4, 0)
+    )
+    assert _names(restored.assign()) == {1: ["e", "f"]}
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 5])
@@ -259,8 +345,8 @@ def test_every_split_is_assigned_once(parallelism):
     assert sorted(assigned) == sorted(names)
 
 
-def test_the_enumerator_hears_what_a_completed_checkpoint_left_unread():
-    """In the state of its epoch, whatever was read since; and nothing of those that failed."""
+def test_a_completed_checkpoint_knows_the_splits_it_left_unread():
+    """As of its epoch, in spite of later reads. Failed checkpoints know nothing."""
     coordinator, enumerator = _coordinator(1)
     enumerator.found = _splits(*"abcdef")
     coordinator.discover(0.0)
@@ -272,20 +358,18 @@ def test_the_enumerator_hears_what_a_completed_checkpoint_left_unread():
     coordinator.update(0, _status("d"))
     coordinator.checkpoint(3)
     coordinator.checkpoint_aborted(2)
-    coordinator.checkpoint_complete(2)
-    coordinator.checkpoint_complete(3)
-    assert enumerator.unread == [[*"def"]]
+    assert coordinator.checkpoint_complete(2) is None
+    assert coordinator.checkpoint_complete(3) == tuple(_splits(*"def"))
 
 
 def test_checkpoints_that_complete_while_others_are_under_way_are_told_apart():
-    coordinator, enumerator = _coordinator(1)
+    coordinator, _ = _coordinator(1)
     coordinator.update(0, _status("a", "b"))
     coordinator.checkpoint(1)
     coordinator.update(0, _status("b"))
     coordinator.checkpoint(2)
-    coordinator.checkpoint_complete(1)
-    coordinator.checkpoint_complete(2)
-    assert enumerator.unread == [["a", "b"], ["b"]]
+    assert coordinator.checkpoint_complete(1) == tuple(_splits("a", "b"))
+    assert coordinator.checkpoint_complete(2) == tuple(_splits("b"))
 
 
 def test_readers_without_splits_wait_for_the_enumerator_and_not_for_themselves():
@@ -301,7 +385,8 @@ def test_readers_without_splits_wait_for_the_enumerator_and_not_for_themselves()
     coordinator.update(0, _status("a", delay=0.1))
     assert coordinator.delay() == 0.1
     enumerator.complete = True
-    assert coordinator.until_discovery(0.5) is None
+    coordinator.discover(2.0)
+    assert coordinator.until_discovery(2.5) is None
 
 
 def test_an_idle_source_has_few_epochs_but_reads_what_is_found_when_it_is_found():

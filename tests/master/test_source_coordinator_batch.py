@@ -7,7 +7,6 @@ import pytest
 from firesteel.common.job_status import JobStatus
 from firesteel.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from firesteel.datastream.data_stream import DataStream
-from firesteel.master.source_coordinator import SourceCoordinator, discover_everything
 from firesteel.testing import JobHarness
 from tests.late_source import LateSource
 
@@ -27,40 +26,40 @@ def test_splits_that_are_found_later_are_read(mode: RuntimeExecutionMode) -> Non
     assert 1.5 <= harness.now_millis() / 1000 < 2.0
 
 
+def _batch(first: LateSource, second: LateSource) -> JobHarness:
+    def program(env: StreamExecutionEnvironment) -> DataStream:
+        env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+        return env.from_source(first, None, "a").union(env.from_source(second, None, "b"))
+
+    return JobHarness(program)
+
+
 def test_each_enumerator_is_asked_when_it_wants_to_be() -> None:
     sources = {"a": LateSource(splits=3, delay=0.25), "b": LateSource(splits=2, delay=0.6)}
-    elapsed = [0.0]
     asked: list[tuple[str, float]] = []
 
-    def called(name: str, method: str) -> None:
-        if method == "discover_splits":
-            asked.append((name, round(elapsed[0], 3)))
+    class Recording(LateSource):
+        def __init__(self, name: str) -> None:
+            super().__init__(splits=sources[name].splits, delay=sources[name].delay)
+            self.name = name
 
-    for name, source in sources.items():
-        source.called = lambda method, name=name: called(name, method)  # type: ignore[method-assign, misc]
-    coordinators = [SourceCoordinator(1, source, 1) for source in sources.values()]
+        def called(self, method: str) -> None:
+            if method == "discover_splits":
+                asked.append((self.name, harness.now_millis() / 1000))
 
-    def wait(seconds: float) -> None:
-        elapsed[0] += seconds
-
-    assert discover_everything(coordinators, wait, lambda: False)
+    harness = _batch(Recording("a"), Recording("b"))
+    harness.run_epoch()
     assert asked == [("a", 0.0), ("b", 0.0), ("a", 0.25), ("a", 0.5), ("b", 0.6)]
 
 
 def test_a_job_that_is_canceled_while_its_splits_are_looked_for_reads_nothing() -> None:
-    def program(env: StreamExecutionEnvironment) -> DataStream:
-        env.set_runtime_mode(RuntimeExecutionMode.BATCH)
-        return env.from_source(LateSource(delay=3600.0), None, "late")
+    class Canceling(LateSource):
+        def called(self, method: str) -> None:
+            if method == "discover_splits" and harness.now_millis():
+                harness.cancel()
 
-    harness = JobHarness(program, parallelism=2)
-    waited: list[float] = []
-
-    def wait(seconds: float) -> None:
-        waited.append(seconds)
-        harness.cancel()
-
-    harness._let_pass = wait  # type: ignore[method-assign]
+    harness = _batch(LateSource(delay=3600.0), Canceling(delay=1.0))
     harness.run()
     assert harness.status is JobStatus.CANCELED
     assert harness.collected == []
-    assert sum(waited) < 1.0
+    assert harness.now_millis() == 1000

@@ -51,7 +51,7 @@ def before_completion(harness: JobHarness) -> None:
     harness.request_checkpoint()
     run_epochs(harness, 2)
     harness.storage_is_stuck = False
-    harness._storage_thread.drop()
+    harness._edge.storage.drop()
 
 
 def before_commit(harness: JobHarness) -> None:
@@ -61,10 +61,11 @@ def before_commit(harness: JobHarness) -> None:
 def before_the_note(harness: JobHarness) -> None:
     """The tasks have committed, but the epoch that told them to never comes to its end."""
     harness.checkpoint()
-    assert harness.master.delay(harness._now) == 0.0
-    plan = harness.master.plan_epoch(harness._now)
+    now = harness._edge.now()
+    assert harness.master.delay(now) == 0.0
+    plan = harness.master.plan_epoch(now)
     assert any(control.completed_checkpoint for control in plan.controls)
-    harness._slots.run_epoch(plan, {}, last=False)
+    harness._executor.slots.run_epoch(plan)
 
 
 PHASES: dict[str, Callable[[JobHarness], None]] = {

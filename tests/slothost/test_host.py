@@ -19,10 +19,8 @@ import pytest
 from firesteel.common import JobStatus
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.functions import MapFunction
-from firesteel.graph.operator_specs import SourceSpec
-from firesteel.master.job_master import JobMaster
+from firesteel.master.job_status import JobState
 from firesteel.master.rate_control import RateControl
-from firesteel.master.source_coordinator import SourceCoordinator
 from firesteel.protocol.messages import SlotControl, decode
 from firesteel.protocol.program import JobProgram, PackedProgram
 from firesteel.protocol.rows import (
@@ -42,6 +40,7 @@ from firesteel.task.slot import control_row
 from firesteel.testing import ScriptedSource
 from firesteel.usercode import pickling
 from firesteel.usercode.loading import UnloadableFunctionError
+from tests.job_masters import started_master
 
 _PATIENCE = 30.0
 
@@ -83,12 +82,8 @@ class Job:
         program = JobProgram(job_id, "job", 0, levels)
         self.packed = PackedProgram.pack(program)
         self.loads = 0
-        sources = {
-            node.id: SourceCoordinator(node.id, node.spec.source, node.parallelism)
-            for node in levels.job_graph.nodes.values()
-            if isinstance(node.spec, SourceSpec)
-        }
-        self.master = JobMaster(program, sources, RateControl(1.0, max_records=1))
+        self.state = JobState()
+        self.master = started_master(program, RateControl(1.0, max_records=1), self.state)
 
     def load(self) -> PackedProgram:
         self.loads += 1
@@ -352,8 +347,8 @@ def _get_stuck(job: Job, hosts: HostSettings, directory: Path) -> None:
 
 
 def _close_by_force(job: Job) -> list[SlotControl]:
-    job.master.cancel()
-    return list(job.master.plan_epoch(0.0).by_force().controls)
+    job.state.cancel()
+    return list(job.master.plan_epoch(0.0).forced().controls)
 
 
 def test_a_function_that_is_busy_is_interrupted_and_closed_by_force(hosts, started, tmp_path):

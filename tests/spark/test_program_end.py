@@ -27,6 +27,7 @@ class Job:
         # Spark needs new threads for it, too.
         threading.Thread(target=self.close).start()
         return self.end
+    suspend = cancel
     def close(self):
         say("canceled")
         if "{kind}" != "blocks":

@@ -11,10 +11,7 @@ import pytest
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.functions import MapFunction
 from firesteel.errors import JobExecutionError, UserFunctionError
-from firesteel.graph.operator_specs import SourceSpec
-from firesteel.master.job_master import JobMaster
 from firesteel.master.rate_control import RateControl
-from firesteel.master.source_coordinator import SourceCoordinator
 from firesteel.protocol.messages import (
     ReadBudget,
     SlotAck,
@@ -38,6 +35,7 @@ from firesteel.task.exchange.input_gate import ABORTED
 from firesteel.task.slot import Slot, control_row
 from firesteel.testing import ScriptedSource
 from firesteel.usercode import pickling
+from tests.job_masters import started_master
 
 
 class Life(MapFunction):
@@ -70,12 +68,7 @@ class Job:
         assert job.levels.slots == (1, 1, 1)
         program = JobProgram("job", "the job", 0, job.levels)
         self.packed = PackedProgram.pack(program)
-        sources = {
-            node.id: SourceCoordinator(node.id, node.spec.source, node.parallelism)
-            for node in job.stream_graph.nodes.values()
-            if isinstance(node.spec, SourceSpec)
-        }
-        self.master = JobMaster(program, sources, RateControl(1.0, max_records=3))
+        self.master = started_master(program, RateControl(1.0, max_records=3))
         self.slots = [self.new_slot(level) for level in range(3)]
 
     def new_slot(self, level: int) -> Slot:
@@ -369,7 +362,7 @@ def test_several_sources_of_a_slot_share_the_time_of_an_epoch(monkeypatch):
         return iter(())
 
     monkeypatch.setattr(SourceOperator, "read_epoch", read_epoch)
-    master = JobMaster(program, {}, RateControl(3.0))
+    master = started_master(program, RateControl(3.0))
     (control,) = master.plan_epoch(0.0).controls
     list(Slot(program, 0, 0).run_epoch(control.address, [], control))
     assert seconds == [1.0, 1.0, 1.0]

@@ -12,15 +12,13 @@ from firesteel.checkpoint.rules.settings import CheckpointSettings
 from firesteel.checkpoint.rules.tasks import operators_of
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.functions import CheckpointedFunction, MapFunction
-from firesteel.graph.operator_specs import SourceSpec
-from firesteel.master.job_master import JobMaster
 from firesteel.master.rate_control import RateControl
-from firesteel.master.source_coordinator import SourceCoordinator
 from firesteel.protocol.messages import decode
 from firesteel.protocol.program import JobProgram, PackedProgram
 from firesteel.protocol.rows import ACK, BARRIER, DATA, END_OF_EPOCH, WATERMARK, BufferRow, rows_of
 from firesteel.task.slot import Slot, control_row
 from firesteel.testing import ScriptedSource
+from tests.job_masters import started_master
 
 _RECORD_SECONDS, _SNAPSHOT_SECONDS = 0.02, 0.05
 
@@ -47,11 +45,6 @@ def _checkpoint_of_two_sources() -> dict[str, Any]:
     job = env._compile("job")
     assert job.levels.slots == (1, 1)
     program = JobProgram("job", "the job", 0, job.levels)
-    sources = {
-        node.id: SourceCoordinator(node.id, node.spec.source, node.parallelism)
-        for node in job.stream_graph.nodes.values()
-        if isinstance(node.spec, SourceSpec)
-    }
     now = time.monotonic()
     coordinator = CheckpointCoordinator(
         CheckpointSettings(),
@@ -61,7 +54,7 @@ def _checkpoint_of_two_sources() -> dict[str, Any]:
         now,
         wall_clock_offset=time.time() - now,
     )
-    master = JobMaster(program, sources, RateControl(10.0), coordinator)
+    master = started_master(program, RateControl(10.0), coordinator=coordinator)
     master.request_snapshot(SnapshotRequest("now", SnapshotType.CHECKPOINT))
     master.delay(time.monotonic())
     plan = master.plan_epoch(time.monotonic())

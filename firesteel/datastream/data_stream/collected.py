@@ -24,15 +24,24 @@ class CollectBuffer:
         self._changed = threading.Condition()
         self._ended = False
         self._closed = False
+        self._released = False
         self._error: BaseException | None = None
 
     def add(self, records: list[Any]) -> None:
         """Add records, called by the job. Records that come after ``close`` are dropped."""
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or len(self._records) < self._capacity)
+            self._changed.wait_for(
+                lambda: self._closed or self._released or len(self._records) < self._capacity
+            )
             if self._closed:
                 return
             self._records.extend(records)
+            self._changed.notify_all()
+
+    def release(self) -> None:
+        """Called by a job that is being canceled: ``add`` waits for the reader no longer."""
+        with self._changed:
+            self._released = True
             self._changed.notify_all()
 
     def end(self, error: BaseException | None = None) -> None:

@@ -6,7 +6,6 @@ import copy
 import errno
 import os
 import pickle
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,7 @@ from firesteel.connectors.files.committer import FileCommitter
 from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink
 from firesteel.errors import FiresteelError, WriteFailedError
 from firesteel.filesystems import file_systems
-from firesteel.master.epoch_rows import EpochRows
-from firesteel.master.job_master import EpochPlan
+from firesteel.protocol.execution import EpochPlan, EpochRows
 from firesteel.testing import JobHarness, OperatorHarness
 from tests.full_disk import FullDisk
 
@@ -58,9 +56,9 @@ class Epochs:
 
     def attempt(self) -> EpochRows:
         if self.plan is None:
-            self.harness.master.delay(0.0)
-            self.plan = self.harness.master.plan_epoch(0.0)
-        return self.harness._slots.run_epoch(self.plan, {}, last=False)
+            self.plan = self.harness._runner._next_plan()
+            assert self.plan is not None
+        return self.harness._executor.slots.run_epoch(self.plan)
 
     def fails(self) -> FiresteelError:
         (failure,) = self.attempt().failures
@@ -69,9 +67,8 @@ class Epochs:
     def succeeds(self) -> None:
         rows = self.attempt()
         assert not rows.failures
-        collected = self.harness._attempts.collected
-        rows.deliver(self.harness._graph, self.harness.printed.extend, partial(collected.add, 0))
-        self.harness.master.epoch_ended(rows.acks, rows.failures, 0.0)
+        assert self.plan is not None
+        self.harness._runner._take(self.plan, rows)
         self.plan = None
 
 

@@ -218,7 +218,7 @@ def test_slow_epochs_do_not_make_splits_idle():
     strategy = _ASCENDING.with_idleness(Duration.of_seconds(5))
     harness = JobHarness(_greatest_of_windows(source, strategy), records_per_epoch=[2, 1, 2])
     while harness.run_epoch():
-        harness._now += 10
+        harness.let_pass(10)
     assert sorted(harness.collected) == [8, 16, 1008, 1016]
     assert _dropped(harness) == 0
 

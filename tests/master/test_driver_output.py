@@ -1,4 +1,4 @@
-"""Rows that the driver receives at the end of an epoch, from Spark or in a harness."""
+"""Rows of an epoch in the driver, from Spark or in a harness."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from firesteel.errors import JobExecutionError
 from firesteel.graph.operator_specs import CollectSpec, PrintSpec
 from firesteel.graph.stream_graph import StreamGraph
 from firesteel.graph.transformations import Transformation
-from firesteel.master.epoch_rows import EpochRows, hand_out
+from firesteel.master.driver_output import collectors_of, sort_output
+from firesteel.protocol.execution import EpochRows
 from firesteel.protocol.messages import SlotAck, SlotAddress, encode
 from firesteel.protocol.rows import ACK, DATAFRAME, OUTPUT, BufferRow
 from firesteel.usercode import pickling
@@ -43,10 +44,8 @@ def output(node: int, content: list[Any]) -> BufferRow:
     return BufferRow(0, node, 0, 0, OUTPUT, pickling.dumps(content))
 
 
-def test_lines_are_printed_at_once_and_records_reach_their_collector():
+def test_lines_are_printed_and_records_reach_their_collector():
     collected = Collected()
-    printed: list[Any] = []
-    outputs: list[Any] = []
     graph, print_node, collect_node = graph_with_sinks(collected)
     rows = [
         output(print_node, ["a"]),
@@ -54,9 +53,10 @@ def test_lines_are_printed_at_once_and_records_reach_their_collector():
         output(print_node, ["b", "c"]),
         output(collect_node, [3]),
     ]
-    EpochRows.sort(rows).deliver(graph, printed.append, lambda *output: outputs.append(output))
-    assert printed == [["a", "b", "c"]]
-    hand_out(graph, outputs)
+    lines, records = sort_output(EpochRows.sort(rows).outputs, graph)
+    assert lines == ["a", "b", "c"]
+    for node, some in records:
+        collectors_of(graph)[node].add(some)
     assert collected.records == [1, 2, 3]
 
 

@@ -1,4 +1,4 @@
-"""Committing in the driver: what the tasks of a batch job prepared becomes visible at its end."""
+"""The global committer of batch jobs: commits in the driver, once all tasks have ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from firesteel.usercode.failures import called
 def commit_prepared(
     graph: StreamGraph, job_id: str, committables: Mapping[int, Sequence[Any]]
 ) -> None:
-    """``committables`` by sink node. What a sink raises names its operator."""
+    """Commit ``committables``, by sink node. Errors name the operator of the sink."""
     for node_id, prepared in committables.items():
         node = graph.nodes[node_id]
         call = partial(called, node.name)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from firesteel.master.checkpoint_executor import SingleThread
+from firesteel.master.edge import SingleThread
 
 
-def test_work_is_done_in_order_and_errors_reach_who_waits() -> None:
+def test_work_is_done_in_order_and_errors_reach_the_owner_of_the_future() -> None:
     done: list[int] = []
     thread = SingleThread("worker")
     futures = [thread.submit(done.append, number) for number in range(100)]

@@ -1,13 +1,11 @@
-"""The attempts of a job, one after the other: how each begins, and what follows when it has failed."""
+"""Recovery of a job: the checkpoint that an attempt starts from, and the answer to a failure."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from dataclasses import replace
-from threading import Condition
 from typing import Any
 
 from firesteel.checkpoint.metadata import CheckpointMetadata
@@ -32,21 +30,15 @@ from firesteel.checkpoint.storage.discovery import find_checkpoint
 from firesteel.checkpoint.storage.storage import CorruptFileError, open_storage
 from firesteel.checkpoint.storage.verification import verify
 from firesteel.common.configuration import Configuration
-from firesteel.common.job_status import JobStatus
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.config import checkpoint_options
 from firesteel.errors import FiresteelError, UserFunctionError
 from firesteel.filesystems.settings import file_system_options
 from firesteel.graph.job_graph import JobGraph, key_types_of
 from firesteel.graph.levels import Levels
-from firesteel.graph.operator_specs import SourceSpec
-from firesteel.master.checkpoint_executor import CheckpointExecutor
-from firesteel.master.committables import Abandoned, CollectedOutput, with_abandoned
 from firesteel.master.job_checkpoints import restored_handles
-from firesteel.master.job_master import JobMaster, StartingPoint
-from firesteel.master.rate_control import RateControl
+from firesteel.master.job_master import StartingPoint
 from firesteel.master.restart_strategies import RestartDecision, restart_strategy
-from firesteel.master.source_coordinator import SourceCoordinator
 from firesteel.protocol.program import JobProgram
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.backend_factory import create_keyed_state
@@ -57,6 +49,11 @@ _log = logging.getLogger("firesteel")
 
 
 class JobRecovery:
+    """The checkpoints and the restart strategy of one job. It outlives the attempts.
+
+    It reads checkpoint storage, so it belongs to the edge.
+    """
+
     def __init__(
         self,
         job_id: str,
@@ -67,9 +64,9 @@ class JobRecovery:
         storage: JobCheckpointStorage | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Reads the checkpoint that the job is to start from, if it is told one.
+        """Read the checkpoint that the configuration tells the job to start from, if any.
 
-        ``storage`` is what the configuration says, unless a test brings one of its own.
+        ``storage`` overrides the storage in the configuration.
         """
         self.settings = checkpoint_settings(configuration)
         self.storage = storage or job_checkpoint_storage(configuration, job_id)
@@ -103,7 +100,7 @@ class JobRecovery:
         return self.settings.interval is not None
 
     def starting_point(self, now: float) -> tuple[StartingPoint, list[Decision]]:
-        """Of the next attempt: the newest checkpoint, or where the job was started from."""
+        """Return the start of the next attempt: the newest checkpoint, or that of the job's start."""
         checkpoint = self._newest()
         if checkpoint is None:
             return StartingPoint(), []
@@ -144,15 +141,15 @@ class JobRecovery:
             verify(checkpoint.metadata, open_storage(checkpoint.location, self._file_systems))
 
     def failed(self, failure: FiresteelError, now: float) -> RestartDecision:
-        """Whether to start over. If state could not be read, the next checkpoint is looked at."""
-        if _asks_for_other_state(failure):
-            reason = "the program asks for other state than there is, and would do so again"
+        """Decide whether to start over. Unreadable state makes the next start verify its checkpoint."""
+        if _asks_for_different_state(failure):
+            reason = "the program asks for state that does not fit, and would do so again"
             return RestartDecision(restart=False, delay=0.0, attempt=0, reason=reason)
         self._suspicious = isinstance(failure, CorruptSegmentError | CorruptFileError)
         return self._strategy.failed(now)
 
 
-def _asks_for_other_state(failure: FiresteelError) -> bool:
+def _asks_for_different_state(failure: FiresteelError) -> bool:
     if isinstance(failure, UserFunctionError):
         return failure.cause == IncompatibleStateError.__name__
     return isinstance(failure, IncompatibleStateError)
@@ -182,99 +179,8 @@ def _starting_point(
     )
 
 
-class JobAttempts:
-    """Each attempt has a program, sources and a job master of its own; all else outlives them.
-
-    ``changed`` guards the job master. Tests bring a ``thread`` and a ``clock`` of their own.
-    """
-
-    def __init__(
-        self,
-        recovery: JobRecovery,
-        program: JobProgram,
-        changed: Condition,
-        thread: Executor | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._recovery = recovery
-        self._program = program
-        self._changed = changed
-        self._clock = clock
-        self._sources: dict[int, SourceCoordinator] = {}
-        self._begun = 0
-        self._abandoned: Abandoned = {}
-        writer = _snapshot_writer(recovery, program)
-        self.executor = CheckpointExecutor(writer, changed, thread, clock)
-        self.collected = CollectedOutput(wait=program.checkpointed)
-        self.master: JobMaster
-
-    def begin(self, rate: RateControl) -> JobProgram:
-        """The next attempt: from the newest checkpoint, if there is one. ``master`` leads it."""
-        program = replace(self._program, attempt=self._begun)
-        self._begun += 1
-        start, decisions = self._recovery.starting_point(self._clock())
-        start = replace(start, handles=with_abandoned(start.handles, self._abandoned))
-        self._sources = {
-            node.id: SourceCoordinator(
-                node.id,
-                node.spec.source,
-                node.parallelism,
-                start.enumerators.get(node.id),
-                start.splits.get(node.id, ()),
-                operator=node.name,
-                job=program.job_name,
-            )
-            for node in program.levels.job_graph.nodes.values()
-            if isinstance(node.spec, SourceSpec)
-        }
-        self.collected.go_back()
-        self.master = JobMaster(
-            program, self._sources, rate, self._recovery.coordinator, start, self.collected
-        )
-        self.executor.serve(self.master)
-        self._decide(decisions)
-        # What the attempt before had written in vain is deleted before a task writes anything new.
-        self.executor.settle()
-        return program
-
-    def failed(self) -> RestartDecision:
-        """The attempt has failed, and its slots are closed: whether to begin another one."""
-        failure = self.master.failure
-        assert failure is not None
-        now = self._clock()
-        decision = self._recovery.failed(failure, now)
-        if decision.restart:
-            name = self._program.job_name
-            what = f"{name} failed and starts again in {decision.delay:.1f} s ({decision.reason})"
-            _log.warning("%s: %s", what, failure)
-            self._decide(self._recovery.coordinator.job_failed(now))
-            self._abandoned = self.master.checkpoints.abandoned()
-            self._close_sources()
-        return decision
-
-    def end(self, status: JobStatus) -> None:
-        """There will be no other attempt. Checkpoints stay or go, as the job's settings say."""
-        if status is JobStatus.FINISHED and not self.master.checkpoints.stopped:
-            self.collected.confirm_all()
-        self._decide(self._recovery.coordinator.shutdown(status, self._clock()))
-
-    def close(self) -> None:
-        """Wait for what is being written, and let go of everything."""
-        self._close_sources()
-        self.executor.close()
-
-    def _decide(self, decisions: Sequence[Decision]) -> None:
-        with self._changed:
-            self.master.checkpoints.handle(decisions)
-            self.executor.carry_out(self.master.checkpoints.take_for_edge())
-
-    def _close_sources(self) -> None:
-        for source in self._sources.values():
-            source.close()
-        self._sources = {}
-
-
-def _snapshot_writer(recovery: JobRecovery, program: JobProgram) -> SnapshotWriter:
+def snapshot_writer(recovery: JobRecovery, program: JobProgram) -> SnapshotWriter:
+    """Return the writer of a job's checkpoints and savepoints."""
     store = program.open_segment_store()
     graph = program.levels.job_graph
     key_types = key_types_of(graph)

@@ -1,0 +1,558 @@
+"""The job runner: takes a job through its attempts to its end.
+
+It gives the plans of the job master to an executor, carries the master's decisions out at the edge,
+and asks the restart strategy when an attempt has failed. Every job has one, on Spark and in tests.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection
+from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+from firesteel.checkpoint.rules.decisions import Decision
+from firesteel.checkpoint.rules.requests import SnapshotRequest
+from firesteel.checkpoint.storage.checkpoint_directory import JobCheckpointStorage
+from firesteel.common.execution_config import ExecutionConfig
+from firesteel.common.job_status import JobStatus
+from firesteel.config import options
+from firesteel.datastream.checkpointing_mode import CheckpointingMode
+from firesteel.datastream.execution_mode import RuntimeExecutionMode
+from firesteel.errors import FiresteelError, JobExecutionError, UserFunctionError
+from firesteel.filesystems.settings import file_system_options
+from firesteel.graph.levels import Levels
+from firesteel.graph.settings import JobSettings
+from firesteel.graph.stream_graph import StreamGraph
+from firesteel.master.checkpoint_executor import CheckpointExecutor
+from firesteel.master.committables import Abandoned, with_abandoned
+from firesteel.master.decisions import (
+    AskPending,
+    CommitPositions,
+    CommitPrepared,
+    DiscoverSplits,
+)
+from firesteel.master.driver_output import CollectedOutput, collectors_of, sort_output
+from firesteel.master.edge import Edge
+from firesteel.master.global_committer import commit_prepared
+from firesteel.master.job_master import JobMaster, StartingPoint
+from firesteel.master.job_recovery import JobRecovery, snapshot_writer
+from firesteel.master.job_status import JobState
+from firesteel.master.rate_control import RateControl, rate_control
+from firesteel.master.source_coordinator import (
+    EnumeratorReport,
+    SourceCoordinator,
+    enumerator_state,
+)
+from firesteel.master.split_enumerators import Event, SplitEnumerators
+from firesteel.protocol.execution import (
+    EpochBrokenOffError,
+    EpochPlan,
+    EpochRows,
+    Execution,
+    ExecutionFailedError,
+    Executor,
+    Placement,
+)
+from firesteel.protocol.program import JobProgram
+from firesteel.state.backend_factory import check_installed, settings_of
+
+_log = logging.getLogger("firesteel")
+
+MakeExecutor = Callable[[str, StreamGraph, Levels, JobSettings], Executor]
+"""Takes the id of the job, its graph with driver objects, its levels and its settings."""
+
+# Due sooner than this is due now.
+_NOW_SECONDS = 1e-6
+
+
+class _EnumeratorFailedError(Exception):
+    """An enumerator could not be created."""
+
+    def __init__(self, reason: FiresteelError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+class JobRunner:
+    """Runs one job, epoch by epoch.
+
+    The first attempt is prepared here, so that a job that cannot run fails where it is submitted.
+    ``run`` and ``run_epoch`` belong to one thread; everything else may be called from any thread.
+    """
+
+    def __init__(
+        self,
+        job_id: str,
+        graph: StreamGraph,
+        levels: Levels,
+        settings: JobSettings,
+        make_executor: MakeExecutor,
+        edge: Edge,
+        *,
+        make_rate: Callable[[], RateControl] | None = None,
+        storage: JobCheckpointStorage | None = None,
+    ) -> None:
+        """``make_rate`` and ``storage`` override the settings of the job."""
+        configuration = settings.configuration
+        self._job_id = job_id
+        self._job_name = settings.job_name
+        self._graph = graph
+        self._edge = edge
+        self._make_rate = make_rate or (
+            lambda: rate_control(configuration, settings.buffer_timeout)
+        )
+        timeout = configuration.get(options.CANCELLATION_TIMEOUT).total_seconds()
+        self._cancellation_seconds = timeout or float("inf")
+        # Guards everything below, and is notified of every change.
+        self._changed = threading.Condition()
+        self._state = JobState()
+        self._attempt = 0
+        self._attempt_held = ExitStack()
+        self._abandoned: Abandoned = {}
+        self._failure: FiresteelError | None = None
+        self._to_commit: CommitPrepared | None = None
+        self._is_closed = False
+        self.master: JobMaster
+        self._execution: Execution
+        self._enumerators: SplitEnumerators
+        self.recovery = JobRecovery(
+            job_id, settings.job_name, configuration, levels, storage=storage, clock=edge.now
+        )
+        with ExitStack() as held:
+            self._executor = make_executor(job_id, graph, self.recovery.levels, settings)
+            held.callback(self._executor.close)
+            self.program = make_program(job_id, settings, self.recovery, self._executor.place())
+            self.collected = CollectedOutput(wait=self.program.checkpointed)
+            self._collectors = collectors_of(graph)
+            self._checkpoints = CheckpointExecutor(
+                snapshot_writer(self.recovery, self.program),
+                edge.io_thread("firesteel-checkpoints"),
+                self._post,
+            )
+            held.callback(self._checkpoints.close)
+            held.callback(self._attempt_held.close)
+            try:
+                self._begin_attempt()
+            except _EnumeratorFailedError as error:
+                raise error.reason from error.__cause__
+            # Until the job is over.
+            self._held = held.pop_all()
+
+    # Attempts
+
+    def _begin_attempt(self) -> bool:
+        """Prepare the next attempt; False if the job was canceled meanwhile.
+
+        It starts from the newest checkpoint, if there is one.
+        """
+        program = replace(self.program, attempt=self._attempt)
+        start, decisions = self.recovery.starting_point(self._edge.now())
+        start = replace(start, handles=with_abandoned(start.handles, self._abandoned))
+        sources = self._create_sources(program, start)
+        if sources is None:
+            return False
+        self.collected.go_back()
+        master = JobMaster(
+            program,
+            sources,
+            self._make_rate(),
+            self.recovery.coordinator,
+            start,
+            self.collected,
+            self._state,
+        )
+        with self._changed:
+            self.master = master
+            self._decide(decisions)
+        # Files that the attempt before has written in vain are deleted before a task writes new ones.
+        self._checkpoints.settle()
+        execution = self._executor.start(program)
+        self._attempt_held.callback(execution.close)
+        with self._changed:
+            if self._state.status is JobStatus.CANCELLING:
+                return False
+            self._execution = execution
+            if self._state.status is JobStatus.RESTARTING:
+                self._state.change(JobStatus.CREATED)
+        return True
+
+    def _create_sources(
+        self, program: JobProgram, start: StartingPoint
+    ) -> dict[int, SourceCoordinator] | None:
+        """Create the enumerators at the edge; None if the job is canceled while they take long."""
+        nodes = program.levels.job_graph.nodes
+        enumerators = self._enumerators = SplitEnumerators(
+            nodes.values(),
+            program.job_name,
+            self._edge.io_thread,
+            lambda event: self._post(event, program.attempt),
+        )
+        self._attempt_held.callback(enumerators.close)
+        states = {node: enumerator_state(kept) for node, kept in start.enumerators.items()}
+        created = enumerators.create(states)
+        if not self._wait_for(created.values()):
+            return None
+        try:
+            return {
+                node: SourceCoordinator(
+                    node,
+                    enumerators.source(node),
+                    nodes[node].parallelism,
+                    report.result(),
+                    start.enumerators.get(node),
+                    start.splits.get(node, ()),
+                )
+                for node, report in created.items()
+            }
+        except Exception as error:
+            raise _EnumeratorFailedError(self._explained(error)) from error
+
+    def _wait_for(self, created: Collection[Future[EnumeratorReport]]) -> bool:
+        """Wait for enumerators; False if the job is canceled first."""
+        for future in created:
+            future.add_done_callback(lambda _: self._notify())
+        with self._changed:
+            while not all(future.done() for future in created):
+                if self._state.status is JobStatus.CANCELLING:
+                    return False
+                self._edge.wait(self._changed, None)
+        return True
+
+    def run(self) -> None:
+        """Run until the job is over. A failure of the job is no exception: see ``failure``."""
+        while self.run_epoch():
+            pass
+
+    def run_epoch(self) -> bool:
+        """Run the next epoch and everything that follows from it; False once the job is over."""
+        if self._is_closed:
+            return False
+        try:
+            self._run_epoch()
+            if self.master.is_over:
+                self._attempt_ended()
+            self.hand_out()
+        except Exception as error:
+            failure = self._fail_finally(error)
+            if failure is error:
+                raise
+            raise failure from error
+        except BaseException as error:
+            self._fail_finally(error)
+            raise
+        return not self._is_closed
+
+    def _run_epoch(self) -> None:
+        plan = self._next_plan()
+        if plan is None:
+            return
+        try:
+            rows = self._execution.run_epoch(plan)
+        except (ExecutionFailedError, EpochBrokenOffError) as error:
+            self._close_by_force(error)
+        else:
+            self._take(plan, rows)
+
+    def _next_plan(self) -> EpochPlan | None:
+        """Wait until an epoch is due and plan it; None if the attempt is over without one."""
+        with self._changed:
+            self.master.start()
+            while True:
+                delay = self.master.delay(self._edge.now())
+                if self._carry_out():
+                    # The edge may have answered at once.
+                    continue
+                if delay is None:
+                    return None
+                if delay < _NOW_SECONDS:
+                    return self.master.plan_epoch(self._edge.now())
+                self._edge.wait(self._changed, delay)
+
+    def _take(self, plan: EpochPlan, rows: EpochRows) -> None:
+        """An epoch has ended: deliver its output, then tell the job master."""
+        error = rows.error
+        if not rows.failures:
+            lines, records = sort_output(rows.outputs, self._graph)
+            try:
+                if lines:
+                    self._edge.print_lines(lines)
+            except Exception as caught:  # noqa: BLE001 - it fails the job
+                error = error or caught
+            with self._changed:
+                for node, some in records:
+                    self.collected.add(plan.epoch, node, some)
+        if error is not None and self.program.batch:
+            # No restart repeats the driver's part of a batch: some of it may be visible already.
+            raise error
+        with self._changed:
+            if error is not None:
+                self.master.fail(self._explained(error))
+            try:
+                self.master.epoch_ended(rows.acks, rows.failures, self._edge.now())
+            except FiresteelError as refused:
+                self.master.fail(refused)
+            self._carry_out()
+            to_commit, self._to_commit = self._to_commit, None
+            self._changed.notify_all()
+        if to_commit is not None:
+            commit_prepared(self._graph, self._job_id, to_commit.committables)
+            with self._changed:
+                self.master.prepared_committed()
+
+    def hand_out(self) -> None:
+        """Give confirmed records to their collectors. That may wait for a slow reader."""
+        with self._changed:
+            due = self.collected.take()
+        for node, records in due:
+            self._collectors[node].add(records)
+
+    def _close_by_force(self, error: ExecutionFailedError | EpochBrokenOffError) -> None:
+        """No epoch can run in the usual way any more: close the slots by force."""
+        with self._changed:
+            if isinstance(error, ExecutionFailedError):
+                self.master.fail(error.reason)
+            plan = None if self.program.batch else self.master.plan_epoch(self._edge.now())
+        if plan is not None:
+            try:
+                self._take(plan, self._execution.run_epoch(plan.forced()))
+            except (ExecutionFailedError, EpochBrokenOffError) as failed:
+                _log.warning("the slots of %s could not be closed: %s", self._job_name, failed)
+        with self._changed:
+            self.master.abandon()
+
+    def _attempt_ended(self) -> None:
+        """Restart a failed job if its strategy says so, else end the job."""
+        failure = self.master.failure
+        self._close_attempt()
+        while failure is not None and self._restarts(failure):
+            self._wait_for_restart()
+            try:
+                if self._status_is(JobStatus.RESTARTING) and self._begin_attempt():
+                    return
+            except _EnumeratorFailedError as error:
+                # That may be better the next time.
+                failure = error.reason
+                with self._changed:
+                    self._state.fail()
+            self._close_attempt()
+        with self._changed:
+            if self._state.status is JobStatus.CANCELLING:
+                self._state.canceled()
+        self._failure = failure
+        self._end()
+
+    def _close_attempt(self) -> None:
+        """No event of the attempt counts from here on."""
+        with self._changed:
+            self._attempt += 1
+        self._attempt_held.close()
+
+    def _restarts(self, failure: FiresteelError) -> bool:
+        """Ask the restart strategy; False if the job does not start again."""
+        with self._changed:
+            if self._state.status is not JobStatus.FAILING:
+                return False
+            now = self._edge.now()
+            decision = self.recovery.failed(failure, now)
+            if not decision.restart:
+                self._state.change(JobStatus.FAILED)
+                return False
+            _log.warning(
+                "%s failed and starts again in %.1f s (%s): %s",
+                self._job_name,
+                decision.delay,
+                decision.reason,
+                failure,
+            )
+            self._state.change(JobStatus.RESTARTING)
+            self._restart_at = now + decision.delay
+            self._decide(self.recovery.coordinator.job_failed(now))
+            self._abandoned = self.master.checkpoints.abandoned()
+        return True
+
+    def _wait_for_restart(self) -> None:
+        with self._changed:
+            while self._status_is(JobStatus.RESTARTING):
+                left = self._restart_at - self._edge.now()
+                if left <= 0.0:
+                    return
+                self._edge.wait(self._changed, left)
+
+    def _status_is(self, status: JobStatus) -> bool:
+        """Other threads may change the status at any time."""
+        return self._state.status is status
+
+    def _end(self) -> None:
+        """There is no further attempt. Checkpoints stay or go, as the job's settings say."""
+        try:
+            with self._changed:
+                status = self._state.status
+                if self._failure is not None and status is not JobStatus.FAILED:
+                    _log.warning(
+                        "%s was canceled, and had failed: %s", self._job_name, self._failure
+                    )
+                if status is JobStatus.FINISHED and not self.master.checkpoints.stopped:
+                    self.collected.confirm_all()
+                self._decide(self.recovery.coordinator.shutdown(status, self._edge.now()))
+            self.hand_out()
+        finally:
+            self._is_closed = True
+            self._held.close()
+
+    def _fail_finally(self, error: BaseException) -> FiresteelError:
+        """End the job with an error that no restart repairs, such as a bug of ours."""
+        failure = self._failure = self._explained(error)
+        with self._changed:
+            self._state.fail()
+            if self._status_is(JobStatus.FAILING):
+                self._state.change(JobStatus.FAILED)
+            elif self._status_is(JobStatus.CANCELLING):
+                self._state.canceled()
+        if not self._is_closed:
+            try:
+                self._close_attempt()
+                self._end()
+            except Exception:  # noqa: BLE001 - the first error counts
+                _log.exception("the end of %s failed as well", self._job_name)
+        return failure
+
+    def _explained(self, error: BaseException) -> FiresteelError:
+        return explained(error, self._job_id, self._job_name)
+
+    # Events and decisions
+
+    def _post(self, event: Event, attempt: int | None = None) -> None:
+        """Tell the job master a result of the edge. Results for an old attempt are dropped.
+
+        Results without an ``attempt`` belong to the job as a whole.
+        """
+        with self._changed:
+            if attempt is not None and attempt != self._attempt:
+                return
+            try:
+                event(self.master, self._edge.now())
+            except BaseException as error:  # noqa: BLE001 - no error vanishes in a thread
+                self.master.fail(self._explained(error))
+            self._carry_out()
+            self._changed.notify_all()
+
+    def _notify(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def _decide(self, decisions: list[Decision]) -> None:
+        """Carry out decisions that the coordinator makes about the job as a whole."""
+        self.master.checkpoints.handle(decisions)
+        self._carry_out()
+
+    def _carry_out(self) -> bool:
+        """Carry the master's decisions out; False if there are none. The caller holds the lock."""
+        decisions = self.master.take_decisions()
+        for decision in decisions:
+            match decision:
+                case DiscoverSplits() | AskPending() | CommitPositions():
+                    self._enumerators.carry_out(decision)
+                case CommitPrepared():
+                    # Without the lock, by the thread that has it now.
+                    self._to_commit = decision
+                case _:
+                    self._checkpoints.carry_out(decision)
+        return bool(decisions)
+
+    # Requests
+
+    @property
+    def status(self) -> JobStatus:
+        return self._state.status
+
+    @property
+    def failure(self) -> FiresteelError | None:
+        """The error that a failed job ended with."""
+        return self._failure if self._state.status is JobStatus.FAILED else None
+
+    def cancel(self, to: JobStatus = JobStatus.CANCELED) -> None:
+        """End the job as CANCELED or SUSPENDED; a suspended job keeps its checkpoints.
+
+        The running epoch may end, for as long as the cancellation timeout allows.
+        """
+        with self._changed:
+            if not self._state.cancel(to):
+                return
+            self._changed.notify_all()
+        self._execution.break_off(self._cancellation_seconds)
+        for collector in self._collectors.values():
+            collector.release()
+
+    def give_up(self) -> None:
+        """Wait for the running epoch no longer. Takes no lock: signal handlers call it."""
+        self._execution.break_off(0.0)
+
+    def request_snapshot(self, make: Callable[[str], SnapshotRequest]) -> Future[str]:
+        """Ask for a savepoint or checkpoint; the answer is its location."""
+        answer: Future[str] = Future()
+        with self._changed:
+            if self._state.is_over:
+                answer.set_exception(JobExecutionError("the job is not running"))
+                return answer
+            self.master.request_snapshot(make(self._checkpoints.expect(answer)))
+            self._carry_out()
+            self._changed.notify_all()
+        return answer
+
+    def checkpoint_overview(self) -> dict[str, Any]:
+        with self._changed:
+            return self.recovery.coordinator.stats.overview()
+
+    def checkpoint_details(self, checkpoint_id: int) -> dict[str, Any] | None:
+        with self._changed:
+            stats = self.recovery.coordinator.stats.find(checkpoint_id)
+            return None if stats is None else stats.details()
+
+
+def make_program(
+    job_id: str, settings: JobSettings, recovery: JobRecovery, placement: Placement
+) -> JobProgram:
+    """Return the program of a job for its slots, without the number of an attempt."""
+    configuration = settings.configuration
+    batch = settings.runtime_mode is RuntimeExecutionMode.BATCH
+    state_backend = settings_of(configuration)
+    check_installed(state_backend)
+    segment_directory = placement.segment_directory
+    if recovery.is_periodic:
+        # Large state goes to the checkpoints, so that they only have to refer to it.
+        shared = recovery.storage.shared
+        segment_directory = None if shared is None else shared.location
+    return JobProgram(
+        job_id=job_id,
+        job_name=settings.job_name,
+        attempt=0,
+        levels=recovery.levels,
+        job_parameters=configuration.get(options.GLOBAL_JOB_PARAMETERS),
+        segment_directory=segment_directory,
+        inline_threshold=configuration.get(options.STATE_INLINE_THRESHOLD),
+        batch=batch,
+        auto_watermark_interval=ExecutionConfig(configuration).get_auto_watermark_interval(),
+        state_backend=state_backend,
+        resources=placement.resources,
+        cached_files=placement.cached_files,
+        checkpointed=recovery.is_periodic and not batch,
+        exactly_once=recovery.settings.mode is CheckpointingMode.EXACTLY_ONCE,
+        file_systems=file_system_options(configuration),
+    )
+
+
+def explained(error: BaseException, job_id: str, job_name: str) -> FiresteelError:
+    """Return an error of Firesteel's with the name of the job; other errors become its cause."""
+    if isinstance(error, UserFunctionError):
+        error.job = error.job or job_name
+    if isinstance(error, FiresteelError):
+        return error
+    wrapped = JobExecutionError(
+        f"{type(error).__name__}: {error}", job_id=job_id, job_name=job_name
+    )
+    wrapped.__cause__ = error
+    return wrapped

@@ -1,0 +1,207 @@
+"""The enumerators of the sources, at the edge: each has a thread of its own.
+
+Enumerators list directories and ask brokers. All calls of one enumerator are made in its thread,
+so that it needs no locks and a slow one holds up nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor, Future, wait
+from typing import Any
+
+from firesteel.connectors.base import Source, SourceSplit, SplitEnumerator
+from firesteel.errors import FiresteelError, UserFunctionError
+from firesteel.graph.operator_specs import SourceSpec
+from firesteel.graph.stream_graph import StreamNode
+from firesteel.master.decisions import AskPending, CommitPositions, DiscoverSplits, SourceDecision
+from firesteel.master.job_master import JobMaster
+from firesteel.master.source_coordinator import EnumeratorReport
+from firesteel.usercode.failures import called
+
+_log = logging.getLogger("firesteel")
+
+# A job that ends waits this long for its enumerators: the last positions are committed then. One
+# that is busy with a discovery is not worth waiting for.
+_CLOSE_SECONDS = 10.0
+_BUSY_CLOSE_SECONDS = 0.5
+
+Event = Callable[[JobMaster, float], None]
+"""Tells the job master a result, with the time of its arrival."""
+
+
+class EnumeratorOfSource:
+    """The enumerator of one source. Its methods run in its thread.
+
+    Errors name the operator and the job.
+    """
+
+    def __init__(self, operator: str, job: str, source: Source, parallelism: int) -> None:
+        self.operator = operator
+        self._job = job
+        self.source = source
+        self._parallelism = parallelism
+        self._enumerator: SplitEnumerator | None = None
+
+    def create(self, state: Any) -> EnumeratorReport:
+        self._enumerator = self._call(self.source.create_enumerator, self._parallelism, state)
+        return self._report(self._created())
+
+    def discover(self) -> EnumeratorReport:
+        enumerator = self._created()
+        return self._report(enumerator, self._call(enumerator.discover_splits))
+
+    def commit(self, splits: tuple[SourceSplit, ...]) -> EnumeratorReport:
+        enumerator = self._created()
+        self._call(enumerator.checkpoint_complete, splits)
+        return self._report(enumerator)
+
+    def has_pending(self, splits: tuple[SourceSplit, ...]) -> bool:
+        return bool(self._call(self._created().has_pending, splits))
+
+    def close(self) -> None:
+        enumerator, self._enumerator = self._enumerator, None
+        if enumerator is not None:
+            self._call(enumerator.close)
+
+    def _created(self) -> SplitEnumerator:
+        assert self._enumerator is not None
+        return self._enumerator
+
+    def _report(
+        self, enumerator: SplitEnumerator, splits: Iterable[SourceSplit] = ()
+    ) -> EnumeratorReport:
+        state, state_error = None, None
+        try:
+            state = self._call(enumerator.snapshot_state)
+        except FiresteelError as error:
+            state_error = error
+        complete = bool(self._call(enumerator.is_complete))
+        return EnumeratorReport(
+            tuple(splits),
+            complete,
+            0.0 if complete else self._call(enumerator.next_discovery_delay),
+            state,
+            state_error,
+            type(enumerator).has_pending is not SplitEnumerator.has_pending,
+        )
+
+    def _call(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return called(self.operator, method, *arguments)
+        except UserFunctionError as error:
+            error.job = error.job or self._job
+            raise
+
+
+class SplitEnumerators:
+    """All enumerators of one attempt. ``post`` takes the events that follow from their results."""
+
+    def __init__(
+        self,
+        nodes: Iterable[StreamNode],
+        job_name: str,
+        io_thread: Callable[[str], Executor],
+        post: Callable[[Event], None],
+    ) -> None:
+        self._post = post
+        self._enumerators: dict[int, EnumeratorOfSource] = {}
+        self._threads: dict[int, Executor] = {}
+        self._discovering: set[int] = set()
+        self._is_closed = False
+        for node in nodes:
+            if isinstance(node.spec, SourceSpec):
+                self._enumerators[node.id] = EnumeratorOfSource(
+                    node.name, job_name, node.spec.source, node.parallelism
+                )
+                self._threads[node.id] = io_thread(f"firesteel-source-{node.name}")
+
+    def create(self, states: Mapping[int, Any]) -> dict[int, Future[EnumeratorReport]]:
+        """Create all enumerators side by side, from their ``states``."""
+        return {
+            node: self._threads[node].submit(enumerator.create, states.get(node))
+            for node, enumerator in self._enumerators.items()
+        }
+
+    def source(self, node: int) -> Source:
+        return self._enumerators[node].source
+
+    def carry_out(self, decision: SourceDecision) -> None:
+        """Ask an enumerator, in its thread. Once they are closed nothing is asked any more."""
+        if self._is_closed:
+            return
+        node = decision.node
+        enumerator = self._enumerators[node]
+        match decision:
+            case DiscoverSplits():
+                self._discovering.add(node)
+                self._submit(node, lambda: self._discover(node, enumerator))
+            case CommitPositions(splits=splits):
+                self._submit(node, lambda: _positions_committed(node, enumerator.commit(splits)))
+            case AskPending(splits=splits):
+                self._submit(
+                    node, lambda: _pending_known(node, splits, enumerator.has_pending(splits))
+                )
+
+    def _discover(self, node: int, enumerator: EnumeratorOfSource) -> Event:
+        try:
+            report = enumerator.discover()
+        finally:
+            self._discovering.discard(node)
+        return lambda master, now: master.splits_discovered(node, report, now)
+
+    def _submit(self, node: int, work: Callable[[], Event]) -> None:
+        """Post the event that ``work`` returns, or the failure of the job."""
+
+        def run() -> None:
+            try:
+                event = work()
+            except BaseException as error:  # noqa: BLE001 - code of connectors may raise anything
+                self._post(_failed(error))
+            else:
+                self._post(event)
+
+        self._threads[node].submit(run)
+
+    def close(self) -> None:
+        """Close all enumerators. One that hangs is left to its thread."""
+        self._is_closed = True
+        closing: dict[Future[None], EnumeratorOfSource] = {}
+        busy: set[Future[None]] = set()
+        for node, enumerator in self._enumerators.items():
+            closed = self._threads[node].submit(enumerator.close)
+            closing[closed] = enumerator
+            if node in self._discovering:
+                busy.add(closed)
+            self._threads[node].shutdown(wait=False)
+        wait([closed for closed in closing if closed not in busy], _CLOSE_SECONDS)
+        wait(busy, _BUSY_CLOSE_SECONDS)
+        for closed, enumerator in closing.items():
+            if not closed.done():
+                _log.warning(
+                    "the enumerator of '%s' is still busy; it will be closed when it returns",
+                    enumerator.operator,
+                )
+            closed.add_done_callback(_log_failure)
+
+
+def _positions_committed(node: int, report: EnumeratorReport) -> Event:
+    return lambda master, _: master.positions_committed(node, report)
+
+
+def _pending_known(node: int, splits: tuple[SourceSplit, ...], pending: bool) -> Event:
+    return lambda master, _: master.pending_known(node, splits, pending)
+
+
+def _failed(error: BaseException) -> Event:
+    def fail(master: JobMaster, _: float) -> None:
+        raise error
+
+    return fail
+
+
+def _log_failure(closed: Future[None]) -> None:
+    error = None if closed.cancelled() else closed.exception()
+    if error is not None:
+        _log.warning("an enumerator could not be closed: %s", error)

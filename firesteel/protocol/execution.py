@@ -1,0 +1,128 @@
+"""The interface between the job runner and the executors that run its epochs.
+
+The runner hands an executor one epoch plan at a time and gets the rows of that epoch back. An
+executor may run every epoch as a job of its own, or send the plans to tasks that live as long as
+the job. The runner does not know the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from firesteel.errors import FiresteelError, JobExecutionError
+from firesteel.protocol.messages import SlotAck, SlotControl, SlotFailure, decode
+from firesteel.protocol.program import JobProgram
+from firesteel.protocol.rows import ACK, FAILURE, OUTPUT
+from firesteel.usercode import pickling
+from firesteel.usercode.resources import JobResources
+
+
+@dataclass(frozen=True, slots=True)
+class EpochPlan:
+    """The control of every slot of every level for one epoch.
+
+    A ``closing`` epoch is the last one of its slots. A plan ``by_force`` is for slots that may still
+    be busy with an earlier epoch.
+    """
+
+    epoch: int
+    controls: tuple[SlotControl, ...]
+    closing: bool = False
+    by_force: bool = False
+
+    def of_level(self, level: int) -> list[SlotControl]:
+        return [control for control in self.controls if control.address.level == level]
+
+    def forced(self) -> EpochPlan:
+        """Return the same epoch, by force."""
+        controls = [
+            replace(control, address=replace(control.address, by_force=True))
+            for control in self.controls
+        ]
+        return replace(self, controls=tuple(controls), by_force=True)
+
+
+@dataclass(slots=True)
+class EpochRows:
+    """Rows that reach the driver at the end of an epoch, sorted by kind.
+
+    ``outputs`` are pairs of a node and its lines or records. ``error`` is raised by the part of the
+    epoch that the executor runs in the driver, such as a function that takes DataFrames.
+    """
+
+    acks: list[SlotAck] = field(default_factory=list)
+    failures: list[SlotFailure] = field(default_factory=list)
+    outputs: list[tuple[int, list[Any]]] = field(default_factory=list)
+    error: Exception | None = None
+
+    @staticmethod
+    def sort(rows: Iterable[Any]) -> EpochRows:
+        """Sort BufferRows, or Spark rows with the same fields. Rows of DataFrames are refused."""
+        result = EpochRows()
+        for row in rows:
+            if row.kind == ACK:
+                result.acks.append(decode(row.payload))
+            elif row.kind == FAILURE:
+                result.failures.append(decode(row.payload))
+            elif row.kind == OUTPUT:
+                result.outputs.append((row.edge, pickling.loads(row.payload)))
+            else:
+                raise JobExecutionError(f"a row of kind {row.kind} reached the driver")
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Places that an executor has prepared for a job.
+
+    ``segment_directory`` takes large state of a job without periodic checkpoints. It is None where
+    the driver and the slots share no directory.
+    """
+
+    segment_directory: str | None = None
+    resources: JobResources = field(default_factory=JobResources)
+    cached_files: Mapping[str, str] = field(default_factory=dict)
+
+
+class EpochBrokenOffError(FiresteelError):
+    """The running epoch was waited for as long as ``break_off`` allows."""
+
+
+class ExecutionFailedError(FiresteelError):
+    """No further epoch can run in this attempt. ``reason`` is the error for the user."""
+
+    def __init__(self, reason: FiresteelError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+class Execution(Protocol):
+    """One attempt of a job in an executor."""
+
+    def run_epoch(self, plan: EpochPlan) -> EpochRows:
+        """Run an epoch in all slots and return its rows.
+
+        Raises ExecutionFailedError or EpochBrokenOffError. After either of them the only plan that
+        may follow is a closing one by force.
+        """
+
+    def break_off(self, seconds: float) -> None:
+        """Wait at most ``seconds`` for the running epoch. Called from any thread or a signal handler."""
+
+    def close(self) -> None:
+        """Release everything that belongs to the attempt."""
+
+
+class Executor(Protocol):
+    """Runs the attempts of one job, one after the other."""
+
+    def place(self) -> Placement:
+        """Bring the files of the job to its slots."""
+
+    def start(self, program: JobProgram) -> Execution:
+        """Prepare an attempt. The program travels to the slots from here."""
+
+    def close(self) -> None:
+        """Release everything that belongs to the job."""

@@ -1,0 +1,56 @@
+"""The DataFrames of an epoch: those that sources read, and those that arrive in the driver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from firesteel.graph.operator_specs import DataFrameSinkSpec, DataFrameSourceSpec
+from firesteel.graph.stream_graph import StreamGraph, StreamNode
+from firesteel.protocol.execution import EpochPlan, EpochRows
+from firesteel.spark.dataframe_bridge import decode_dataframe, spark_schema, without_frames
+from firesteel.usercode.failures import called
+
+
+class EpochFrames:
+    """Knows the sources and sinks of a job that are DataFrames."""
+
+    def __init__(self, graph: StreamGraph) -> None:
+        self._driver_objects = graph.driver_objects
+        #: The DataFrames of sources, by node.
+        self.sources: dict[int, DataFrame] = {
+            node.id: graph.driver_objects[node.id]
+            for node in graph.nodes.values()
+            if isinstance(node.spec, DataFrameSourceSpec)
+        }
+        self._sinks = [
+            node for node in graph.nodes.values() if isinstance(node.spec, DataFrameSinkSpec)
+        ]
+
+    @property
+    def are_used(self) -> bool:
+        return bool(self.sources or self._sinks)
+
+    def collect(self, frame: DataFrame, plan: EpochPlan, *, write: bool) -> EpochRows:
+        """Collect the rows of an epoch and, with ``write``, call the functions that take DataFrames."""
+        if not self._sinks:
+            # One job for all partitions; an iterator would run them one after the other.
+            return EpochRows.sort(frame.collect())
+        frame = frame.persist()
+        try:
+            rows = EpochRows.sort(without_frames(frame).collect())
+            if write and not rows.failures:
+                try:
+                    for node in self._sinks:
+                        self._write(node, frame, plan.epoch)
+                except Exception as error:  # noqa: BLE001 - the functions are the user's
+                    rows.error = error
+            return rows
+        finally:
+            frame.unpersist()
+
+    def _write(self, node: StreamNode, frame: DataFrame, epoch: int) -> None:
+        spec: Any = node.spec
+        part = decode_dataframe(frame, node.id, spark_schema(spec.value_type))
+        called(node.name, self._driver_objects[node.id], part, epoch)

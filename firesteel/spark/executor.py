@@ -1,0 +1,90 @@
+"""The Spark executor: runs the attempts of one job on a Spark session."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from firesteel.config import options
+from firesteel.graph.levels import Levels
+from firesteel.graph.operator_specs import DataFrameSourceSpec
+from firesteel.graph.settings import JobSettings
+from firesteel.graph.stream_graph import StreamGraph
+from firesteel.protocol.execution import Placement
+from firesteel.protocol.program import JobProgram
+from firesteel.spark.batch_execution import BatchExecution
+from firesteel.spark.job_files import JobFiles
+from firesteel.spark.session import (
+    acquire_session,
+    host_settings,
+    is_local,
+    release_session,
+    task_attempts,
+)
+from firesteel.spark.shipping import ship, stage_resources
+from firesteel.spark.slot_task import SlotTask
+from firesteel.spark.streaming_execution import StreamingExecution
+
+_IN_WORKER = "in-worker"
+
+
+class SparkExecutor:
+    """Holds a session and the private directory of the job until it is closed."""
+
+    def __init__(
+        self, job_id: str, graph: StreamGraph, levels: Levels, settings: JobSettings
+    ) -> None:
+        self._graph = graph
+        self._settings = settings
+        with ExitStack() as held:
+            self.session = acquire_session(
+                levels.required_slots, settings.configuration, may_restart=not _has_frames(graph)
+            )
+            held.callback(release_session)
+            self._files = JobFiles(job_id, settings.configuration)
+            held.callback(self._files.remove)
+            self._held = held.pop_all()
+
+    def place(self) -> Placement:
+        """Bring the job's files to the tasks. The program follows: it takes the module search path along."""
+        context, root = self.session.sparkContext, self._files.root
+        local = is_local(self.session)
+        ship(context, self._settings, root, local=local)
+        return Placement(
+            segment_directory=str(self._files.segments) if local else None,
+            resources=stage_resources(context, self._settings, root, local=local),
+        )
+
+    def start(self, program: JobProgram) -> StreamingExecution | BatchExecution:
+        task = self._slot_task(program)
+        if program.batch:
+            return BatchExecution(self.session, program, self._graph, task)
+        return StreamingExecution(self.session, program, self._graph, task, self._files)
+
+    def _slot_task(self, program: JobProgram) -> SlotTask:
+        configuration = self._settings.configuration
+        program_file = self._files.write_program(program)
+        if not is_local(self.session):
+            self.session.sparkContext.addFile(program_file)
+        in_worker = program.batch or configuration.get(options.SLOT_HOST) == _IN_WORKER
+        idle_timeout = configuration.get(options.SLOT_HOST_IDLE_TIMEOUT).total_seconds()
+        return SlotTask(
+            program_file,
+            None
+            if in_worker
+            else host_settings(
+                self.session,
+                idle_timeout,
+                # A process has one working directory, which archives change.
+                only_job=program.job_id if self._settings.python_archives else None,
+            ),
+            batch=program.batch,
+            max_attempts=task_attempts(self.session),
+        )
+
+    def close(self) -> None:
+        self._held.close()
+
+
+def _has_frames(graph: StreamGraph) -> bool:
+    """DataFrames belong to a session: one that has made some must not be started over."""
+    return any(isinstance(node.spec, DataFrameSourceSpec) for node in graph.nodes.values())
