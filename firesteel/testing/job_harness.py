@@ -402,7 +402,9 @@ class JobHarness:
     def storage_is_stuck(self) -> bool:
         """While it is set, checkpoint storage does not get to its work.
 
-        >>> harness = JobHarness(lambda env: env.from_collection([1, 2, 3]), checkpoint_every=0)
+        >>> harness = JobHarness(
+        ...     lambda env: env.from_collection([1, 2, 3]), records_per_epoch=1, checkpoint_every=0
+        ... )
         >>> harness.storage_is_stuck = True
         >>> checkpoint = harness.request_checkpoint()
         >>> harness.run_epoch(), checkpoint.done()
