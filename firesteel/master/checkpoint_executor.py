@@ -16,7 +16,7 @@ from firesteel.checkpoint.rules.decisions import (
 from firesteel.checkpoint.snapshot_writer import SnapshotWriter
 from firesteel.errors import JobExecutionError
 from firesteel.master.decisions import CheckpointDecision
-from firesteel.master.split_enumerators import Event
+from firesteel.master.job_master import Event, raising
 
 _log = logging.getLogger("firesteel")
 
@@ -45,11 +45,22 @@ class CheckpointExecutor:
         """Carry a decision out, after those before it. The caller holds the runner's lock."""
         match decision:
             case WriteSnapshot():
-                self._thread.submit(self._write, decision)
+                self._submit(lambda: self._write(decision))
             case DeleteCheckpoint() | CleanUp():
-                self._thread.submit(self._delete, decision)
+                self._submit(lambda: self._delete(decision))
             case AnswerRequest():
                 self._answer(decision)
+
+    def _submit(self, work: Callable[[], None]) -> None:
+        """Do work in the thread. An error that the work does not handle fails the job."""
+
+        def run() -> None:
+            try:
+                work()
+            except BaseException as error:  # noqa: BLE001 - no error vanishes in a thread
+                self._post(raising(error))
+
+        self._thread.submit(run)
 
     def _write(self, order: WriteSnapshot) -> None:
         checkpoint_id = order.metadata.checkpoint_id
@@ -86,7 +97,8 @@ class CheckpointExecutor:
         self._thread.submit(_nothing).result()
 
     def close(self) -> None:
-        """Wait for decisions that are under way, and refuse open requests."""
+        """Wait for decisions that are under way, and for those that follow; refuse open requests."""
+        self.settle()
         self._thread.shutdown(wait=True)
         for answer in self._answers.values():
             answer.set_exception(JobExecutionError("the job has ended"))

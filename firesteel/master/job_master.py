@@ -6,7 +6,7 @@ and when, has an executor run its plans, and carries its decisions out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -501,6 +501,19 @@ class JobMaster:
             for subtask in range(vertex.parallelism):
                 for node, handle in self._ledger.handle(vertex.id, subtask).operators.items():
                     yield self._graph.nodes[node], handle
+
+
+Event = Callable[[JobMaster, float], None]
+"""Tells a job master a result of its edge, with the time of its arrival."""
+
+
+def raising(error: BaseException) -> Event:
+    """Return an event that fails the attempt."""
+
+    def fail(master: JobMaster, now: float) -> None:
+        raise error
+
+    return fail
 
 
 def _next_timer(acks: list[SlotAck], now: float) -> float | None:

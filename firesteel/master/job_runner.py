@@ -38,7 +38,7 @@ from firesteel.master.decisions import (
 from firesteel.master.driver_output import CollectedOutput, collectors_of, sort_output
 from firesteel.master.edge import Edge
 from firesteel.master.global_committer import commit_prepared
-from firesteel.master.job_master import JobMaster, StartingPoint
+from firesteel.master.job_master import Event, JobMaster, StartingPoint
 from firesteel.master.job_recovery import JobRecovery, snapshot_writer
 from firesteel.master.job_status import JobState
 from firesteel.master.rate_control import RateControl, rate_control
@@ -47,7 +47,7 @@ from firesteel.master.source_coordinator import (
     SourceCoordinator,
     enumerator_state,
 )
-from firesteel.master.split_enumerators import Event, SplitEnumerators
+from firesteel.master.split_enumerators import SplitEnumerators
 from firesteel.protocol.execution import (
     EpochBrokenOffError,
     EpochPlan,
@@ -315,6 +315,8 @@ class JobRunner:
         with self._changed:
             if isinstance(error, ExecutionFailedError):
                 self.master.fail(error.reason)
+            else:
+                self._state.cancel()
             plan = None if self.program.batch else self.master.plan_epoch(self._edge.now())
         if plan is not None:
             try:
@@ -435,10 +437,17 @@ class JobRunner:
                 return
             try:
                 event(self.master, self._edge.now())
+                self._carry_out()
             except BaseException as error:  # noqa: BLE001 - no error vanishes in a thread
-                self.master.fail(self._explained(error))
-            self._carry_out()
+                self._fail(error)
             self._changed.notify_all()
+
+    def _fail(self, error: BaseException) -> None:
+        """Fail the attempt, or log the error of a job that ends anyway."""
+        if self._state.is_over or self.master.is_over:
+            _log.error("%s is over, but: %s", self._job_name, error, exc_info=error)
+        else:
+            self.master.fail(self._explained(error))
 
     def _notify(self) -> None:
         with self._changed:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, Future, wait
+from functools import partial
 from typing import Any
 
 from firesteel.connectors.base import Source, SourceSplit, SplitEnumerator
@@ -16,19 +17,16 @@ from firesteel.errors import FiresteelError, UserFunctionError
 from firesteel.graph.operator_specs import SourceSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.master.decisions import AskPending, CommitPositions, DiscoverSplits, SourceDecision
-from firesteel.master.job_master import JobMaster
+from firesteel.master.job_master import Event, raising
 from firesteel.master.source_coordinator import EnumeratorReport
 from firesteel.usercode.failures import called
 
 _log = logging.getLogger("firesteel")
 
-# A job that ends waits this long for its enumerators: the last positions are committed then. One
-# that is busy with a discovery is not worth waiting for.
+# A job that ends waits this long for its enumerators to commit the last positions, unless they are
+# busy with something else.
 _CLOSE_SECONDS = 10.0
 _BUSY_CLOSE_SECONDS = 0.5
-
-Event = Callable[[JobMaster, float], None]
-"""Tells the job master a result, with the time of its arrival."""
 
 
 class EnumeratorOfSource:
@@ -108,7 +106,8 @@ class SplitEnumerators:
         self._post = post
         self._enumerators: dict[int, EnumeratorOfSource] = {}
         self._threads: dict[int, Executor] = {}
-        self._discovering: set[int] = set()
+        # Nodes whose enumerators are being created, or discover splits.
+        self._busy: set[int] = set()
         self._is_closed = False
         for node in nodes:
             if isinstance(node.spec, SourceSpec):
@@ -119,10 +118,11 @@ class SplitEnumerators:
 
     def create(self, states: Mapping[int, Any]) -> dict[int, Future[EnumeratorReport]]:
         """Create all enumerators side by side, from their ``states``."""
-        return {
-            node: self._threads[node].submit(enumerator.create, states.get(node))
-            for node, enumerator in self._enumerators.items()
-        }
+        created = {}
+        for node, enumerator in self._enumerators.items():
+            create = partial(enumerator.create, states.get(node))
+            created[node] = self._threads[node].submit(self._while_busy, node, create)
+        return created
 
     def source(self, node: int) -> Source:
         return self._enumerators[node].source
@@ -135,7 +135,6 @@ class SplitEnumerators:
         enumerator = self._enumerators[node]
         match decision:
             case DiscoverSplits():
-                self._discovering.add(node)
                 self._submit(node, lambda: self._discover(node, enumerator))
             case CommitPositions(splits=splits):
                 self._submit(node, lambda: _positions_committed(node, enumerator.commit(splits)))
@@ -145,11 +144,15 @@ class SplitEnumerators:
                 )
 
     def _discover(self, node: int, enumerator: EnumeratorOfSource) -> Event:
-        try:
-            report = enumerator.discover()
-        finally:
-            self._discovering.discard(node)
+        report = self._while_busy(node, enumerator.discover)
         return lambda master, now: master.splits_discovered(node, report, now)
+
+    def _while_busy(self, node: int, work: Callable[[], EnumeratorReport]) -> EnumeratorReport:
+        self._busy.add(node)
+        try:
+            return work()
+        finally:
+            self._busy.discard(node)
 
     def _submit(self, node: int, work: Callable[[], Event]) -> None:
         """Post the event that ``work`` returns, or the failure of the job."""
@@ -158,7 +161,7 @@ class SplitEnumerators:
             try:
                 event = work()
             except BaseException as error:  # noqa: BLE001 - code of connectors may raise anything
-                self._post(_failed(error))
+                self._post(raising(error))
             else:
                 self._post(event)
 
@@ -172,7 +175,7 @@ class SplitEnumerators:
         for node, enumerator in self._enumerators.items():
             closed = self._threads[node].submit(enumerator.close)
             closing[closed] = enumerator
-            if node in self._discovering:
+            if node in self._busy:
                 busy.add(closed)
             self._threads[node].shutdown(wait=False)
         wait([closed for closed in closing if closed not in busy], _CLOSE_SECONDS)
@@ -192,13 +195,6 @@ def _positions_committed(node: int, report: EnumeratorReport) -> Event:
 
 def _pending_known(node: int, splits: tuple[SourceSplit, ...], pending: bool) -> Event:
     return lambda master, _: master.pending_known(node, splits, pending)
-
-
-def _failed(error: BaseException) -> Event:
-    def fail(master: JobMaster, _: float) -> None:
-        raise error
-
-    return fail
 
 
 def _log_failure(closed: Future[None]) -> None:
