@@ -195,6 +195,8 @@ ALLOWED: dict[str, set[str]] = {
         "common",
         "config",
         "connectors",
+        # The modes of execution and of checkpoints.
+        "datastream",
         "filesystems",
         "graph",
         "metrics",
@@ -207,12 +209,9 @@ ALLOWED: dict[str, set[str]] = {
     },
     "spark": {
         "checkpoint",
-        "checkpoint.rules",
         "checkpoint.savepoints",
         "common",
         "config",
-        "connectors",
-        "datastream",
         "datastream.stream_execution_environment",
         "filesystems",
         "graph",
@@ -220,7 +219,6 @@ ALLOWED: dict[str, set[str]] = {
         "master",
         "protocol",
         "slothost",
-        "state",
         "task",
         "task.operators",
         "usercode",
@@ -267,7 +265,7 @@ ALLOWED: dict[str, set[str]] = {
 CALLS_UPWARD = {
     ("datastream.stream_execution_environment", "master"): "execute() starts a job",
     ("datastream.stream_execution_environment", "spark"): "the session for DataFrames",
-    ("master", "spark"): "a job gets the engine that runs it",
+    ("master", "spark"): "a job gets the executor that runs it",
     ("state_processor", "spark"): "state as a DataFrame",
 }
 
