@@ -18,6 +18,7 @@ from firesteel.protocol.execution import EpochPlan, EpochRows, Placement
 from firesteel.protocol.messages import SlotControl
 from firesteel.protocol.program import JobProgram, PackedProgram
 from firesteel.protocol.rows import BufferRow, RowBatcher, rows_of, to_record_batch
+from firesteel.stability import public_evolving
 from firesteel.state.changelog import SegmentStore
 from firesteel.task.slot import Slot, control_row
 
@@ -25,8 +26,16 @@ Place = tuple[int, int]
 """(level, slot)"""
 
 
+@public_evolving
 class Fault(Enum):
-    """A fault in the task of one slot in one epoch."""
+    """A fault of a task in an epoch, for ``JobHarness.run()``. Not in PyFlink.
+
+    >>> from firesteel.testing import Fault, JobHarness
+    >>> harness = JobHarness(lambda env: env.from_sequence(1, 4), records_per_epoch=2)
+    >>> harness.run(faults={2: {place: Fault.LOSE_HOST for place in harness.places()}})
+    >>> harness.collected
+    [1, 2, 3, 4]
+    """
 
     RETRY = "the task succeeds, but its output is lost: it runs again in the same process"
     BREAK_OFF = "the task breaks off in the middle, and runs again in the same process"

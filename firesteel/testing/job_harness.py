@@ -50,6 +50,7 @@ from firesteel.master.rate_control import RateControl
 from firesteel.protocol.execution import Placement
 from firesteel.protocol.messages import ReadBudget
 from firesteel.protocol.program import JobProgram
+from firesteel.stability import public_evolving
 from firesteel.state.backend_factory import create_keyed_state
 from firesteel.state.changelog import SegmentStore
 from firesteel.task.state.restoring import restore_from_handle
@@ -255,12 +256,30 @@ _EPOCH_SECONDS = 0.001
 _DIRECTORIES_OF_SNAPSHOTS: set[tempfile.TemporaryDirectory[str]] = set()
 
 
+@public_evolving
 class JobHarness:
-    """Runs the job that ``program(environment)`` builds.
+    """Runs a whole job in this process, without Spark. Not in PyFlink.
 
-    Streams that ``program`` returns (one, or a tuple of them) are collected. ``records_per_epoch``
-    is what each source may read in an epoch, or a list of such numbers, taken in turn.
+    The job master, slots, checkpoints and recovery are the real ones. Processing time starts at
+    ``now`` and jumps to the time at which the next epoch is due.
 
+    Args:
+        program: A function of an environment that builds the job. The harness collects the stream,
+            or the tuple of streams, that it returns.
+        parallelism: The parallelism of the environment.
+        records_per_epoch: The records that each source may read per epoch, or a list of such
+            numbers that are used in turn.
+        seed: The seed of random choices, such as the order of tasks.
+        batch_bytes: The size of a batch of shuffled rows.
+        inline_threshold: The size in bytes from which state is kept in files.
+        configuration: The configuration of the environment.
+        checkpoint_every: The epochs between two checkpoints. 0 takes them only when ``checkpoint``
+            is called, and None turns them off. They are written to the configured directory, or to
+            a temporary one.
+        storage: The directory of checkpoints, whose file system may have faults.
+        now: The processing time at the start, in seconds.
+
+    >>> from firesteel.testing import JobHarness
     >>> def program(env):
     ...     words = env.from_collection(["to", "be", "or", "not", "to", "be"])
     ...     return words.key_by(lambda word: word).fold(0, lambda count, _: count + 1)
@@ -268,10 +287,6 @@ class JobHarness:
     >>> harness.run()
     >>> sorted(harness.collected)
     [1, 1, 1, 1, 2, 2]
-
-    ``checkpoint_every`` is a number of epochs; 0 takes checkpoints only when ``checkpoint`` is
-    called. They go to where the configuration says, else to a temporary directory. ``storage`` is
-    a directory whose file system may be a faulty one. ``now`` is the processing time in seconds.
     """
 
     def __init__(
@@ -380,10 +395,25 @@ class JobHarness:
 
     @property
     def master(self) -> JobMaster:
+        """The job master.
+
+        >>> from firesteel.testing import JobHarness
+        >>> harness = JobHarness(lambda env: env.from_sequence(1, 3))
+        >>> harness.master.failure is None
+        True
+        """
         return self._runner.master
 
     @property
     def status(self) -> JobStatus:
+        """The status of the job.
+
+        >>> from firesteel.testing import JobHarness
+        >>> harness = JobHarness(lambda env: env.from_sequence(1, 3))
+        >>> harness.run()
+        >>> harness.status
+        <JobStatus.FINISHED: 6>
+        """
         return self._runner.status
 
     @property
@@ -439,7 +469,14 @@ class JobHarness:
         self._edge.enumerators_are_stuck = stuck
 
     def run(self, faults: Mapping[int, Faults] | None = None) -> None:
-        """Run to the end; ``faults`` by epoch (from 1). A failed job raises its error."""
+        """Run the job to its end.
+
+        Args:
+            faults: Faults by epoch, from 1, and by place.
+
+        Raises:
+            FiresteelError: The job failed.
+        """
         for _ in range(_MOST_EPOCHS):
             if self.status.is_terminal_state():
                 break
@@ -450,9 +487,18 @@ class JobHarness:
             raise self._runner.failure
 
     def run_epoch(self, faults: Faults | None = None) -> bool:
-        """Run one epoch; False once the job is over.
+        """Run an epoch. A failed job restarts if its restart strategy allows it.
 
-        A job that fails starts over, if its restart strategy says so.
+        Args:
+            faults: Faults of this epoch, by place.
+
+        Returns:
+            False if the job has ended.
+
+        >>> from firesteel.testing import JobHarness
+        >>> harness = JobHarness(lambda env: env.from_sequence(1, 4), records_per_epoch=2)
+        >>> harness.run_epoch(), harness.collected
+        (True, [1, 2])
         """
         if self.status.is_terminal_state():
             return False
@@ -479,19 +525,63 @@ class JobHarness:
     # Events
 
     def checkpoint(self) -> str:
-        """Take a checkpoint with the next epoch; return its directory."""
+        """Take a checkpoint with the next epoch, and return its directory.
+
+        Raises:
+            FiresteelError: The checkpoint failed.
+
+        >>> from firesteel.testing import JobHarness
+        >>> harness = JobHarness(
+        ...     lambda env: env.from_sequence(1, 9), records_per_epoch=2, checkpoint_every=0
+        ... )
+        >>> harness.checkpoint()
+        '.../chk-1'
+        """
         return self._answered(self.request_checkpoint())
 
     def request_checkpoint(self) -> Future[str]:
-        """Ask for a checkpoint without waiting for it."""
+        """Request a checkpoint and return a future with its directory.
+
+        >>> from firesteel.testing import JobHarness
+        >>> harness = JobHarness(
+        ...     lambda env: env.from_sequence(1, 9), records_per_epoch=2, checkpoint_every=0
+        ... )
+        >>> checkpoint = harness.request_checkpoint()
+        >>> checkpoint.done(), harness.run_epoch(), checkpoint.done()
+        (False, True, True)
+        """
         return self._request(SnapshotType.CHECKPOINT)
 
     def savepoint(self, directory: str | None = None) -> str:
-        """Take a savepoint and return its directory. The job continues."""
+        """Take a savepoint, and return its directory. The job continues.
+
+        Args:
+            directory: The parent directory. The default is a temporary one.
+
+        >>> from firesteel.testing import JobHarness
+        >>> harness = JobHarness(lambda env: env.from_sequence(1, 9), records_per_epoch=2)
+        >>> harness.savepoint("savepoints")
+        '.../savepoints/savepoint-...'
+        """
         return self._answered(self.request_savepoint(directory))
 
     def stop(self, directory: str | None = None, *, drain: bool = False) -> str:
-        """Stop the job with a savepoint."""
+        """Stop the job with a savepoint, and return its directory.
+
+        Args:
+            directory: The parent directory. The default is a temporary one.
+            drain: True fires all windows and timers first.
+
+        >>> from firesteel.testing import JobHarness
+        >>> harness = JobHarness(lambda env: env.from_sequence(1, 6), records_per_epoch=2)
+        >>> savepoint = harness.stop()
+        >>> harness.collected
+        [1, 2]
+        >>> resumed = harness.resume(savepoint)
+        >>> resumed.run()
+        >>> resumed.collected
+        [3, 4, 5, 6]
+        """
         mode = StopMode.DRAIN if drain else StopMode.SUSPEND
         location = self._answered(self.request_savepoint(directory, mode))
         self.run()
@@ -500,17 +590,47 @@ class JobHarness:
     def request_savepoint(
         self, directory: str | None = None, stop: StopMode | None = None
     ) -> Future[str]:
-        """Ask for a savepoint without waiting for it."""
+        """Request a savepoint and return a future with its directory.
+
+        Args:
+            directory: The parent directory. The default is a temporary one.
+            stop: The way to stop the job with the savepoint, or None to let it continue.
+
+        >>> from firesteel.testing import JobHarness
+        >>> harness = JobHarness(lambda env: env.from_sequence(1, 9), records_per_epoch=2)
+        >>> savepoint = harness.request_savepoint()
+        >>> savepoint.done(), harness.run_epoch(), savepoint.done()
+        (False, True, True)
+        """
         return self._request(
             SnapshotType.SAVEPOINT, directory or f"{self._directory.name}/savepoints", stop
         )
 
     def cancel(self) -> None:
-        """Ask for the end. The next epoch closes the slots."""
+        """Cancel the job. The next epoch closes the slots.
+
+        >>> from firesteel.testing import JobHarness
+        >>> harness = JobHarness(lambda env: env.from_sequence(1, 9), records_per_epoch=2)
+        >>> harness.cancel()
+        >>> harness.run_epoch(), harness.status.name
+        (False, 'CANCELED')
+        """
         self._runner.cancel()
 
     def crash(self) -> None:
-        """All processes with slots are gone at once: the job fails, and starts over."""
+        """Lose all processes with slots. The job fails and restarts.
+
+        >>> from firesteel.testing import JobHarness
+        >>> harness = JobHarness(
+        ...     lambda env: env.from_sequence(1, 4), records_per_epoch=2, checkpoint_every=1
+        ... )
+        >>> harness.run_epoch()
+        True
+        >>> harness.crash()
+        >>> harness.run()
+        >>> harness.collected
+        [1, 2, 3, 4]
+        """
         self.master.fail(JobExecutionError("the test has crashed the job"))
         self.master.abandon()
         self._edge.work()
@@ -518,14 +638,36 @@ class JobHarness:
         self._after_epoch()
 
     def kill(self) -> None:
-        """Lose the driver with everything but its files. See ``resume``."""
+        """Lose the driver, with everything except files. ``resume`` starts a new one.
+
+        >>> from firesteel.testing import JobHarness
+        >>> harness = JobHarness(
+        ...     lambda env: env.from_sequence(1, 4), records_per_epoch=2, checkpoint_every=1
+        ... )
+        >>> harness.run_epoch()
+        True
+        >>> harness.kill()
+        >>> resumed = harness.resume()
+        >>> resumed.run()
+        >>> resumed.collected
+        [3, 4]
+        """
         self.storage_is_stuck = True
         self._edge.storage.drop()
 
     def resume(self, path: str | None = None, **changes: Any) -> JobHarness:
-        """Submit the job again, from a savepoint or from its newest checkpoint.
+        """Submit the job again, and return its harness.
 
-        ``changes`` are arguments as for a new harness: ``program``, ``parallelism`` and so on.
+        Args:
+            path: The savepoint or checkpoint to restore. The default is the newest checkpoint.
+            **changes: New arguments of the harness, such as ``program`` or ``parallelism``.
+
+        >>> from firesteel.testing import JobHarness
+        >>> harness = JobHarness(lambda env: env.from_sequence(1, 4), records_per_epoch=2)
+        >>> resumed = harness.resume(harness.stop(), parallelism=2)
+        >>> resumed.run()
+        >>> sorted(resumed.collected)
+        [3, 4]
         """
         configuration = Configuration(self._configuration)
         arguments = {**self._arguments, "now": self._edge.now(), **changes}
@@ -571,12 +713,17 @@ class JobHarness:
         self._edge.pass_time(seconds)
 
     def now_millis(self) -> int:
-        """Return the processing time. It jumps to the time at which the next epoch is due."""
+        """Return the processing time in milliseconds.
+
+        >>> from firesteel.testing import JobHarness
+        >>> JobHarness(lambda env: env.from_sequence(1, 3), now=2.5).now_millis()
+        2500
+        """
         return round(self._edge.now() * 1000)
 
     @property
     def collected(self) -> list[Any]:
-        """The records of the one stream that the program returned."""
+        """The records of the stream that the program returned."""
         if len(self._collected) != 1:
             raise InvalidProgramError(
                 f"the program returned {len(self._collected)} streams; use collected_by_stream"
@@ -585,28 +732,81 @@ class JobHarness:
 
     @property
     def collected_by_stream(self) -> list[list[Any]]:
-        """The records of each stream that the program returned."""
+        """The records of each stream that the program returned.
+
+        >>> from firesteel.testing import JobHarness
+        >>> def program(env):
+        ...     numbers = env.from_sequence(1, 4)
+        ...     return numbers.filter(lambda number: number % 2 == 0), numbers
+        >>> harness = JobHarness(program)
+        >>> harness.run()
+        >>> harness.collected_by_stream
+        [[2, 4], [1, 2, 3, 4]]
+        """
         return [stream.records for stream in self._collected]
 
     def keyed_state(self) -> KeyedStates:
-        """The keyed state of all operators as of the last epoch, by operator, state and key."""
+        """Return the keyed state after the last epoch, by operator, state and key.
+
+        >>> from firesteel.testing import JobHarness
+        >>> def program(env):
+        ...     words = env.from_collection(["be", "not", "be"])
+        ...     return words.key_by(len).reduce(lambda first, second: first + second).uid("joined")
+        >>> harness = JobHarness(program)
+        >>> harness.run()
+        >>> harness.keyed_state()
+        {'joined': {'reduce': {2: 'bebe', 3: 'not'}}}
+        """
         if self._final_state is not None:
             return self._final_state
         assert self._store is not None
         return keyed_states(self.master, self._program, self._store)
 
     def metrics(self) -> dict[str, Any]:
-        """The user's metrics, merged over all subtasks, as ``JobClient.get_metrics`` names them."""
+        """Return the metrics of the user's functions, with the names of ``JobClient.get_metrics``.
+
+        >>> from firesteel.testing import JobHarness
+        >>> class Count(MapFunction):
+        ...     def open(self, runtime_context):
+        ...         self.records = runtime_context.get_metrics_group().counter("records")
+        ...     def map(self, value):
+        ...         self.records.inc()
+        ...         return value
+        >>> harness = JobHarness(lambda env: env.from_sequence(1, 3).map(Count()).name("count"))
+        >>> harness.run()
+        >>> harness.metrics()
+        {'count.records': {'kind': 'counter', 'count': 3}}
+        """
         return self.master.metrics.user_metrics()
 
     def places(self) -> list[Place]:
-        """Every (level, slot) of the job: where faults can be injected."""
+        """Return each level and slot of the job, at which faults can be injected.
+
+        >>> from firesteel.testing import JobHarness
+        >>> harness = JobHarness(lambda env: env.from_sequence(1, 3), parallelism=2)
+        >>> harness.places()
+        [(0, 0), (0, 1)]
+        """
         return self._executor.slots.places()
 
     def checkpoint_directory(self) -> Path:
-        """Where the checkpoints of this job are, and of no other."""
+        """Return the directory with the checkpoints of this job.
+
+        >>> from firesteel.testing import JobHarness
+        >>> harness = JobHarness(
+        ...     lambda env: env.from_sequence(1, 9), records_per_epoch=2, checkpoint_every=0
+        ... )
+        >>> checkpoint = harness.checkpoint()
+        >>> (harness.checkpoint_directory() / "chk-1").exists()
+        True
+        """
         return Path(self._configuration.get(CHECKPOINT_DIR) or "", self._program.job_id)
 
     def files(self) -> list[Path]:
-        """The state segments that are kept in files."""
+        """Return the files with state.
+
+        >>> from firesteel.testing import JobHarness
+        >>> JobHarness(lambda env: env.from_sequence(1, 3)).files()
+        []
+        """
         return sorted(Path(self._program.segment_directory or "").glob("*"))
