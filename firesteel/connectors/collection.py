@@ -60,7 +60,7 @@ class CollectionSource(Source):
         if isinstance(elements, range):
             self._elements = _RangeElements(elements)
         elif isinstance(elements, list | tuple):
-            # A tuple of a tuple is itself.
+            # A tuple is not copied.
             self._elements = _SequenceElements(tuple(elements), scratch_directory, spill_bytes)
         else:
             self._elements = _pickled(elements, scratch_directory, spill_bytes)
@@ -85,7 +85,7 @@ class CollectionSource(Source):
 
 
 class _Elements(ABC):
-    """Elements that can be cut by index."""
+    """Elements that can be sliced by index."""
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -106,7 +106,7 @@ class _RangeElements(_Elements):
 
 
 class _SequenceElements(_Elements):
-    """The user's own elements; they become pickled chunks when they leave the process."""
+    """The elements of the user. They become pickled chunks when they leave the process."""
 
     def __init__(
         self, elements: tuple[Any, ...], scratch_directory: str | None, spill_bytes: int
@@ -127,12 +127,12 @@ class _SequenceElements(_Elements):
         if pickled is None:
             pickled = _pickled(self._sequence, self._scratch_directory, self._spill_bytes)
             if isinstance(pickled, _FileChunks):
-                self._spilled = pickled  # owns the file; without this it would go right away
+                self._spilled = pickled  # keeps the owner, and with it the file
         return _identity, (pickled,)
 
 
 class _Chunks(_Elements):
-    """Pickled chunks of a fixed number of elements; the last one unpickled is kept."""
+    """Pickled chunks of a fixed number of elements. The last unpickled chunk is kept."""
 
     def __init__(self, length: int) -> None:
         self._length = length
@@ -172,7 +172,7 @@ class _MemoryChunks(_Chunks):
 
 
 class _FileChunks(_Chunks):
-    """Chunks in a file. The instance that wrote the file removes it; unpickled copies only read."""
+    """Chunks in a file. The instance that wrote the file removes it. Unpickled copies only read it."""
 
     def __init__(self, path: str, offsets: list[int], length: int, *, owner: bool = False) -> None:
         super().__init__(length)

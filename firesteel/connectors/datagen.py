@@ -18,6 +18,7 @@ from firesteel.connectors.base import (
 )
 from firesteel.connectors.index_ranges import IndexRangeEnumerator, IndexRangeReader
 from firesteel.stability import public_evolving
+from firesteel.usercode.failures import is_failure, user_function_error
 
 __all__ = ["DataGeneratorSource", "RateLimiter", "RateLimiterStrategy"]
 
@@ -243,9 +244,6 @@ class _GeneratorReader(IndexRangeReader):
         try:
             return [generate(index) for index in iterator]
         except BaseException as error:
-            # Runs in a task, where this room is loaded already.
-            from firesteel.usercode.failures import is_failure, user_function_error
-
             if not is_failure(error):
                 raise
             raise user_function_error(error, "", generate, indexes, iterator) from error

@@ -1,4 +1,4 @@
-"""Splits of an index range: the shape of every source that can compute record i from i."""
+"""Splits of index ranges, for sources that compute a record from its index."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def split_range(start: int, stop: int, parts: int) -> list[tuple[int, int]]:
 
 
 class IndexRangeEnumerator(SplitEnumerator):
-    """Hands out the parts of ``[start, stop)`` once."""
+    """Returns the parts of ``[start, stop)`` once."""
 
     def __init__(self, start: int, stop: int, parallelism: int, state: Any = None) -> None:
         self._start = start
@@ -52,7 +52,7 @@ class IndexRangeEnumerator(SplitEnumerator):
         return self._discovered
 
     def has_pending(self, splits: Sequence[SourceSplit]) -> bool | None:
-        """Whether one of the splits has an index left."""
+        """Return whether one of the splits has an index left."""
         return any(_next_index(split) < split.properties["stop"] for split in splits)
 
     def snapshot_state(self) -> Any:
@@ -60,7 +60,7 @@ class IndexRangeEnumerator(SplitEnumerator):
 
 
 class IndexRangeReader(SourceReader):
-    """Reads its splits one after the other; a position is the next index to read."""
+    """Reads its splits one after the other. A position is the next index to read."""
 
     def __init__(self) -> None:
         self._splits: deque[SourceSplit] = deque()
@@ -70,7 +70,7 @@ class IndexRangeReader(SourceReader):
 
     @abstractmethod
     def fetch(self, start: int, stop: int) -> list[Any] | range:
-        """The records ``[start, stop)``, all of them."""
+        """Return all records of ``[start, stop)``."""
 
     def add_splits(self, splits: Sequence[SourceSplit]) -> None:
         for split in splits:
@@ -105,7 +105,7 @@ class IndexRangeReader(SourceReader):
         return 0.0 if self._splits else 0.1
 
     def _begin(self) -> None:
-        """Make the first of the remaining splits the current one."""
+        """Start with the first of the remaining splits."""
         if self._splits:
             split = self._splits[0]
             self._next = _next_index(split)

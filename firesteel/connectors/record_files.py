@@ -1,6 +1,7 @@
-"""Files of records as they are in memory, timestamps included: what a cached stream is kept in.
+"""Files of the records of a cached stream, with their timestamps.
 
-A file is a sequence of buffers, each a pickle behind its length. Firesteel reads only files that it wrote itself.
+A file is a sequence of buffers. A buffer is a length, followed by a pickle. Firesteel reads only
+files that it has written itself.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ _IN_PROGRESS = ".in-progress"
 
 
 class RecordFileMissingError(FiresteelError, FileNotFoundError):
-    """A file that was written is not there for its reader."""
+    """A reader does not find a file that was written."""
 
 
 class RecordFileSink(Sink):
-    """One file for each subtask; files appear when the job commits them, complete."""
+    """Writes one file per subtask. A file appears, complete, when the job commits it."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -56,7 +57,7 @@ class RecordFileSink(Sink):
 class _Writer(SinkWriter):
     def __init__(self, directory: Path, subtask: int) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        # Another attempt of this task writes another file, and only one of them is committed.
+        # Each attempt of a task writes its own file, and only one of them is committed.
         self._path = directory / f"{subtask:05d}-{uuid.uuid4().hex}{_IN_PROGRESS}"
         self._file = self._path.open("wb")
 
@@ -88,7 +89,7 @@ class _Writer(SinkWriter):
 
     @contextmanager
     def _naming_the_file(self) -> Iterator[None]:
-        """A full disk is an error that says which file could not be written."""
+        """Make errors, such as a full disk, name the file."""
         try:
             yield
         except OSError as error:
@@ -106,7 +107,7 @@ class _Committer(Committer):
 
 
 class RecordFileSource(Source):
-    """Reads what a ``RecordFileSink`` has written into ``directory``."""
+    """Reads the files that a ``RecordFileSink`` has written into ``directory``."""
 
     side_by_side = False
 
@@ -143,14 +144,14 @@ class _Enumerator(SplitEnumerator):
 
 
 class _Reader(SourceReader):
-    """A position is where a buffer begins in the file, and how many of its records were read."""
+    """A position is the offset of a buffer in the file, and the number of its records already read."""
 
     def __init__(self) -> None:
         self._splits: deque[SourceSplit] = deque()
         self._values: list[Any] = []
         self._stamps: list[int] | None = None
         self._read_stamps: list[int] | None = None
-        # Of the buffer at hand: where it begins, where the next one does, records read.
+        # For the current buffer: its offset, the offset of the next one, and the records read.
         self._offset = self._next_offset = self._taken = 0
 
     def add_splits(self, splits: Sequence[SourceSplit]) -> None:
@@ -181,7 +182,7 @@ class _Reader(SourceReader):
         return 0.0 if self._splits else 0.1
 
     def _begin(self) -> None:
-        """At the position of the first of the splits."""
+        """Start at the position of the first split."""
         self._values, self._stamps, self._taken = [], None, 0
         self._offset = self._next_offset = 0
         if self._splits and self._splits[0].position is not None:
@@ -191,13 +192,13 @@ class _Reader(SourceReader):
             self._taken = taken
 
     def _load(self) -> bool:
-        """The buffer at the offset; False at the end of the file."""
+        """Load the buffer at the offset. Return False at the end of the file."""
         path = self._splits[0].properties["path"]
         try:
             file = open(path, "rb")  # noqa: SIM115 - closed below, opening has an error of its own
         except FileNotFoundError as error:
             raise RecordFileMissingError(
-                f"{path} of a cached stream is not there. On a cluster set firesteel.working-dir "
+                f"{path} of a cached stream does not exist. On a cluster set firesteel.working-dir "
                 "to a directory that all machines share."
             ) from error
         with file:

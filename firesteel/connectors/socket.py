@@ -1,4 +1,4 @@
-"""SocketTextStreamSource: text from a TCP server. What the server sent cannot be read again."""
+"""SocketTextStreamSource: text from a TCP server, which cannot be read again."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class _SocketReader(SourceReader):
     def snapshot_splits(self) -> list[SourceSplit]:
         if self._split is not None:
             return [self._split]
-        # The server is gone, but the last texts still wait to be read.
+        # The server is gone, but the last texts have not been read yet.
         return [SourceSplit(f"{self._address[0]}:{self._address[1]}")] if self._texts else []
 
     def next_read_delay(self) -> float:
@@ -134,7 +134,7 @@ class _SocketReader(SourceReader):
             self._connection = None
 
     def _receive(self) -> bool:
-        """Take in what has arrived. False: nothing more right now."""
+        """Take the data that has arrived. Return False if there is none at the moment."""
         if self._connection is None and not self._connect():
             return False
         assert self._connection is not None

@@ -1,4 +1,4 @@
-"""Finishes part files: a rename that nobody sees half done."""
+"""Committer of a file sink: finishes part files with an atomic rename."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ _log = logging.getLogger("firesteel")
 
 
 class FileCommitter(Committer):
+    """Renames finished files, and removes obsolete ones. A second commit has no effect."""
+
     def commit(self, committables: Sequence[Any]) -> None:
         directories: set[str] = set()
         for committable in committables:
@@ -36,10 +38,10 @@ def _finish(committable: dict[str, Any]) -> None:
         actual = os.path.getsize(in_progress)
     except FileNotFoundError:
         if not os.path.exists(final):
-            # A restored job commits again, and what it had finished may have been consumed.
+            # A restored job commits again, and a reader may have consumed the finished file.
             _log.warning(
-                "FileSink: %s is not there. It was finished before and somebody has taken it away, "
-                "or somebody has deleted %s.",
+                "FileSink: %s does not exist. Either it was finished before and then moved away, "
+                "or %s was deleted.",
                 final,
                 in_progress,
             )
@@ -53,7 +55,7 @@ def _finish(committable: dict[str, Any]) -> None:
 
 
 def _sync_directory(directory: str) -> None:
-    """Make renames outlast a power failure."""
+    """Make renames survive a power failure."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

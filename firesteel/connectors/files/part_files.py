@@ -1,4 +1,4 @@
-"""A part file while it is written: hidden, owned by one writer, finished by a rename."""
+"""Part files of a file sink: their names, the rules for their end, and the file being written."""
 
 from __future__ import annotations
 
@@ -283,11 +283,11 @@ _COPY_BYTES = 1024 * 1024
 
 
 class PartFileMissingError(FiresteelError, FileNotFoundError):
-    """A file that a checkpoint relies on is gone or too short."""
+    """A file that a checkpoint needs is missing or too short."""
 
     def __init__(self, path: str, length: int, reason: str) -> None:
         super().__init__(
-            f"FileSink: a checkpoint relies on {length} bytes of {path}, but {reason}. "
+            f"FileSink: a checkpoint needs {length} bytes of {path}, but {reason}. "
             "Files that begin with a dot belong to running jobs and must not be touched."
         )
         self.path = path
@@ -295,16 +295,16 @@ class PartFileMissingError(FiresteelError, FileNotFoundError):
 
 
 class PartFile:
-    """The open file of a bucket.
+    """The open file of a bucket. It is hidden, and a rename finishes it.
 
-    ``in_progress_path`` carries a random id: two attempts at the same task never share a file.
+    ``in_progress_path`` contains a random id, so two attempts of a task never share a file.
     """
 
     def __init__(self, bucket_id: str, final_path: str, creation_time: int) -> None:
         directory, name = os.path.split(final_path)
         self.final_path = final_path
         self.in_progress_path = os.path.join(directory, f".{name}.inprogress.{uuid.uuid4()}")
-        #: Whether a snapshot names this file, so that it must outlive its writer.
+        #: Whether a snapshot names this file. It must then survive its writer.
         self.in_snapshot = False
         self._bucket_id = bucket_id
         self._creation_time = creation_time
@@ -318,9 +318,9 @@ class PartFile:
 
     @staticmethod
     def restore(snapshot: dict[str, Any]) -> PartFile:
-        """Go on behind the bytes that a snapshot names, in a copy.
+        """Continue after the bytes of a snapshot, in a copy of the file.
 
-        A copy, because the writer that was thought dead may still be writing.
+        The writer that seems to be dead may still write to the original file.
         """
         part = PartFile(snapshot["bucket"], snapshot["final"], snapshot["created"])
         path, length = snapshot["in_progress"], snapshot["size"]
@@ -355,7 +355,7 @@ class PartFile:
             raise WriteFailedError.of(self.in_progress_path, error) from error
 
     def sync(self) -> None:
-        """Everything written is on the disk."""
+        """Write everything to the disk."""
         try:
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -363,7 +363,7 @@ class PartFile:
             raise WriteFailedError.of(self.in_progress_path, error) from error
 
     def close(self) -> None:
-        """Whatever counts has been flushed before, so what cannot be written now does not matter."""
+        """Close the file. Everything that matters was flushed before, so errors are ignored."""
         with contextlib.suppress(OSError):
             self._file.close()
 

@@ -1,4 +1,4 @@
-r"""Lines of text out of files: whole files, byte ranges of files, compressed files.
+r"""Reader of a file source: lines of text from whole files, byte ranges, and compressed files.
 
 A line ends with ``\n``, ``\r`` or ``\r\n``. It belongs to the byte range in which it begins.
 """
@@ -23,7 +23,7 @@ from firesteel.connectors.base import SourceReader, SourceSplit
 from firesteel.connectors.files.paths import SourcePaths
 from firesteel.stability import public_evolving
 
-# Codecs whose state or byte values do not let one find a line's end by its bytes.
+# Codecs in which the end of a line cannot be found by its bytes.
 _STATEFUL_CODECS = ("iso2022", "hz", "utf-7", "utf_7", "utf-8-sig", "punycode", "idna")
 
 
@@ -98,12 +98,12 @@ _COMPRESSIONS = {
     ".xz": "xz",
     ".zst": "zstd",
 }
-# Here a block of lines may be decoded at once: decoding neither hides nor makes a line end.
+# In these codecs a block of lines can be decoded at once, because decoding keeps line ends.
 _BLOCKWISE_CODECS = ("utf-8", "ascii", "iso8859", "cp125")
 
 
 def compression_of(path: str) -> str | None:
-    """The compression that a file's name tells, as in Flink."""
+    """Return the compression that the suffix of a file name stands for, as in Flink."""
     lowered = path.lower()
     return next((name for suffix, name in _COMPRESSIONS.items() if lowered.endswith(suffix)), None)
 
@@ -242,7 +242,7 @@ class _ByteRangeLines(_Lines):
         self._taken = 0
 
     def _read_block(self) -> bytes:
-        """Whole lines: about a block of them, more if one line is longer than that."""
+        """Read whole lines: about one block, or more if a single line is longer."""
         self._file.seek(self._next_block)
         remaining = self._stop - self._next_block
         block = b""
@@ -251,13 +251,13 @@ class _ByteRangeLines(_Lines):
             data = self._file.read(min(wanted, remaining))
             if not data:
                 raise EOFError(
-                    f"A file became shorter while it was read: {self._stop} bytes were expected"
+                    f"A file became shorter while it was being read: {self._stop} bytes were expected"
                 )
             block += data
             remaining -= len(data)
             if remaining == 0:
                 return block
-            # A \r at the very end may be the first half of \r\n.
+            # A \r at the end of the block may be the first half of \r\n.
             end = max(block.rfind(b"\n"), block.rfind(b"\r", 0, len(block) - 1)) + 1
             if end:
                 return block[:end]
@@ -278,7 +278,7 @@ class _ByteRangeLines(_Lines):
         return lines
 
     def _first_line_from(self, offset: int) -> int:
-        """Where the first line begins that begins at ``offset`` or later."""
+        """Return the offset of the first line that begins at ``offset`` or later."""
         if offset <= 0:
             return 0
         if offset >= self._size:
@@ -293,14 +293,14 @@ class _ByteRangeLines(_Lines):
                 break
             data += more
             end = _LINE_END.search(data)
-            # A \r at the end of what is known may be the first half of \r\n.
+            # A \r at the end of the data may be the first half of \r\n.
             if end and (end.end() < len(data) or data.endswith(b"\n")):
                 return begin + end.end()
         return self._size
 
 
 class _CountedLines(_Lines):
-    """Lines of a stream that one can only read from its beginning; the position counts them."""
+    """Lines of a stream that can only be read from its start. The position counts lines."""
 
     def __init__(self, file: BinaryIO, compression: str | None, codec: str, position: int) -> None:
         self._file = file
@@ -313,7 +313,7 @@ class _CountedLines(_Lines):
         while position > 0:
             skipped = len(list(islice(self._text, min(position, _SKIP_LINES))))
             if not skipped:
-                raise EOFError("A file has fewer lines than were read from it before")
+                raise EOFError("A file has fewer lines now than were read from it before")
             position -= skipped
 
     def read(self, limit: int) -> list[str]:
@@ -351,7 +351,7 @@ def _decompressed(file: BinaryIO, compression: str | None) -> Any:
 
 
 def _codec_with_byte_order(codec: str, stream: io.BufferedReader) -> str:
-    """Java reads UTF-16 and UTF-32 without a byte order mark as big endian, Python does not."""
+    """Return the codec that Java uses. Without a byte order mark it reads UTF-16 and UTF-32 as big endian."""
     marks = {"utf-16": (b"\xff\xfe", b"\xfe\xff"), "utf-32": (b"\xff\xfe\0\0", b"\0\0\xfe\xff")}
     if codec not in marks or stream.peek(4).startswith(marks[codec]):
         return codec

@@ -1,4 +1,4 @@
-"""The functions that a user gives to the file sink: calls of them that explain what goes wrong."""
+"""Writer of a file sink: records become part files, and errors name the function of the user."""
 
 from __future__ import annotations
 
@@ -21,24 +21,26 @@ from firesteel.connectors.files.part_files import (
     RollingPolicy,
 )
 from firesteel.errors import FiresteelError, shorten
+from firesteel.usercode.failures import failed_function, is_failure, user_function_error
 
 
 @dataclass(frozen=True, slots=True)
 class FileWriterConfig:
+    """The settings of a file sink. ``bucket_check_interval`` is in seconds."""
+
     base_path: str
     encoder: Encoder
     bucket_assigner: BucketAssigner
     rolling_policy: RollingPolicy
     output_file_config: OutputFileConfig
-    #: Seconds.
     bucket_check_interval: float
 
 
 class FileWriter(SinkWriter):
-    """Part files are in progress, then pending (closed, committable), then finished (renamed).
+    """Writes part files. A file is in progress, then pending (closed), then finished (renamed).
 
-    A snapshot holds the files in progress with their sizes, the pending ones that no committable
-    names yet, and files that are obsolete once the snapshot's checkpoint is complete.
+    A snapshot contains the files in progress with their sizes, the pending files that are in no
+    committable yet, and the files that are obsolete once the checkpoint is complete.
     """
 
     def __init__(
@@ -56,14 +58,14 @@ class FileWriter(SinkWriter):
             policy.should_roll_on_checkpoint,
             policy.should_roll_on_processing_time,
             config.encoder.encode,
-            # Bad bucket ids are found only when a file is opened.
+            # Wrong bucket ids are detected when a file is opened.
             config.bucket_assigner.get_bucket_id,
         )
         self._unique_id = str(uuid.uuid4())
         self._part_counter = 0
         self._open_parts: dict[str, PartFile] = {}
         self._pending: list[dict[str, Any]] = []
-        self._unreported: list[PartFile] = []  # closed, and in no snapshot or committable yet
+        self._unreported: list[PartFile] = []  # closed, and not yet in a snapshot or committable
         self._obsolete: list[str] = []
         self._next_check = clock() + config.bucket_check_interval
         for snapshot in _snapshots(state):
@@ -103,7 +105,7 @@ class FileWriter(SinkWriter):
             for value in values:
                 write(value, context)
             return
-        # The values first: what is left of them tells which record failed.
+        # The values come first: the position of their iterator identifies the record that failed.
         for value, timestamp in zip(values, timestamps, strict=True):
             context.record_timestamp = timestamp
             write(value, context)
@@ -146,7 +148,7 @@ class FileWriter(SinkWriter):
         }
 
     def close(self) -> None:
-        """Close all files; those that nothing refers to are removed."""
+        """Close all files, and remove those that no snapshot refers to."""
         for part in self._open_parts.values():
             if part.in_snapshot:
                 part.close()
@@ -172,7 +174,7 @@ class FileWriter(SinkWriter):
             raise WrongResultError(self._config.encoder.encode, "bytes", data) from None
 
     def _write_at_once(self, bucket_id: str, values: list[Any]) -> bool:
-        """Write a batch in one piece, unless a file might have to roll within it."""
+        """Write a batch in one piece. Return False if a file may have to roll within it."""
         policy = self._config.rolling_policy
         if type(policy) not in {DefaultRollingPolicy, OnCheckpointRollingPolicy}:
             return False
@@ -205,7 +207,7 @@ class FileWriter(SinkWriter):
         part = self._open_parts.get(bucket_id)
         if part is None:
             return
-        # If this fails, the file is still known, and goes with the writer.
+        # If this fails, the file is still open, and ``close`` removes it.
         part.sync()
         del self._open_parts[bucket_id]
         part.close()
@@ -233,14 +235,14 @@ class FileWriter(SinkWriter):
         self._obsolete += snapshot["obsolete"]
         for file in snapshot["in_progress"]:
             bucket_id = file["bucket"]
-            # Two subtasks of a larger parallelism may have had a file in the same bucket.
+            # After rescaling, two subtasks may have had a file in the same bucket.
             self._close_part(bucket_id)
             self._open_parts[bucket_id] = PartFile.restore(file)
             self._obsolete.append(file["in_progress"])
 
 
 def _snapshots(state: Any) -> list[dict[str, Any]]:
-    """The snapshots to go on from: none, one, or several after a change of the parallelism."""
+    """Return the snapshots to continue from: none, one, or several after rescaling."""
     if not state:
         return []
     return state if isinstance(state, list) else [state]
@@ -255,7 +257,7 @@ def _bucket_directory(base_path: str, bucket_id: str) -> str:
 
 
 class WrongResultError(FiresteelError, TypeError):
-    """A function of the user's returned something that cannot be used."""
+    """A function of the user returned a value of the wrong type."""
 
     def __init__(self, function: Callable[..., Any], expected: str, result: object) -> None:
         name = getattr(function, "__qualname__", type(function).__qualname__)
@@ -269,9 +271,13 @@ def explaining(
     values: Sequence[Any] | None = None,
     iterator: Iterator[Any] | None = None,
 ) -> Iterator[None]:
-    """What one of ``functions`` raises names it, and the record that ``iterator`` gave out last.
+    """Turn an error of a user function into one that names the function and the record.
 
-    An error that none of them raised is put down to the last.
+    Args:
+        functions: The functions that may have raised it. The last one is named if none of them
+            is in the traceback.
+        values: The records at hand.
+        iterator: The iterator over ``values``, whose position identifies the record.
     """
     try:
         yield
@@ -280,9 +286,6 @@ def explaining(
     except FiresteelError:
         raise
     except BaseException as error:
-        # Runs in a task, where this room is loaded already.
-        from firesteel.usercode.failures import failed_function, is_failure
-
         if not is_failure(error):
             raise
         raise _failure(error, failed_function(error, *functions), values, iterator) from error
@@ -294,13 +297,11 @@ def _failure(
     values: Sequence[Any] | None,
     iterator: Iterator[Any] | None,
 ) -> Exception:
-    from firesteel.usercode.failures import user_function_error
-
     return user_function_error(error, "", function, values, iterator)
 
 
 def batch_encoder(encoder: Encoder) -> Callable[[list[Any]], bytes]:
-    """Encodes many records at once."""
+    """Return a function that encodes many records at once."""
     encode = encoder.encode
 
     def encode_each(values: list[Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""What the driver asks the brokers: topics, offsets, and what a group has committed."""
+"""Requests of the driver to a Kafka cluster: topics, offsets, and the commits of a group."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _UNREACHABLE = {
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._RESOLVE,
 }
-# Kafka keeps its own books in these.
+# Topics of Kafka itself.
 _INTERNAL = {"__consumer_offsets", "__transaction_state", "__share_group_state"}
-# How long the end of a job waits for the last commit.
+# The time that the end of a job waits for the last commit.
 _LAST_COMMIT_SECONDS = 5.0
 
 Offsets = dict[KafkaTopicPartition, int]
 
 
 class KafkaCluster:
-    """Every question waits for its answer; only a commit does not."""
+    """A client of the brokers. All requests wait for their answers, except a commit."""
 
     def __init__(
         self,
@@ -55,7 +55,14 @@ class KafkaCluster:
         read_committed: bool = False,
         timeout: float = 60.0,
     ) -> None:
-        """``properties`` are librdkafka's. ``timeout`` is how long an answer may take, in seconds."""
+        """Create a client. It connects at the first request.
+
+        Args:
+            properties: Properties of librdkafka.
+            group: The consumer group.
+            read_committed: Whether offsets exclude open transactions.
+            timeout: The longest time to wait for an answer, in seconds.
+        """
         self.group = group
         self._servers = properties["bootstrap.servers"]
         self._isolation = (
@@ -69,7 +76,7 @@ class KafkaCluster:
         self._admin = AdminClient(config, logger=client_log())
 
     def topics(self, timeout: float | None = None) -> dict[str, list[int]]:
-        """The partitions of all topics that this user may see, but for Kafka's own."""
+        """Return the partitions of all topics that this user may see, except those of Kafka itself."""
         try:
             metadata = self._admin.list_topics(timeout=timeout or self._timeout)
         except KafkaException as error:
@@ -84,16 +91,16 @@ class KafkaCluster:
         return self._offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
     def latest(self, partitions: Collection[KafkaTopicPartition]) -> Offsets:
-        """Where the next record will be; for readers of committed records, the first undecided one."""
+        """Return the offset of the next record, or that of the first record of an open transaction."""
         return self._offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def first_since(self, timestamp: int, partitions: Collection[KafkaTopicPartition]) -> Offsets:
-        """The first record at ``timestamp`` (ms) or later, where there is one."""
+        """Return the offset of the first record at ``timestamp`` (ms) or later, if there is one."""
         found = self._offsets(partitions, OffsetSpec.for_timestamp(timestamp))
         return {partition: offset for partition, offset in found.items() if offset >= 0}
 
     def committed(self, partitions: Collection[KafkaTopicPartition]) -> Offsets:
-        """What the group has committed, where it has."""
+        """Return the offsets that the group has committed."""
         if not partitions or not self.group:
             return {}
         request = ConsumerGroupTopicPartitions(self.group, [_theirs(p) for p in partitions])
@@ -108,16 +115,16 @@ class KafkaCluster:
         return {_ours(one): one.offset for one in found if one.offset >= 0}
 
     def commit(self, offsets: Offsets) -> None:
-        """Tell the group how far the job has come. Nobody waits for it; a failure is logged.
+        """Commit the offsets of the job for the group. The call does not wait; failures are logged.
 
-        While one commit is under way, the next one waits, and gives way to a newer one.
+        While one commit is in progress, only the newest of the following ones is kept.
         """
         self._commit_later = offsets
         if self._commit is None or self._commit.done():
             self._commit_now()
 
     def close(self) -> None:
-        """Wait a little for what is to be committed."""
+        """Finish the last commit, within a limited time."""
         self._wait_for_commit()
         if self._commit_later:
             self._commit_now()
@@ -159,7 +166,7 @@ class KafkaCluster:
                 return
 
     def _commit_failed(self, error: object) -> None:
-        # The job does not need these offsets: its checkpoints have them.
+        # The job does not need these offsets, because its checkpoints contain them.
         _LOG.warning("Offsets of group %r could not be committed: %s", self.group, error)
 
     def _offsets(self, partitions: Collection[KafkaTopicPartition], spec: OffsetSpec) -> Offsets:
@@ -192,7 +199,7 @@ class KafkaCluster:
     def _explained(
         self, error: KafkaException, what: str, partition: KafkaTopicPartition | None = None
     ) -> Exception:
-        self._admin.poll(0)  # lets librdkafka say what it knows, through error_cb and the log
+        self._admin.poll(0)  # lets librdkafka call error_cb and write to the log
         reason: KafkaError = error.args[0]
         if reason.code() in _UNREACHABLE:
             return KafkaUnreachableError(self._servers, what, self._last_error)
@@ -222,7 +229,7 @@ _REPEAT_SECONDS = 30.0
 
 
 class _Seldom(logging.Filter):
-    """A broker that cannot be reached is tried every few milliseconds: one line of it is enough."""
+    """Drops repeated lines: librdkafka tries an unreachable broker every few milliseconds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -238,7 +245,7 @@ class _Seldom(logging.Filter):
 
 
 def client_log() -> logging.Logger:
-    """For all clients of this process."""
+    """Return the logger of all clients of this process."""
     log = logging.getLogger(__name__)
     if not log.filters:
         log.addFilter(_Seldom())

@@ -1,4 +1,4 @@
-"""Finds partitions, in the driver, and says where each of them starts and stops."""
+"""Finds partitions in the driver, and determines the offsets at which each one starts and stops."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ __all__ = ["KafkaPartitionEnumerator"]
 
 _LOG = logging.getLogger(__name__)
 
-# Looking for new partitions holds up the job, and can be made up for: so long at most.
+# The longest time to look for new partitions. A later attempt can find them, too.
 _DISCOVERY_SECONDS = 3.0
 
 
 class KafkaPartitionEnumerator(SplitEnumerator):
-    """One split for each partition, with offsets that are settled when it is found.
+    """Makes one split per partition, whose offsets are fixed when the partition is found.
 
-    Partitions are looked for when the enumerator is made, so that a wrong topic fails at once.
-    Those that come later are read from their beginning: they did not exist when the job started.
+    It looks for partitions when it is created, so that a wrong topic fails the job at its start.
+    Partitions that appear later are read from their start, because they did not exist before.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class KafkaPartitionEnumerator(SplitEnumerator):
         self._stopping = stopping
         self._discovery_interval = discovery_interval
         self._commits = commits
-        # Where the partitions that were found stop; None: never.
+        # The offsets at which the known partitions stop; None if they never stop.
         self._stops: dict[KafkaTopicPartition, int | None] = {}
         self._complete = False
         self._found: list[SourceSplit] = []
@@ -62,7 +62,7 @@ class KafkaPartitionEnumerator(SplitEnumerator):
             try:
                 splits = self._find(KafkaOffsetsInitializer.earliest(), _DISCOVERY_SECONDS)
             except KafkaUnreachableError as error:
-                _LOG.warning("No look for new partitions: %s", error)
+                _LOG.warning("Cannot look for new partitions: %s", error)
         self._stops |= {_partition_of(split): split.properties["stop"] for split in splits}
         self._complete = self._discovery_interval is None
         return splits

@@ -1,4 +1,4 @@
-"""What can go wrong with Kafka, in words that name topic and partition."""
+"""Errors of the Kafka connector. They name the topic and the partition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
 
 
 class KafkaReadError(FiresteelError, RuntimeError):
-    """Kafka refuses to give the records of a partition."""
+    """Kafka does not return the records of a partition."""
 
     def __init__(self, partition: KafkaTopicPartition, reason: str) -> None:
         super().__init__(f"Partition {partition.partition} of topic {partition.topic!r}: {reason}")
@@ -28,7 +28,7 @@ class KafkaReadError(FiresteelError, RuntimeError):
 
 
 class OffsetOutOfRangeError(KafkaReadError):
-    """Records that are to be read are not in the log (any more), and nothing says what to do then."""
+    """The log does not have the records at an offset, and no reset strategy is set."""
 
 
 class KafkaUnreachableError(FiresteelError, ConnectionError):
@@ -37,14 +37,14 @@ class KafkaUnreachableError(FiresteelError, ConnectionError):
     def __init__(self, servers: str, what: str, reason: str) -> None:
         super().__init__(
             f"Kafka at {servers} did not answer when {what} ({reason}). Check bootstrap.servers, "
-            "the network and the security settings; default.api.timeout.ms says how long to wait."
+            "the network and the security settings; default.api.timeout.ms is the time to wait."
         )
         self.servers = servers
         self.what = what
         self.reason = reason
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # OSError keeps its arguments in a place of its own, which the general way would lose.
+        # OSError stores its arguments itself, and the general way would lose them.
         return type(self), (self.servers, self.what, self.reason)
 
 
@@ -57,7 +57,7 @@ class UnknownTopicError(FiresteelError, LookupError):
 
 
 class NoCommittedOffsetError(FiresteelError, LookupError):
-    """Some partitions have no offset to start from, and nothing says what to do then."""
+    """Some partitions have no offset to start from, and no reset strategy is set."""
 
     def __init__(self, group: str, partitions: Iterable[KafkaTopicPartition]) -> None:
         partitions = list(partitions)
@@ -71,7 +71,7 @@ class NoCommittedOffsetError(FiresteelError, LookupError):
 
 
 def listed(partitions: Iterable[KafkaTopicPartition], most: int = 5) -> str:
-    """The partitions as text, not more than a few of them."""
+    """Return the names of the partitions as text, shortened after ``most`` of them."""
     names = [str(partition) for partition in sorted(partitions)]
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

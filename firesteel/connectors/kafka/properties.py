@@ -1,7 +1,7 @@
-"""Kafka's settings as the Java client spells them, for librdkafka.
+"""Properties of Kafka's Java client, translated for librdkafka.
 
-Most names are the same. Some differ, some have no meaning here, which is logged, and some ask for
-Java classes or files, which is an error. Names of librdkafka are taken, too.
+Most names are the same, and some differ. Names without a meaning here are logged. Names of Java
+classes and files are errors. Names of librdkafka are accepted, too.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _RENAMED = {
 }
 
 _ASSIGNED = "partitions are assigned by Firesteel, not by a consumer group"
-_JVM = "it is about the Java client's inside"
+_JVM = "it configures the internals of the Java client"
 _MEANINGLESS = {
     "auto.include.jmx.reporter": _JVM,
-    "exclude.internal.topics": "Kafka's own topics are always left out",
+    "exclude.internal.topics": "topics of Kafka itself are never read",
     "group.instance.id": _ASSIGNED,
     "group.protocol": _ASSIGNED,
     "group.remote.assignor": _ASSIGNED,
-    "key.deserializer": "set_value_only_deserializer says what becomes of the bytes",
+    "key.deserializer": "set_value_only_deserializer sets the schema",
     "max.poll.records": "Firesteel reads as much at a time as an epoch can process",
     "metrics.num.samples": _JVM,
     "metrics.recording.level": _JVM,
@@ -65,7 +65,7 @@ _MEANINGLESS = {
     "ssl.provider": _JVM,
     "ssl.secure.random.implementation": _JVM,
     "ssl.trustmanager.algorithm": _JVM,
-    "value.deserializer": "set_value_only_deserializer says what becomes of the bytes",
+    "value.deserializer": "set_value_only_deserializer sets the schema",
 }
 
 _CLASS = "it names a Java class, and Firesteel's client has none; leave it out"
@@ -79,7 +79,7 @@ _REFUSED = {
     "ssl.engine.factory.class": _CLASS,
 }
 
-# What Firesteel itself reads.
+# Properties that Firesteel itself reads.
 _OWN = {
     "client.id.prefix",
     "commit.offsets.on.checkpoint",
@@ -87,7 +87,7 @@ _OWN = {
     "partition.discovery.interval.ms",
 }
 
-# What has to be looked at as a whole.
+# Properties that are translated together.
 _SECRETS = {
     "sasl.jaas.config",
     "ssl.keystore.type",
@@ -99,16 +99,16 @@ _SECRETS = {
 KNOWN_NAMES = sorted({*_SAME.split(), *_RENAMED, *_MEANINGLESS, *_REFUSED, *_OWN, *_SECRETS})
 
 _DEFAULTS = {
-    # librdkafka has other defaults than the Java client here.
+    # The defaults of librdkafka differ from those of the Java client here.
     "check.crcs": "true",
     "enable.auto.commit": "false",
     "isolation.level": "read_uncommitted",
-    # A client that has fetched enough looks again after this time. Readers here are fast: with
-    # librdkafka's second they wait most of the time.
+    # A client with enough records fetches again after this time. Readers here are fast, so with
+    # librdkafka's default of a second they would mostly wait.
     "fetch.queue.backoff.ms": "10",
 }
 
-# The names that matter to a client that only asks questions.
+# The properties for a client that reads no records.
 _FOR_ALL_CLIENTS = re.compile(
     r"(bootstrap\.servers|client|security|sasl|ssl|enable\.ssl|enable\.sasl|oauthbearer|socket|broker"
     r"|reconnect|retry|metadata|connections|api\.version|debug|log)([._].*)?"
@@ -118,7 +118,7 @@ _CREDENTIAL = re.compile(r"""\b(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|
 
 
 def translate(properties: Mapping[str, str]) -> dict[str, str]:
-    """``properties`` of the Java client as those of librdkafka."""
+    """Translate properties of the Java client to those of librdkafka."""
     translated = dict(_DEFAULTS)
     for name, value in properties.items():
         if name in _OWN or name in _SECRETS:
@@ -135,7 +135,7 @@ def translate(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def admin_properties(translated: Mapping[str, str]) -> dict[str, str]:
-    """Those of them that matter to the client of the driver, which reads no records."""
+    """Return the properties for the client of the driver, which reads no records."""
     return {
         name: value
         for name, value in translated.items()
@@ -144,7 +144,7 @@ def admin_properties(translated: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_properties(translated: Mapping[str, str]) -> None:
-    """Let librdkafka look at names and values, without connecting."""
+    """Let librdkafka check names and values, without a connection."""
     from confluent_kafka import Consumer, KafkaException
 
     config: dict[str, object] = {**translated, "log_level": 0}
@@ -160,14 +160,14 @@ def check_properties(translated: Mapping[str, str]) -> None:
         close = [] if key is None or known else get_close_matches(key, KNOWN_NAMES, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
         raise ConfigurationError(
-            f"Kafka's client does not take the properties: {reason}.{hint}",
+            f"Kafka's client does not accept the properties: {reason}.{hint}",
             key=key,
             suggestion=close[0] if close else None,
         ) from error
 
 
 def _stores(properties: Mapping[str, str]) -> dict[str, str]:
-    """OpenSSL reads PEM and PKCS#12, not Java's own format."""
+    """Translate the key stores. OpenSSL reads PEM and PKCS#12, but not Java's own format."""
     key_type = properties.get("ssl.keystore.type", "")
     if properties.get("ssl.keystore.location") and key_type.upper() not in ("PKCS12", "PEM"):
         raise ConfigurationError(
@@ -190,7 +190,7 @@ def _stores(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _credentials(properties: Mapping[str, str]) -> dict[str, str]:
-    """User and password out of ``sasl.jaas.config``."""
+    """Extract user and password from ``sasl.jaas.config``."""
     jaas = properties.get("sasl.jaas.config")
     if jaas is None:
         return {}

@@ -1,4 +1,4 @@
-"""Reads partitions, in a slot, with one client of librdkafka for all of them."""
+"""Reads the partitions of a subtask in a slot, with one client of librdkafka for all of them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ __all__ = ["KafkaPartitionReader"]
 
 _LOG = logging.getLogger(__name__)
 
-# A partition that has not reached its end yet will give something soon: this is worth a short wait.
+# The wait for a partition that has not reached its end yet, and therefore has records soon.
 _WAIT_SECONDS = 0.1
 _READ_DELAY_SECONDS = 0.05
 
-# What no waiting cures.
+# Errors that do not go away.
 _FINAL_ERRORS = {
     KafkaError._AUTHENTICATION,
     KafkaError.SASL_AUTHENTICATION_FAILED,
@@ -62,17 +62,20 @@ class _Partition:
 
 @dataclass(slots=True)
 class _Fetched:
-    """What a batch has of one partition. ``end``: the partition ended there for the time being."""
+    """The records of one partition in a batch.
+
+    ``end`` is the offset at which the partition ends at the moment, if the batch reaches it.
+    """
 
     messages: list[Message] = field(default_factory=list)
     end: int | None = None
 
 
 class KafkaPartitionReader(SourceReader):
-    """Positions count what was handed out, not what the client has fetched ahead.
+    """Reads partitions side by side.
 
-    So a reader that is made anew from a snapshot starts where the snapshot says, whatever became of
-    the client before it.
+    Positions count the records returned, and not those that the client has fetched ahead. A new
+    reader therefore continues exactly at the positions of a snapshot.
     """
 
     def __init__(
@@ -82,7 +85,13 @@ class KafkaPartitionReader(SourceReader):
         *,
         timeout: float = 60.0,
     ) -> None:
-        """``properties`` are librdkafka's. ``timeout``: how long a partition that ends may be silent."""
+        """Create a reader. It connects when it gets its first split.
+
+        Args:
+            properties: Properties of librdkafka.
+            schema: Makes records of values.
+            timeout: The longest time without an answer while a bounded partition has records left.
+        """
         self._properties = properties
         self._deserialize = schema.deserialize
         # These two make a record of every value.
@@ -90,7 +99,7 @@ class KafkaPartitionReader(SourceReader):
         self._timeout = timeout
         self._consumer: Consumer | None = None
         self._partitions: dict[_Place, _Partition] = {}
-        # Those that have never reached their end.
+        # The partitions that have never reached their end.
         self._behind: set[_Place] = set()
         self._fetched: deque[tuple[_Place, _Fetched]] = deque()
         self._paused: set[_Place] = set()
@@ -132,7 +141,7 @@ class KafkaPartitionReader(SourceReader):
             if values:
                 return values
             if time.monotonic() > deadline:
-                # Many records that the schema skips must not hold up an epoch.
+                # Many records that the schema skips must not delay an epoch.
                 self._interrupted = True
                 break
         return []
@@ -152,7 +161,8 @@ class KafkaPartitionReader(SourceReader):
         paused = self._places(splits_to_pause)
         resumed = self._places(splits_to_resume)
         self._paused = (self._paused | set(paused)) - set(resumed)
-        # The client goes on behind what it has given, and what of that is paused waits here.
+        # The client later continues after the records that it has returned. Those of paused
+        # partitions wait in this reader.
         self._client().pause(list(paused.values()))
         self._client().resume(list(resumed.values()))
         self._silent_since = None
@@ -166,7 +176,7 @@ class KafkaPartitionReader(SourceReader):
             self._consumer = None
 
     def _take(self) -> tuple[_Place, _Fetched] | None:
-        """What came first of a partition that is not paused."""
+        """Return the oldest records of a partition that is not paused."""
         for index, (place, _) in enumerate(self._fetched):
             if place not in self._paused:
                 taken = self._fetched[index]
@@ -175,7 +185,7 @@ class KafkaPartitionReader(SourceReader):
         return None
 
     def _places(self, split_ids: Collection[str]) -> dict[_Place, TopicPartition]:
-        """Of those that have not ended."""
+        """Return the partitions of those splits that have not ended."""
         return {
             place: TopicPartition(one.place.topic, one.place.partition)
             for place, one in self._partitions.items()
@@ -191,11 +201,11 @@ class KafkaPartitionReader(SourceReader):
         return self._consumer
 
     def _fetch(self, limit: int) -> bool:
-        """Take what the client has, by partition. False: nothing right now."""
+        """Take the records that the client has. Return False if it has none at the moment."""
         consumer = self._client()
         messages = consumer.consume(limit, 0.0)
         if not messages and self._behind - self._paused:
-            # Asked for more than one it would wait until it has them all.
+            # A request for more than one record would wait for all of them.
             messages = consumer.consume(1, _WAIT_SECONDS)
             if messages and limit > 1:
                 messages += consumer.consume(limit - 1, 0.0)
@@ -230,7 +240,7 @@ class KafkaPartitionReader(SourceReader):
         self._fetched.extend(by_place.items())
 
     def _refuse(self, place: _Place, error: KafkaError) -> None:
-        """Raise what a partition's error means; librdkafka has tried again where that helps."""
+        """Raise the error of a partition. librdkafka has already retried where that helps."""
         partition = self._partitions.get(place)
         if partition is None:
             _LOG.warning("Kafka: %s", error)
@@ -238,19 +248,19 @@ class KafkaPartitionReader(SourceReader):
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             raise OffsetOutOfRangeError(
                 partition.place,
-                f"the log has no offset {partition.position} (any more): {error.str()}. Start from another "
-                "offset, or name a KafkaOffsetResetStrategy other than NONE.",
+                f"the log has no offset {partition.position}: {error.str()}. Start from a different "
+                "offset, or set a KafkaOffsetResetStrategy other than NONE.",
             )
         raise KafkaReadError(partition.place, error.str())
 
     def _note(self, error: KafkaError) -> None:
-        """What happens to the client as a whole; most of it passes."""
+        """Remember an error of the client as a whole. Most of these go away."""
         self._trouble = error.str()
         if error.fatal() or error.code() in _FINAL_ERRORS:
             self._failure = self._trouble
 
     def _check_silence(self) -> None:
-        """Who waits for more may wait for ever. But what is known to be there has to come."""
+        """Raise if records that exist do not arrive. A wait for future records has no limit."""
         now = time.monotonic()
         if self._silent_since is None:
             self._silent_since = now
@@ -272,13 +282,13 @@ class KafkaPartitionReader(SourceReader):
 
     def _hand_out(self, place: _Place, fetched: _Fetched) -> list[Any]:
         partition = self._partitions.get(place)
-        if partition is None:  # it has come to its end
+        if partition is None:  # it has ended
             return []
         values: list[Any] = []
         if fetched.messages:
             values = self._records_of(partition, fetched.messages)
         if fetched.end is not None:
-            # Marks of transactions have offsets, too, but are no records.
+            # Markers of transactions have offsets, too, but are not records.
             partition.position = max(partition.position, fetched.end)
             self._behind.discard(place)
         if partition.stop is not None and partition.position >= partition.stop:
@@ -314,7 +324,7 @@ class KafkaPartitionReader(SourceReader):
     def _name_record(
         self, error: Exception, place: KafkaTopicPartition, messages: list[Message]
     ) -> None:
-        """Find the record again that the schema does not understand."""
+        """Find the record that the schema does not accept, and name it in the error."""
         for message in messages:
             try:
                 self._deserialize(message.value())  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Which partitions a source reads: those of named topics, of topics by pattern, or named ones."""
+"""Subscriptions: the partitions of named topics, of topics by pattern, or named partitions."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ Topics = Mapping[str, Sequence[int]]
 
 
 class Subscription(ABC):
-    """A rule that can be asked again when topics have changed."""
+    """Selects partitions. It is applied again when topics may have changed."""
 
     @abstractmethod
     def select(self, topics: Topics) -> list[KafkaTopicPartition]:
-        """The partitions to read. What was named but does not exist is an error."""
+        """Return the partitions to read. A named topic or partition that does not exist is an error."""
 
 
 class TopicList(Subscription):
+    """All partitions of named topics. All of the topics must exist."""
+
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(dict.fromkeys(names))
 
@@ -43,7 +45,7 @@ class TopicList(Subscription):
 
 
 class TopicPattern(Subscription):
-    """The whole name of a topic must match, as in Flink. Topics may come later."""
+    """All partitions of the topics whose whole names match, as in Flink. Topics may appear later."""
 
     def __init__(self, pattern: str) -> None:
         try:
@@ -64,6 +66,8 @@ class TopicPattern(Subscription):
 
 
 class PartitionSet(Subscription):
+    """Named partitions. All of them must exist."""
+
     def __init__(self, partitions: Sequence[KafkaTopicPartition]) -> None:
         self._partitions = tuple(sorted(set(partitions)))
 
@@ -94,6 +98,6 @@ def _unknown_topics(missing: Sequence[str], topics: Topics) -> UnknownTopicError
     names = ", ".join(map(repr, missing))
     return UnknownTopicError(
         f"Kafka has no topic {names}, or does not show it to this user.{hint} Create it before the job "
-        "starts, or use set_topic_pattern for topics that come later.",
+        "starts, or use set_topic_pattern for topics that appear later.",
         missing,
     )

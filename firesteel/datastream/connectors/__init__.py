@@ -1,4 +1,4 @@
-"""Sources and sinks, and the contracts for writing one's own."""
+"""Sources and sinks, and the interfaces to write your own, under PyFlink's import path."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""DataGeneratorSource and its rate limits."""
+"""DataGeneratorSource and its rate limits, under PyFlink's import path."""
 
 from firesteel.connectors.datagen import DataGeneratorSource, RateLimiter, RateLimiterStrategy
 

@@ -1,4 +1,4 @@
-"""Files: FileSource reads lines of text, FileSink writes part files."""
+"""FileSource, which reads lines of text, and FileSink, under PyFlink's import path."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Kafka: KafkaSource reads topics; the sink is not in this version, and importing it says so."""
+"""KafkaSource, under PyFlink's import path. This version has no KafkaSink, and its import says so."""
 
 from typing import TYPE_CHECKING
 
