@@ -10,7 +10,7 @@ import errno
 import reprlib
 from typing import Any
 
-# The disk is full, or the user's share of it.
+# The disk is full, or the quota of the user is used up.
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 __all__ = [
@@ -284,14 +284,14 @@ class WriteFailedError(FiresteelError, OSError):
         return WriteFailedError(str(path), error.errno, error.strerror or str(error))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # OSError keeps its number in a slot of its own, which the general way would lose.
+        # OSError keeps its number outside of __dict__, so the general way would lose it.
         return type(self), (self.path, self.errno, self.reason, self.operator)
 
     def __str__(self) -> str:
         who = f"Operator '{self.operator}'" if self.operator else "Firesteel"
         hint = ""
         if self.errno in _NO_SPACE:
-            hint = " Free some space there, or write to another place."
+            hint = " Free some space there, or write to a different place."
         return f"{who} could not write {self.path}: {self.reason}.{hint}"
 
 
@@ -430,8 +430,8 @@ class RescalingError(FiresteelError, RuntimeError):
 
     def __str__(self) -> str:
         return (
-            f"Operator '{self.operator}' keeps state that cannot be handed to another number of "
-            "subtasks. Start it with the parallelism that the checkpoint or savepoint was taken with."
+            f"Operator '{self.operator}' keeps state that cannot be divided among a different number "
+            "of subtasks. Start it with the parallelism of the checkpoint or savepoint."
         )
 
 
@@ -457,5 +457,5 @@ class ChannelSequenceError(FiresteelError, RuntimeError):
     def __str__(self) -> str:
         return (
             f"Channel {self.channel}: expected buffer {self.expected} next, but got {self.actual}. "
-            f"Records were lost or repeated on the way, so the job must not go on."
+            f"Records were lost or repeated, so the job must not continue."
         )

@@ -1,4 +1,4 @@
-"""The logger ``firesteel``: how much it says where the program has not set up logging itself."""
+"""The level of the logger ``firesteel``, and a handler for programs that set up none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LEVELS = {
 
 
 class _StandardError(logging.StreamHandler):  # type: ignore[type-arg]  # its stream is sys.stderr
-    """Steps back as soon as the program has handlers of its own."""
+    """Writes to standard error unless the program has handlers of its own."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if not logging.getLogger().handlers:
@@ -25,9 +25,9 @@ class _StandardError(logging.StreamHandler):  # type: ignore[type-arg]  # its st
 
 
 def set_log_level(level: str) -> None:
-    """``level`` is one of the setting firesteel.log-level.
+    """Set the level to a value of the setting ``firesteel.log-level``.
 
-    Without any handler Python shows warnings and errors only, so there is one for the logger.
+    Without a handler Python shows only warnings and errors, so the logger gets one.
     """
     logger = logging.getLogger("firesteel")
     logger.setLevel(_LEVELS[level.upper()])

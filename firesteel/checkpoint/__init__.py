@@ -1,1 +1,1 @@
-"""Checkpoints and savepoints: when they are taken, what is in them, where they lie, how a job comes back."""
+"""Checkpoints and savepoints: rules, storage, and savepoints as data."""

@@ -1,4 +1,4 @@
-"""What a checkpoint or savepoint consists of. Plain data: reading and writing are next door."""
+"""The content of a checkpoint or savepoint, as plain data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from firesteel.state.operator_state import OperatorStates
 
 
 class SnapshotType(Enum):
-    """A checkpoint belongs to the job and is dropped by it; a savepoint belongs to the user."""
+    """A checkpoint belongs to the job, which deletes it. A savepoint belongs to the user."""
 
     CHECKPOINT = "checkpoint"
     SAVEPOINT = "savepoint"
@@ -22,10 +22,10 @@ class SnapshotType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class KeyedStateFile:
-    """A data file of a savepoint; ``path`` is its full location.
+    """A data file of a savepoint. ``path`` is its full location.
 
-    ``entries`` and ``keys`` count by state; ``pickled`` names the states that have something in
-    them which is unpickled when it is read.
+    ``entries``, ``keys``: the number of entries and of keys by state.
+    ``pickled``: the states with objects of the job's classes, which are unpickled when read.
     """
 
     path: str
@@ -39,12 +39,14 @@ class KeyedStateFile:
 
 @dataclass(frozen=True, slots=True)
 class SubtaskState:
-    """What one subtask of one operator needs to come back.
+    """The state of one subtask of one operator.
 
-    Keyed state is either ``segments`` (a checkpoint: a full one first, or none, then changes) or
-    ``files`` (a savepoint). ``splits`` are those of a source's reader at their positions,
-    ``writer_states`` what a sink's writer keeps. ``committables`` are to be committed because the
-    checkpoint completed. ``opaque`` fits the same parallelism only, and is dropped when that changes.
+    ``segments``: the keyed state of a checkpoint: an optional full segment, then changes.
+    ``files``: the keyed state of a savepoint.
+    ``splits``: the splits of a source's reader, with their positions.
+    ``writer_states``: the state of a sink's writer.
+    ``committables``: to commit after the checkpoint is complete.
+    ``opaque``: state for the same parallelism only. Rescaling drops it.
     """
 
     segments: tuple[Segment, ...] = ()
@@ -58,7 +60,7 @@ class SubtaskState:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing would be lost without it. ``opaque`` alone is no state of the user's."""
+        """True if there is no state of the user, which ``opaque`` is not."""
         return not (
             self.segments
             or self.files
@@ -70,7 +72,7 @@ class SubtaskState:
 
     @property
     def size(self) -> int:
-        """Bytes of all that is kept, inline or in files."""
+        """The number of bytes, inline and in files."""
         return (
             sum(segment.size for segment in self.segments)
             + sum(file.size for file in self.files)
@@ -82,7 +84,7 @@ class SubtaskState:
 
 @dataclass(frozen=True, slots=True)
 class OperatorMetadata:
-    """All subtasks of one operator, and what its coordinator (a source's enumerator) keeps."""
+    """All subtasks of one operator, and the state of its coordinator (a source's enumerator)."""
 
     operator_id: str
     uid: str | None
@@ -108,14 +110,14 @@ class OperatorMetadata:
 
     @property
     def title(self) -> str:
-        """How messages call it: a uid where there is one, because the user has chosen that."""
+        """The name in messages, with the uid if there is one, because the user has chosen it."""
         known = f"uid '{self.uid}'" if self.uid is not None else f"id {self.operator_id}"
         return f"'{self.name}' ({known})"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointMetadata:
-    """Times are milliseconds since 1970."""
+    """A checkpoint or savepoint. Times are milliseconds since 1970."""
 
     checkpoint_id: int
     type: SnapshotType
@@ -131,7 +133,7 @@ class CheckpointMetadata:
             yield from operator.subtasks
 
     def files(self) -> frozenset[str]:
-        """The locations of all files that it refers to."""
+        """The locations of all files that the checkpoint refers to."""
         found = {file.path for state in self.subtasks() for file in state.files}
         for state in self.subtasks():
             for segment in state.segments:
@@ -146,5 +148,5 @@ class CheckpointMetadata:
 def _size(payload: Payload) -> int:
     if payload.pickled is not None:
         return len(payload.pickled)
-    # Close enough for statistics, and cheap.
+    # Accurate enough for statistics, and cheap.
     return len(repr(payload.json))

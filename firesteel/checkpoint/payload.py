@@ -1,4 +1,4 @@
-"""Values of the job's own inside a checkpoint: JSON where that says it all, else pickled bytes."""
+"""Values of the job inside a checkpoint: JSON where it is lossless, else pickled bytes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _DEEPEST = 50
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """Either ``json`` or ``pickled``. Nothing is unpickled before ``load`` is called."""
+    """Either ``json`` or ``pickled``. Only ``load`` unpickles."""
 
     json: Any = None
     pickled: bytes | None = None
 
     @staticmethod
     def of(value: Any) -> Payload:
-        """JSON if that gives back the very same value: a tuple, for one, would become a list.
+        """Encode as JSON if that is lossless. A tuple, for example, would become a list.
 
         >>> Payload.of({"offset": 7})
         Payload(json={'offset': 7}, pickled=None)
@@ -35,7 +35,7 @@ class Payload:
         return Payload(pickled=pickling.dumps(value))
 
     def load(self) -> Any:
-        """The value. Unpickling runs code of the classes that the job had put in."""
+        """The value. Unpickling runs code of the job's classes."""
         return self.json if self.pickled is None else pickling.loads(self.pickled)
 
     @property
@@ -61,7 +61,7 @@ def _is_json(value: Any, depth: int) -> bool:
 
 
 def payload_of_split(split: SourceSplit) -> Payload:
-    """Splits are JSON by contract; one that is not is kept all the same."""
+    """Encode a split. It should be JSON, but other splits are pickled."""
     content = {
         "split_id": split.split_id,
         "properties": dict(split.properties),

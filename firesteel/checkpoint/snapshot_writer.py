@@ -1,4 +1,4 @@
-"""Carries out the coordinator's decisions about files: writes and deletes checkpoints and savepoints."""
+"""Writes and deletes checkpoints and savepoints, as the coordinator decides."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from firesteel.filesystems.file_systems import FileSystemOptions
 
 @dataclass(frozen=True, slots=True)
 class WrittenSnapshot:
-    """The arguments of the coordinator's ``snapshot_written``, but for the time."""
+    """The arguments of the coordinator's ``snapshot_written``, except the time."""
 
     checkpoint_id: int
     location: str | None
@@ -24,7 +24,7 @@ class WrittenSnapshot:
 
 
 class SnapshotWriter:
-    """Writes checkpoints and savepoints, and deletes what is not needed. It has no thread itself."""
+    """Writes and deletes checkpoints and savepoints, in the thread of the caller."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class SnapshotWriter:
         self._compress = compress
 
     def write(self, order: WriteSnapshot) -> WrittenSnapshot:
-        """What it raises goes to the coordinator's ``write_failed``; then nothing was left."""
+        """Write a snapshot. After an error no file is left, and ``write_failed`` gets the error."""
         metadata = order.metadata
         request = order.request
         if request is not None and request.target is not None:
@@ -55,7 +55,7 @@ class SnapshotWriter:
         return WrittenSnapshot(metadata.checkpoint_id, location, metadata)
 
     def delete(self, order: DeleteCheckpoint | CleanUp) -> None:
-        """What cannot be deleted is logged: no job fails for it."""
+        """Delete files. A failure is logged, and does not fail the job."""
         if isinstance(order, CleanUp):
             self._storage.clean_up(order)
         else:

@@ -1,4 +1,4 @@
-"""State tables as a checkpoint describes them, and the way back. Types are data here, not code."""
+"""Descriptions of states in checkpoints. Types are data, so reading them runs no code."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _NO_TABLE = "operator "
 
 @dataclass(frozen=True, slots=True)
 class StateDescription:
-    """A named state: ``kind`` is that of its table (value, list, map), or ``operator split`` etc.
+    """A named state.
 
-    ``types`` is JSON: what ``state.type_descriptions`` says about it.
+    ``kind``: the kind of its table (value, list, map), or ``operator`` with a redistribution.
+    ``types``: JSON from ``state.type_descriptions``.
     """
 
     name: str
@@ -31,7 +32,7 @@ class StateDescription:
 def describe_tables(
     tables: Mapping[str, TableDescription], key_type: TypeInformation | None = None
 ) -> tuple[StateDescription, ...]:
-    """Keyed state, as a backend's ``descriptions()`` has it."""
+    """Describe keyed states, from ``KeyedStateBackend.descriptions()``."""
     key = None if key_type is None else describe_type(key_type)
     return tuple(
         StateDescription(name, table.kind.value, {**_without_kind(table), "key_type": key})
@@ -40,7 +41,7 @@ def describe_tables(
 
 
 def describe_operator_states(states: OperatorStates) -> tuple[StateDescription, ...]:
-    """Lists and broadcast states."""
+    """Describe operator states: lists and broadcast states."""
     return tuple(
         StateDescription(
             name, f"{_NO_TABLE}{state.mode.value}", {"elements": json.loads(state.description)[1:]}
@@ -50,18 +51,18 @@ def describe_operator_states(states: OperatorStates) -> tuple[StateDescription, 
 
 
 def table_descriptions(states: Iterable[StateDescription]) -> dict[str, TableDescription]:
-    """The keyed ones among them, as a backend's ``load`` wants them."""
+    """The descriptions of the keyed states, for ``KeyedStateBackend.load``."""
     return {state.name: _table(state) for state in states if state.kind in _TABLE_KINDS}
 
 
 def key_type_of(states: Iterable[StateDescription], name: str) -> TypeInformation | None:
-    """What the keys of a keyed state are, if that is declared."""
+    """The declared key type of a keyed state, or None."""
     described = next(state for state in states if state.name == name).types.get("key_type")
     return None if described is None else type_of(described)
 
 
 def in_words(state: StateDescription) -> str:
-    """For messages and listings; what cannot be understood is shown as it is."""
+    """A description for messages and listings. Unknown types are shown as JSON."""
     if state.kind not in _TABLE_KINDS:
         elements = " to ".join(map(_type_text, state.types.get("elements", ())))
         return f"an {state.kind} state" + (f" of {elements}" if elements else "")

@@ -1,1 +1,1 @@
-"""The command line: one file for each command."""
+"""The command line, with one file per command group."""

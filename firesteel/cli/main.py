@@ -1,4 +1,4 @@
-"""``firesteel``: the group that all commands belong to."""
+"""The command ``firesteel``, which has all commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["main"]
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="firesteel")
 def main() -> None:
-    """Flink's DataStream programs on Apache Spark."""
+    """Run Flink's DataStream programs on Apache Spark."""
 
 
 main.add_command(savepoint)

@@ -1,4 +1,4 @@
-"""``firesteel savepoint``: the group of what can be done with savepoints."""
+"""The commands ``firesteel savepoint``."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from firesteel.cli.settings import explained_errors, file_system_options, settin
 
 @click.command()
 @click.argument("path")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, with all that is known.")
+@click.option("--json", "as_json", is_flag=True, help="Print all details as JSON.")
 @settings_option
 def show(path: str, as_json: bool, settings: tuple[str, ...]) -> None:
     """Print the operators, uids, states and sizes of the savepoint or checkpoint at PATH.
 
-    Nothing of what is inside is executed. Files that are missing or have another size are named on
+    No code of the job is executed. If files are missing or have the wrong size, they are listed on
     standard error, and the exit code is 1.
     """
     from firesteel.checkpoint.savepoints.description import show_snapshot
@@ -34,7 +34,7 @@ def show(path: str, as_json: bool, settings: tuple[str, ...]) -> None:
 @click.argument("path")
 @settings_option
 def dispose(path: str, settings: tuple[str, ...]) -> None:
-    """Delete the savepoint at PATH with its files. Checkpoints are refused."""
+    """Delete the savepoint at PATH with its files. Checkpoints are not deleted."""
     from firesteel.checkpoint.savepoints.savepoint import dispose_savepoint
 
     with explained_errors():
@@ -44,7 +44,7 @@ def dispose(path: str, settings: tuple[str, ...]) -> None:
 
 @click.group()
 def savepoint() -> None:
-    """Look into savepoints, and delete them."""
+    """Show and delete savepoints."""
 
 
 savepoint.add_command(show)

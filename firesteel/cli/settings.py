@@ -1,4 +1,4 @@
-"""Settings on the command line: ``-Dkey=value``, on top of config.yaml."""
+"""Settings on the command line: ``-Dkey=value``."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ settings_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.opti
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A setting, for example -Ds3.endpoint=http://localhost:9000. It counts more than config.yaml.",
+    help="A setting, for example -Ds3.endpoint=http://localhost:9000. It takes precedence over config.yaml.",
 )
 
 
 def configuration_of(settings: tuple[str, ...]) -> Configuration:
-    """The settings of config.yaml, and those given on top."""
+    """The settings of config.yaml, replaced by those of the command line."""
     from firesteel.common.configuration import Configuration
     from firesteel.config.loader import load_configuration
 
@@ -47,7 +47,7 @@ def configuration_of(settings: tuple[str, ...]) -> Configuration:
 
 
 def file_system_options(settings: tuple[str, ...]) -> FileSystemOptions:
-    """How to reach object stores."""
+    """Access to object stores."""
     from firesteel.filesystems.settings import file_system_options as options_of
 
     return options_of(configuration_of(settings))

@@ -63,7 +63,7 @@ class MetricRegistry:
 def _clash(name: str, existing: Metric, kind: type[Any]) -> ValueError:
     return ValueError(
         f"The metric '{name}' is a {type(existing).__name__} already and cannot be a "
-        f"{kind.__name__} too; choose another name"
+        f"{kind.__name__} too; choose a different name"
     )
 
 

@@ -1,4 +1,4 @@
-"""What the driver shows of a job: the metrics of each operator, under names that tell them apart."""
+"""The metrics of a job in the driver, merged over subtasks, with a unique name per operator."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ Snapshot = Mapping[str, Mapping[str, Any]]
 
 
 def merge_snapshots(snapshots: Iterable[Snapshot]) -> dict[str, Any]:
-    """Merge what ``MetricRegistry.snapshot`` gave, in the order of the subtasks.
+    """Merge results of ``MetricRegistry.snapshot``, in the order of the subtasks.
 
-    Counters, meters and distributions are added up; a gauge becomes the list of all values. The
-    result can be merged again, and the grouping does not matter.
+    Counters, meters and distributions are summed. A gauge becomes the list of all values. Results
+    can be merged again, in any grouping.
 
     >>> merge_snapshots([{"n": {"kind": "counter", "count": 1}},
     ...                  {"n": {"kind": "counter", "count": 2}}])
@@ -30,8 +30,8 @@ def merge_snapshots(snapshots: Iterable[Snapshot]) -> dict[str, Any]:
 def _merge(name: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
     if a["kind"] != b["kind"]:
         raise ValueError(
-            f"The metric '{name}' is a {a['kind']} in one subtask and a {b['kind']} in another; "
-            "choose another name for one of them"
+            f"The metric '{name}' is a {a['kind']} in one subtask and a {b['kind']} in a different one; "
+            "choose a different name for one of them"
         )
     return _MERGERS[a["kind"]](a, b)
 
@@ -72,14 +72,14 @@ _MERGERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, A
 
 
 OperatorSnapshots = Mapping[int, Snapshot]
-"""Of one subtask: what the registry of each operator gave, by the operator's id."""
+"""The snapshots of one subtask by operator id."""
 
 
 def job_report(names: Mapping[int, str], subtasks: Iterable[OperatorSnapshots]) -> dict[str, Any]:
     """Merge the snapshots of each operator over its subtasks.
 
-    ``names`` has all operators in the order of the program. Among operators of one name that have
-    metrics, the first keeps the name; the others are numbered.
+    ``names`` has all operators in the order of the program. Among operators with metrics and the
+    same name, the first one keeps the name, and the others get a number.
 
     >>> seen = {"Map.seen": {"kind": "counter", "count": 1}}
     >>> list(job_report({1: "Map", 2: "Map"}, [{1: seen, 2: seen}]))
@@ -98,7 +98,7 @@ def job_report(names: Mapping[int, str], subtasks: Iterable[OperatorSnapshots]) 
 def counter_totals(
     names: Mapping[int, str], subtasks: Iterable[OperatorSnapshots]
 ) -> dict[str, int]:
-    """The counters of the report alone, whatever other metrics there are under their names."""
+    """Only the counters of the report. Metrics of other kinds with the same name are ignored."""
     counters = [
         {
             operator: {name: value for name, value in snapshot.items() if _is_counter(value)}
@@ -110,14 +110,14 @@ def counter_totals(
 
 
 def operator_labels(names: Mapping[int, str]) -> dict[int, str]:
-    """A label for each operator: its name, or for the second one of a name ``name #2``.
+    """A label for each operator: its name, or ``name #2`` for the second operator of a name.
 
     >>> operator_labels({1: "Map", 2: "Map #2", 3: "Map"})
     {1: 'Map', 2: 'Map #2', 3: 'Map #3'}
     """
     labels: dict[int, str] = {}
     taken = set[str]()
-    # Names that users have given in this form are theirs.
+    # A user may have chosen a name of this form.
     given = set(names.values())
     for operator, name in names.items():
         label = name

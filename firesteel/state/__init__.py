@@ -1,1 +1,1 @@
-"""Keyed and operator state: where it belongs (key groups), how it is kept, how it is written down."""
+"""Keyed and operator state: key groups, backends, and the segments that record changes."""

@@ -1,4 +1,4 @@
-"""Creates the keyed state of an operator subtask."""
+"""Creates keyed state backends from settings."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
 
 @dataclass(frozen=True, slots=True)
 class StateBackendSettings:
-    """``memory_bytes`` is for the caches and write buffers of all RocksDB instances of a process.
+    """Settings of a keyed state backend.
 
-    ``local_directories``: where RocksDB keeps its files; the temporary directory if there are none.
-    ``compress`` is for full snapshots; RocksDB's files are compressed in any case.
+    ``local_directories``: for RocksDB's files. Empty selects the temporary directory.
+    ``memory_bytes``: for the caches and write buffers of all RocksDB instances of a process.
+    ``incremental``: a full snapshot shares unchanged files with the previous one.
+    ``compress``: compress full snapshots. RocksDB's files are always compressed.
     """
 
     kind: Literal["hashmap", "rocksdb"] = "hashmap"
@@ -35,7 +37,7 @@ HASHMAP = StateBackendSettings()
 
 
 def settings_of(configuration: Configuration) -> StateBackendSettings:
-    """What a job's configuration says."""
+    """The settings in the configuration of a job."""
     directories = configuration.get_optional(state_options.ROCKSDB_LOCAL_DIRECTORIES)
     return StateBackendSettings(
         kind="rocksdb"
@@ -62,7 +64,7 @@ def create_keyed_state(
 
 
 def check_installed(settings: StateBackendSettings) -> None:
-    """Whether this machine has what the backend needs."""
+    """Raise an error if this machine lacks a package that the backend needs."""
     if settings.kind == "rocksdb" and importlib.util.find_spec("rocksdict") is None:
         raise ConfigurationError(
             "state.backend.type is rocksdb, but the Python package rocksdict is not installed. "

@@ -1,7 +1,7 @@
-"""Segments of state: handles to what was written of one operator subtask, and where it is kept.
+"""Segments: the written state of an operator subtask, and the store that reads and writes them.
 
-Small segments travel inside the ack and come back in control rows; large ones are files in a
-directory that driver and tasks share, if there is one. Everything read back is checked.
+Small segments travel inside acks and control rows. Large ones are files in a directory that driver
+and tasks share, if there is one. Reads verify checksums.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ FORMAT_VERSION = 1
 
 
 class CorruptSegmentError(FiresteelError, RuntimeError):
-    """A segment is not what was written."""
+    """A segment is damaged or missing."""
 
 
 class UnknownFormatError(FiresteelError, RuntimeError):
-    """A segment was written in a format that this version, or this backend, does not read."""
+    """A segment has a format that this version, or this backend, does not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentFile:
-    """One file of a segment that consists of several; segments may have files in common."""
+    """One of several files of a segment. Segments may share files."""
 
     name: str
     size: int
@@ -43,9 +43,10 @@ class SegmentFile:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A handle: ``inline`` bytes, a file ``path``, or a backend's own ``files``.
+    """A handle of written state: ``inline`` bytes, a file ``path``, or ``files`` of a backend.
 
-    ``full``: it replaces the segments of all epochs up to its own.
+    ``full``: the segment replaces the segments of all epochs up to its own.
+    ``shared``: names of files that were written for an earlier segment.
     """
 
     epoch: int
@@ -56,8 +57,6 @@ class Segment:
     checksum: int = 0
     files: tuple[SegmentFile, ...] = ()
     version: int = FORMAT_VERSION
-
-    # Of ``files``, those that were written for an earlier segment.
     shared: frozenset[str] = frozenset()
 
     def paths(self) -> set[str]:
@@ -66,17 +65,17 @@ class Segment:
         return found | {self.path} if self.path is not None else found
 
     def own_paths(self) -> set[str]:
-        """Those that no earlier segment needs."""
+        """The files that no earlier segment needs."""
         shared = {file.path for file in self.files if file.name in self.shared}
         return self.paths() - {path for path in shared if path is not None}
 
     def own_size(self) -> int:
-        """How many bytes were written for it."""
+        """The number of bytes that were written for this segment."""
         return self.size - sum(file.size for file in self.files if file.name in self.shared)
 
 
 class SegmentStore:
-    """Writes and reads segments. Without a directory everything stays inline."""
+    """Writes and reads segments. Without a directory all segments are inline."""
 
     def __init__(self, directory: str | None, inline_threshold: int) -> None:
         self._directory = Path(directory) if directory is not None else None
@@ -85,9 +84,9 @@ class SegmentStore:
     def write(
         self, payload: Iterable[bytes], *, epoch: int, full: bool, inline_bytes: int = 0
     ) -> Segment:
-        """``inline_bytes`` is the size of the inline segments that this one goes with.
+        """Write a segment, chunk by chunk, so that it need not fit into memory.
 
-        Chunks are written as they come, so that all of them need not be in memory at once.
+        ``inline_bytes``: the total size of the inline segments that accompany this one.
         """
         chunks: list[bytes] = []
         size = checksum = 0
@@ -125,7 +124,7 @@ class SegmentStore:
         return payload
 
     def write_file(self, source: Path) -> SegmentFile:
-        """Keep a copy of a file."""
+        """Store a copy of a file."""
         if self._directory is None:
             payload = source.read_bytes()
             return SegmentFile(source.name, len(payload), zlib.crc32(payload), inline=payload)
@@ -135,7 +134,7 @@ class SegmentStore:
         return SegmentFile(source.name, size, checksum, path=str(path))
 
     def read_file(self, file: SegmentFile, target: Path) -> None:
-        """Put a copy of a kept file to ``target``."""
+        """Copy a stored file to ``target``."""
         if file.inline is not None:
             target.write_bytes(file.inline)
             checksum = zlib.crc32(file.inline)
@@ -144,7 +143,7 @@ class SegmentStore:
                 _, checksum = _copy(Path(file.path or ""), target)
             except FileNotFoundError:
                 raise CorruptSegmentError(
-                    f"the state file {file.name} is gone: there is no file {file.path}"
+                    f"the state file {file.name} is missing: there is no file {file.path}"
                 ) from None
         if checksum != file.checksum:
             raise CorruptSegmentError(f"the state file {file.path or file.name} is damaged")
@@ -157,7 +156,7 @@ class SegmentStore:
 
 @contextmanager
 def _whole_or_gone(path: Path) -> Iterator[None]:
-    """A file that could not be written to its end is no use to anybody."""
+    """Delete a file that could not be written completely."""
     try:
         yield
     except OSError as error:
@@ -180,11 +179,11 @@ def _read(path: str, what: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except FileNotFoundError:
-        raise CorruptSegmentError(f"the {what} is gone: there is no file {path}") from None
+        raise CorruptSegmentError(f"the {what} is missing: there is no file {path}") from None
 
 
 def _copy(source: Path, target: Path) -> tuple[int, int]:
-    """Size and checksum of what was copied."""
+    """Copy a file, and return its size and checksum."""
     size = checksum = 0
     with source.open("rb") as reader, target.open("wb") as writer:
         while chunk := reader.read(1 << 20):
@@ -194,19 +193,19 @@ def _copy(source: Path, target: Path) -> tuple[int, int]:
     return size, checksum
 
 
-# The log is replaced by a full snapshot when it has grown to this many times the state's size:
-# each change is then written about 1.5 times, and a restore reads at most three times the state.
+# A full snapshot replaces the log when the log is this many times as large as the state. Then each
+# change is written about 1.5 times, and a restore reads at most three times the state.
 _LOG_GROWTH = 2
 
 
 class SegmentAccount:
-    """Knows the segments that a restore would need, in their order."""
+    """The segments that a restore needs, in order, and their sizes."""
 
     def __init__(self, segments: Iterable[Segment] = ()) -> None:
         self.segments: list[Segment] = []
         self.full_bytes = 0
         self.log_bytes = 0
-        # Of the segments that travel in every control row.
+        # The size of the segments that travel in every control row.
         self.inline_bytes = 0
         for segment in segments:
             self.add(segment)
@@ -223,7 +222,7 @@ class SegmentAccount:
 
 
 def with_segment(segments: list[Segment], new: Segment) -> list[Segment]:
-    """The segments that are needed once there is another: a full one covers all up to its epoch."""
+    """The needed segments after a new one. A full one replaces all segments up to its epoch."""
     if not new.full:
         return [*segments, new]
     return [new, *(kept for kept in segments if not kept.full and kept.epoch > new.epoch)]
@@ -235,15 +234,16 @@ def _inline(segment: Segment) -> int:
 
 _log = logging.getLogger("firesteel")
 
-# Pickling holds the interpreter's lock. Between two chunks of this size others get their turn.
+# Pickling holds the interpreter's lock. Other threads run between two chunks of this size.
 CHUNK_ENTRIES = 5_000
 _PATIENCE_SECONDS = 5.0
 
 
 class FullSnapshot:
-    """``write`` makes the segment, in the thread; now and then it calls what it is given.
+    """A full segment that a background thread writes.
 
-    That call ends it if nobody wants the snapshot any more.
+    ``write`` creates the segment. It gets a function, and calls it between chunks. The function
+    raises an exception once the snapshot is abandoned.
     """
 
     def __init__(self, write: Callable[[Callable[[], None]], Segment]) -> None:
@@ -251,7 +251,7 @@ class FullSnapshot:
         self._abandoned = threading.Event()
         self._done = threading.Event()
         self._segment: Segment | None = None
-        # How long it took, once it is done.
+        # The duration, once the snapshot is done.
         self.seconds = 0.0
         self._lock = threading.Lock()
         self._thread = threading.Thread(
@@ -265,8 +265,8 @@ class FullSnapshot:
             segment = self._write(self._check)
         except _Abandoned:
             segment = None
-        except Exception:  # noqa: BLE001 - whatever a store may raise
-            # The log goes on, so nothing is lost; the next epoch tries again.
+        except Exception:  # noqa: BLE001 - a store may raise any exception
+            # The log still has all changes. The next epoch tries again.
             _log.exception("a full snapshot could not be written")
             segment = None
         with self._lock:
@@ -284,26 +284,26 @@ class FullSnapshot:
         return self._done.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """For tests."""
+        """Wait for the end, in tests."""
         return self._done.wait(seconds)
 
     def segment(self) -> Segment | None:
-        """What was written; None if it failed."""
+        """The segment, or None if the snapshot failed."""
         return self._segment
 
     def abandon(self) -> None:
-        """Nobody wants it any more; what was written is deleted."""
+        """Stop writing, and delete the files of the segment."""
         with self._lock:
             self._abandoned.set()
             segment, self._segment = self._segment, None
         if segment is not None:
             delete_files(segment.own_paths())
-        # It ends with its current chunk, unless the storage hangs.
+        # The thread ends with its current chunk, unless the storage hangs.
         self._thread.join(_PATIENCE_SECONDS)
 
 
 class _Abandoned(Exception):
-    """Ends the thread."""
+    """Ends the thread of an abandoned snapshot."""
 
 
 def delete_files(paths: set[str]) -> None:

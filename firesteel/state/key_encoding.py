@@ -1,8 +1,8 @@
-"""Keys as bytes: equal keys have equal bytes, no key's bytes begin another's, and order is kept.
+"""Keys as bytes. Equal keys have equal bytes, and no encoded key is a prefix of a different one.
 
-It is the encoding of RocksDB's keys, where entries of one key must lie together, and of single
-values whose type is known. Order is kept among numbers of one kind, text, bytes and times, and so
-among tuples of these. Decoding runs no code of others.
+RocksDB's keys have this encoding, so that the entries of a key are adjacent, and so do single plain
+values. It keeps the order of numbers of one kind, text, bytes and times, and of tuples of these.
+Decoding plain keys runs no code of the job.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from firesteel.errors import UnstableKeyError
 from firesteel.state.stable_hash import decimal_text
 from firesteel.usercode import pickling
 
-# The first byte says what follows. An int has its length in it: shorter ones are smaller.
+# The first byte is a tag for the type. The tag of an int contains its length.
 _NONE = 0x01
 _BYTES = 0x02
 _STR = 0x03
@@ -51,7 +51,7 @@ _DAY = 86_400_000_000
 
 
 def encode_key(key: Any) -> bytes:
-    """Raises UnstableKeyError for what cannot be a key.
+    """Encode a key. Raises UnstableKeyError for an object that cannot be a key.
 
     >>> encode_key(1) == encode_key(1.0) == encode_key(True)
     True
@@ -59,7 +59,7 @@ def encode_key(key: Any) -> bytes:
     True
     """
     if type(key) is int and 0 < key < _SMALL_INT:
-        # The most frequent kind of key, and of value.
+        # The most frequent kind of keys and values.
         length = (key.bit_length() + 7) >> 3
         return _SMALL_INT_TAGS[length] + key.to_bytes(length, "big")
     out = bytearray()
@@ -68,9 +68,9 @@ def encode_key(key: Any) -> bytes:
 
 
 def encode_entry(entry: Any) -> bytes:
-    """As ``encode_key``, for names within the state of a key: what is no key is pickled.
+    """Encode a map entry or namespace. An object that cannot be a key is pickled.
 
-    Two such objects are then the same entry if their pickles are.
+    Two such objects are the same entry if their pickles are equal.
     """
     out = _EntryBuffer()
     _encode(entry, out)
@@ -78,10 +78,9 @@ def encode_entry(entry: Any) -> bytes:
 
 
 def decode_key(encoded: bytes | memoryview, start: int = 0) -> tuple[Any, int]:
-    """The key that begins at ``start``, and where it ends.
+    """The key that begins at ``start``, and the position after it.
 
-    It equals the one that was encoded, but may be of another type: an int stands for a float
-    without fraction.
+    It equals the encoded key, but may have a different type: 1.0 is decoded as 1.
     """
     tag = encoded[start]
     if _INT_ZERO - _BIG_INT_LENGTH - 1 <= tag <= _INT_ZERO + _BIG_INT_LENGTH + 1:
@@ -90,13 +89,13 @@ def decode_key(encoded: bytes | memoryview, start: int = 0) -> tuple[Any, int]:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether ``encode_key`` takes the value, and decoding gives it back, of the same type."""
+    """True if ``encode_key`` accepts the value, and decoding returns it with the same type."""
     kind = type(value)
     return kind in _SAME or (kind is float and not value.is_integer() and value == value)  # noqa: PLR0124 - NaN
 
 
 def comes_back(entry: Any) -> bool:
-    """Whether decoding gives the entry itself, and not only an equal one of another type."""
+    """True if decoding returns the same entry, and not an equal one of a different type."""
     kind = type(entry)
     if kind in _SAME:
         return True
@@ -106,12 +105,12 @@ def comes_back(entry: Any) -> bool:
         return not entry.is_integer()
     if kind is dt.datetime or kind is dt.time:
         return entry.tzinfo is None and not entry.fold
-    # Of the others, what is encoded as something equal is not the same; what is pickled is.
+    # Objects of other types are pickled, and come back unchanged.
     return not isinstance(entry, _KINDS)
 
 
 class _EntryBuffer(bytearray):
-    """What is written here may be any object."""
+    """The buffer of ``encode_entry``, which accepts any object."""
 
 
 def _encode(key: Any, out: bytearray) -> None:
@@ -183,7 +182,7 @@ def _put_float(value: float, out: bytearray) -> None:
         return
     (bits,) = _DOUBLE.unpack(_PACK_DOUBLE.pack(value))
     out.append(_FLOAT)
-    # Negative numbers count backwards.
+    # The bits of negative numbers are inverted, to keep their order.
     out += _DOUBLE.pack(bits ^ (2 * _SIGN - 1) if bits & _SIGN else bits | _SIGN)
 
 
@@ -218,7 +217,7 @@ def _get_decimal(encoded: bytes | memoryview, start: int) -> tuple[decimal.Decim
 
 
 def _put_terminated(content: bytes, out: bytearray) -> None:
-    """A zero byte inside is marked, so that one without a mark is the end."""
+    """Mark zero bytes in the content, so that a zero byte without a mark is the end."""
     out += content.replace(b"\x00", b"\x00\xff")
     out += _END
 
@@ -271,7 +270,7 @@ def _get_tuple(encoded: bytes | memoryview, start: int) -> tuple[tuple[Any, ...]
 
 
 def _put_row(row: Row, out: bytearray) -> None:
-    """Rows with the same names in another order are other keys: they have another hash, too."""
+    """Rows with the same names in a different order are different keys, as their hashes are."""
     out.append(_ROW)
     _encode(row.get_row_kind().value, out)
     _encode(None if row._fields is None else tuple(row._fields), out)
@@ -307,7 +306,7 @@ def _since_midnight(value: dt.time) -> int:
     return seconds * 1_000_000 + value.microsecond
 
 
-_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - only differences between naive times are taken
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - only for differences between naive times
 _UTC_EPOCH = _EPOCH.replace(tzinfo=dt.UTC)
 
 
@@ -353,7 +352,7 @@ def _get_time(encoded: bytes | memoryview, start: int) -> tuple[dt.time, int]:
 
 def _get_utc_time(encoded: bytes | memoryview, start: int) -> tuple[dt.time, int]:
     micros, end = _decode_int(encoded, start)
-    # Beyond midnight no time of zone zero equals it; one of another zone does.
+    # No UTC time equals a time beyond midnight, but a time with an offset does.
     days = micros // _DAY
     offset = -days * dt.timedelta(hours=23, minutes=59)
     local = _EPOCH + dt.timedelta(microseconds=micros) + offset
@@ -426,5 +425,5 @@ _DECODERS: dict[int, Callable[[bytes | memoryview, int], tuple[Any, int]]] = {
     _OBJECT: _get_object,
 }
 _KINDS = tuple(_ENCODERS)
-# Of the others, some values are encoded as an equal one of another type.
+# Types that are always decoded with the same type.
 _SAME = frozenset({int, str, bytes, type(None), dt.date, dt.timedelta, uuid.UUID})

@@ -1,7 +1,7 @@
 """Key groups: the units in which keyed state is stored and moved.
 
-The group of a key depends on the key and the maximum parallelism only; which subtask owns a
-group depends on the parallelism, so rescaling moves whole groups.
+The group of a key depends only on the key and the maximum parallelism. The subtask of a group
+depends on the parallelism, so rescaling moves whole groups.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from firesteel.state.stable_hash import FOLDED_INTS, fold_int, mix, stable_hash
 
-# A router remembers the targets of this many keys, then forgets them all and starts over.
+# The size of the cache of a router. A full cache is emptied.
 _CACHE_LIMIT = 1 << 17
 
 
@@ -42,7 +42,7 @@ class KeyGroupRange:
 
 
 class _TargetCache(dict[Any, int]):
-    """key -> subtask, filled on a miss."""
+    """A cache from keys to subtasks."""
 
     def __init__(self, parallelism: int, max_parallelism: int) -> None:
         super().__init__()
@@ -66,13 +66,13 @@ def int_key_groups(max_parallelism: int) -> list[int]:
 
 @lru_cache(maxsize=8)
 def _int_targets(parallelism: int, max_parallelism: int) -> list[int]:
-    """The subtask of every folded int. It takes long to make, and every writer needs it."""
+    """The subtask of every folded int. It is cached, because every writer needs it."""
     groups = int_key_groups(max_parallelism)
     return [subtask_of(group, parallelism, max_parallelism) for group in groups]
 
 
 class _LargeInts(dict[int, int]):
-    """key -> subtask for any integer, by the table of folded ones. Nothing is kept."""
+    """Maps any integer to its subtask, with the table of folded ints. It caches nothing."""
 
     def __init__(self, table: list[int]) -> None:
         super().__init__()
@@ -88,16 +88,16 @@ TargetLookup = list[int] | _TargetCache | _LargeInts
 class KeyRouter:
     """Finds the subtasks of a whole batch of keys.
 
-    Integers take a table with one entry per folded value instead of the cache: with many
-    distinct keys the cache would cost more memory than it saves time.
+    For integers there is a table of folded values instead of the cache. With many distinct keys
+    the cache would cost more memory than it saves time.
     """
 
     __slots__ = ("_cache", "large_ints", "small_ints")
 
     def __init__(self, parallelism: int, max_parallelism: int) -> None:
         self._cache = _TargetCache(parallelism, max_parallelism)
-        # fold_int is made so that small keys are indexes of the table. Others raise IndexError,
-        # or TypeError if they are no integers.
+        # Small keys are indexes of the table. Other integers raise IndexError, and other objects
+        # TypeError.
         self.small_ints = _int_targets(parallelism, max_parallelism)
         self.large_ints = _LargeInts(self.small_ints)
 
@@ -113,7 +113,7 @@ class KeyRouter:
         return [cache[key] for key in keys]
 
     def lookup_for(self, keys: list[Any]) -> TargetLookup | None:
-        """What gives the subtask of a single key like these by ``[key]``; None: use ``targets``."""
+        """A mapping from keys of these types to subtasks. None if only ``targets`` handles them."""
         types = set(map(type, keys))
         if types == {int}:
             small = all(abs(key) < FOLDED_INTS for key in keys)

@@ -1,7 +1,7 @@
-"""The content of a segment: blocks of changes, each with a JSON header and typed columns.
+"""The format of segments: blocks of changes, each with a JSON header and typed columns.
 
-Reading the headers runs no code. A column does only if it says ``pickle``: its type is unknown,
-or its values do not fit the declared one.
+Reading headers runs no code. Reading a column runs code only if its encoding is ``pickle``: its type
+is unknown, or its values do not fit the declared type.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from firesteel.usercode.unpicklable import unpicklable_record
 
 PICKLE, ARROW = "pickle", "arrow"
 
-# Types whose values come back from Arrow as they went in.
+# Types whose values survive a conversion to Arrow and back.
 _EXACT = frozenset(BasicType) - {BasicType.BIG_INT, BasicType.BIG_DEC, BasicType.INSTANT}
 _TEMPORAL = (DateTypeInfo, TimeTypeInfo, TimestampTypeInfo)
 _SEQUENCES = (ListTypeInfo, BasicArrayTypeInfo, ObjectArrayTypeInfo)
@@ -47,12 +47,12 @@ _KINDS = tuple(RowKind)
 
 
 def encode_column(values: list[Any], type_info: TypeInformation | None) -> tuple[str, bytes]:
-    """The encoding that was chosen, and the bytes."""
+    """Encode a column, and return the encoding and the bytes."""
     if type_info is not None and has_arrow_form(type_info):
         try:
             return ARROW, _write(_to_arrow(values, type_info))
         except (pa.ArrowException, TypeError, UnicodeEncodeError, OverflowError):
-            # For example a lone surrogate, which is no text to Arrow.
+            # For example a lone surrogate, which Arrow rejects.
             pass
     try:
         return PICKLE, pickling.dumps(values)
@@ -71,11 +71,11 @@ def decode_column(
 
 
 def has_arrow_form(type_info: TypeInformation) -> bool:
-    """Whether values of the type survive Arrow unchanged."""
+    """True if values of the type survive a conversion to Arrow and back."""
     if isinstance(type_info, BasicTypeInfo):
         return type_info.basic_type in _EXACT
     if isinstance(type_info, RowTypeInfo | TupleTypeInfo):
-        # Arrow has no struct without fields; a row has its kind at least.
+        # Arrow has no struct without fields. A row has at least its kind.
         fields = type_info.get_field_types()
         return all(map(has_arrow_form, fields)) and bool(
             fields or isinstance(type_info, RowTypeInfo)
@@ -87,7 +87,7 @@ def has_arrow_form(type_info: TypeInformation) -> bool:
     if isinstance(type_info, PrimitiveArrayTypeInfo):
         return True
     if isinstance(type_info, _SEQUENCES):
-        # A list of BYTE may also be bytes: the difference would be lost.
+        # A list of BYTE may be a bytes object, and Arrow would lose the difference.
         element = type_info.get_element_type()
         is_bytes = isinstance(element, BasicTypeInfo) and element.basic_type is BasicType.BYTE
         return not is_bytes and has_arrow_form(element)
@@ -164,7 +164,7 @@ def _lists_to_arrow(values: list[Any], inner: Callable[[list[Any]], pa.Array]) -
     offsets: list[int | None] = []
     end = 0
     for value in values:
-        # Where no list is, no offset is either: that is Arrow's way to say it.
+        # In Arrow, a missing offset stands for a missing list.
         offsets.append(None if value is None else end)
         end += 0 if value is None else len(value)
     offsets.append(end)
@@ -201,7 +201,7 @@ _LENGTH = struct.Struct("<II")
 _LONG = Types.LONG()
 
 _CODEC = "zstd"
-# Of a smaller body compression saves nothing that counts.
+# Compression of a smaller body does not pay.
 _SMALLEST_COMPRESSED = 512
 
 
@@ -212,7 +212,7 @@ def encode_changes(
     *,
     compress: bool = False,
 ) -> Iterator[bytes]:
-    """A segment's content, chunk by chunk."""
+    """The content of a segment, chunk by chunk."""
     yield _MAGIC
     for block in changes:
         yield _encode_block(block, descriptions[block.table], key_type, compress)
@@ -239,13 +239,13 @@ def _encode_block(
 
 
 def decode_changes(payload: bytes) -> Iterator[tuple[Changes, TableDescription]]:
-    """The way back from ``encode_changes``."""
+    """The inverse of ``encode_changes``."""
     for header, body, _ in _blocks(payload):
         yield _decode_block(header, _decompressed(header, body))
 
 
 def only_tables(payload: bytes, wanted: Callable[[str], bool]) -> Iterator[bytes]:
-    """The same content, but only the blocks of some tables; no column is opened."""
+    """The content with the blocks of some tables only. Columns are not decoded."""
     yield _MAGIC
     for header, _, block in _blocks(payload):
         if wanted(header["table"]):
@@ -253,7 +253,7 @@ def only_tables(payload: bytes, wanted: Callable[[str], bool]) -> Iterator[bytes
 
 
 def _blocks(payload: bytes) -> Iterator[tuple[dict[str, Any], memoryview, memoryview]]:
-    """Header, body, and the bytes of both, of one block after the other."""
+    """The blocks: header, body, and the bytes of both."""
     view = memoryview(payload)
     if bytes(view[: len(_MAGIC)]) != _MAGIC:
         raise CorruptSegmentError("this is not a state segment of Firesteel")
@@ -277,9 +277,9 @@ def _decompressed(header: dict[str, Any], body: memoryview) -> memoryview:
 
 
 def converted(changes: Changes, table: TableDescription) -> Changes:
-    """The changes with elements and entries as their declared types want them.
+    """The changes with elements and entries converted to their declared types.
 
-    The same object comes back if nothing had to be converted.
+    Returns the same object if no conversion was necessary.
     """
     elements = _convert(changes, changes.elements, table.element_type, pairs=table.ttl)
     entries = _convert(changes, changes.entries, table.entry_type)
@@ -366,7 +366,7 @@ def _decode_block(header: dict[str, Any], body: memoryview) -> tuple[Changes, Ta
 
 
 def pickled_columns(payload: bytes) -> Iterator[tuple[str, str, memoryview]]:
-    """Table, column and bytes of every column that is a pickle; none of them is opened."""
+    """Table, name and bytes of every pickled column. Columns are not decoded."""
     for header, packed, _ in _blocks(payload):
         body = _decompressed(header, packed)
         start = 0

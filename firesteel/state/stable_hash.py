@@ -1,7 +1,7 @@
 """A hash that is the same in every process, on every machine and in every run.
 
-Python's ``hash`` of a string is not. Equal keys (``1 == 1.0 == True``) must hash alike here too,
-because state is kept in dictionaries.
+Python's ``hash`` of a string differs between processes. As in Python, equal keys
+(``1 == 1.0 == True``) have equal hashes, because backends keep state in dictionaries.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def mix(value: int) -> int:
     return value ^ (value >> 16)
 
 
-# A prime: keys with a common factor, such as multiples of 1,024, spread nevertheless.
+# A prime, so that keys with a common factor, such as multiples of 1,024, are spread evenly.
 FOLDED_INTS = 65_521
 
 
 def fold_int(value: int) -> int:
-    """The number below ``FOLDED_INTS`` that stands for an integer key; one operation in a loop.
+    """Map an integer key to a number below ``FOLDED_INTS``, with a single operation.
 
-    A small key stands for itself, and a small negative one counts from the end, as an index does.
+    A small key is mapped to itself. A small negative key counts from the end, like an index.
     """
     return value % FOLDED_INTS
 
@@ -50,7 +50,7 @@ def _of_float(value: float) -> int:
         return _of_int(int(value))
     if math.isnan(value):
         raise UnstableKeyError(value, "NaN does not equal itself")
-    # Python's hash of a float is the same everywhere; that of 0.5 or 0.25 has no low bits set.
+    # Python's hash of a float is the same everywhere. The low bits of hash(0.5) are all zero.
     bits = hash(value)
     return mix(bits ^ (bits >> 32))
 
@@ -75,7 +75,7 @@ def _of_row(row: Row) -> int:
 
 
 def _of_frozenset(values: frozenset[Any]) -> int:
-    # The order of a set differs between processes, so the combination must not depend on it.
+    # A sum, because the order of a set differs between processes.
     return mix(sum(map(stable_hash, values)))
 
 
@@ -103,9 +103,9 @@ def _of_timedelta(value: dt.timedelta) -> int:
 
 
 def decimal_text(value: decimal.Decimal) -> str:
-    """All digits but the zeros at the end: equal numbers are spelled alike.
+    """The digits without trailing zeros, so that equal numbers have equal texts.
 
-    Not ``normalize()``: it rounds to the precision of the context.
+    ``normalize()`` would round to the precision of the context.
     """
     sign, digits, exponent = value.as_tuple()
     text = "".join(map(str, digits))
@@ -146,7 +146,7 @@ _HASHERS: dict[type, Callable[[Any], int]] = {
 
 
 def stable_hash(key: Any) -> int:
-    """32 bits that depend on the key's value only.
+    """A 32-bit hash that depends only on the value of the key.
 
     >>> stable_hash("spark") == stable_hash("spa" + "rk")
     True

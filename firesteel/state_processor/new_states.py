@@ -1,4 +1,4 @@
-"""States that come from tables: what they are, and how they get into an operator of a savepoint."""
+"""New states of a savepoint, from the rows of tables."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ __all__ = ["NewKeyedState", "NewOperatorState"]
 
 @dataclass(frozen=True, slots=True)
 class NewKeyedState:
-    """``rows`` is a Spark DataFrame or an Arrow table."""
+    """A new keyed state. ``rows`` is a Spark DataFrame or an Arrow table."""
 
     name: str
     table: TableDescription
@@ -74,7 +74,7 @@ class NewKeyedState:
     def write(
         self, operator: OperatorMetadata, target: Storage, options: FileSystemOptions | None
     ) -> OperatorMetadata:
-        """The operator with this state, of which it has none so far."""
+        """Write the files, and return the operator with this state added."""
         order = KeyedStateImport(
             state=self.name,
             table=self.table,
@@ -98,6 +98,8 @@ class NewKeyedState:
 
 @dataclass(frozen=True, slots=True)
 class NewOperatorState:
+    """A new operator state. ``rows`` is a Spark DataFrame or an Arrow table."""
+
     name: str
     mode: Redistribution
     types: tuple[TypeInformation, ...]
@@ -123,7 +125,7 @@ class NewOperatorState:
         return NewOperatorState(name, mode, types, rows)
 
     def write(self, operator: OperatorMetadata) -> OperatorMetadata:
-        """The operator with this state in the place of the one it had."""
+        """Return the operator with this state, which replaces one of the same name."""
         rows = self.rows if isinstance(self.rows, pa.Table) else self.rows.toArrow()
         states = operator_states(self.name, self.mode, self.types, rows, operator.parallelism)
         return with_operator_state(operator, self.name, states)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from firesteel.checkpoint.metadata import CheckpointMetadata, OperatorMetadata, SnapshotType
+from firesteel.checkpoint.savepoints.savepoint import delete_unfinished
 from firesteel.checkpoint.savepoints.savepoint_draft import (
     copy_operator,
     new_operator,
@@ -15,7 +16,7 @@ from firesteel.checkpoint.savepoints.savepoint_draft import (
 )
 from firesteel.checkpoint.savepoints.savepoint_reader import StateNotFoundError, find_operator
 from firesteel.checkpoint.storage.metadata_file import open_checkpoint, write_metadata
-from firesteel.checkpoint.storage.storage import Storage, StorageError, open_storage
+from firesteel.checkpoint.storage.storage import Storage, open_storage
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor
@@ -268,7 +269,7 @@ class SavepointWriter:
             _sweep(metadata, target)
             write_metadata(metadata, target)
         except BaseException:
-            _remove(target)
+            delete_unfinished(target)
             raise
 
     def _find(self, uid: str) -> OperatorMetadata:
@@ -301,16 +302,8 @@ class SavepointWriter:
 
 
 def _sweep(metadata: CheckpointMetadata, target: Storage) -> None:
-    """Tasks that were tried twice have left files that nobody needs."""
+    """Delete files of task attempts that were not used."""
     needed = {target.name_of(path) for path in metadata.files()}
     for file in target.list_files():
         if file.path not in needed:
             target.delete(file.path)
-
-
-def _remove(target: Storage) -> None:
-    """What was written so far; the directory is new, so all of it is ours."""
-    try:
-        target.delete_directory()
-    except StorageError:
-        return

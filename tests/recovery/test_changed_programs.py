@@ -118,12 +118,12 @@ def test_operators_are_added_and_removed(caplog: pytest.LogCaptureFixture) -> No
     with pytest.raises(NonRestoredStateError) as refused:
         before.resume(path, program=changed)
     listing = (
-        "Operators that get their state back: 'Source: Collection Source' (uid 'numbers'), 'Count' "
-        "(uid 'count'). New operators, which start without: "
+        "Operators with restored state: 'Source: Collection Source' (uid 'numbers'), 'Count' "
+        "(uid 'count'). New operators, without state: "
     )
     assert listing in str(refused.value)
     assert "(uid 'same')" in str(refused.value)
-    assert "no operator of the job takes: 'Count again' (uid 'count again')" in str(refused.value)
+    assert "no operator of the job claims: 'Count again' (uid 'count again')" in str(refused.value)
     assert "execution.state-recovery.ignore-unclaimed-state: true" in str(refused.value)
     allowed = _setting("execution.state-recovery.ignore-unclaimed-state", "true")
     with caplog.at_level(logging.INFO, "firesteel"):

@@ -146,9 +146,9 @@ def test_removing_one_with_state_needs_a_word_and_the_error_lists_all_of_them() 
     with pytest.raises(NonRestoredStateError) as caught:
         harness.resume(savepoint, program=program(sink, shape="one less"))
     message = str(caught.value)
-    assert "get their state back: 'Source: Collection Source' (uid 'numbers')" in message
+    assert "Operators with restored state: 'Source: Collection Source' (uid 'numbers')" in message
     assert "'Count' (uid 'count')" in message
-    assert "no operator of the job takes: 'Greatest' (uid 'greatest')" in message
+    assert "no operator of the job claims: 'Greatest' (uid 'greatest')" in message
     assert "execution.state-recovery.ignore-unclaimed-state" in message
     allowed = Configuration(RESTARTS)
     allowed.set_string("execution.state-recovery.ignore-unclaimed-state", "true")

@@ -263,7 +263,7 @@ def test_what_does_not_fit_is_refused_and_leaves_nothing(
 def test_keys_that_are_structs_need_a_type(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
     writer = SavepointWriter.new_savepoint(env, 8)
     rows = pa.table({"key": [{"f0": 1, "f1": "x"}], "value": [1]})
-    with pytest.raises(InvalidProgramError, match=r"tuples or rows: say which with key_type"):
+    with pytest.raises(InvalidProgramError, match=r"tuples or rows: pass key_type"):
         writer.with_keyed_state("count", COUNT, rows).write(str(tmp_path / "s"))
 
 

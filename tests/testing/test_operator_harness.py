@@ -55,5 +55,5 @@ def test_nothing_comes_in_behind_the_end_of_the_inputs(name: str) -> None:
 def test_state_that_an_operator_cannot_share_out_keeps_its_parallelism() -> None:
     with _doubling() as harness:
         snapshot = replace(harness.snapshot(), whole=pickling.dumps("of its own"))
-    with pytest.raises(RescalingError, match="'Map' keeps state that cannot be handed to another"):
+    with pytest.raises(RescalingError, match="'Map' keeps state that cannot be divided"):
         OperatorHarness.restored(lambda stream: stream.map(str), snapshot, parallelism=2)

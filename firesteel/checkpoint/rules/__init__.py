@@ -1,1 +1,1 @@
-"""Decisions about checkpoints. Pure: no I/O, no threads, no clock."""
+"""Decisions about checkpoints. They are pure: no I/O, no threads, no clock."""

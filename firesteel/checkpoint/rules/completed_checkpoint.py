@@ -1,4 +1,4 @@
-"""A checkpoint that exists: a job can go back to it."""
+"""A completed checkpoint, which a job can be restored from."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ __all__ = ["CompletedCheckpoint"]
 
 @dataclass(frozen=True, slots=True)
 class CompletedCheckpoint:
-    """``location`` is its directory; None if it is in the driver's memory only.
+    """A checkpoint or savepoint in storage.
 
-    One that the job was restored from is the job's to delete only if it was claimed.
+    ``location``: its directory, or None if it is only in the driver's memory.
+    ``is_owned``: the job may delete it. The job owns a restored checkpoint only if it claimed it.
     """
 
     metadata: CheckpointMetadata

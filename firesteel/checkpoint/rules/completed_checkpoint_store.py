@@ -1,4 +1,4 @@
-"""The completed checkpoints of a job: how many are kept, and what is deleted with the others."""
+"""The completed checkpoints of a job, and the files that they share."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from firesteel.datastream.externalized_checkpoint_retention import ExternalizedC
 class SharedStateRegistry:
     """Files and their holders: the running job, pending checkpoints and completed ones.
 
-    The call that releases the last hold on a file returns it once, to be
-    deleted.
+    The call that releases the last hold on a file returns the file, for deletion.
     """
 
     def __init__(self) -> None:
@@ -23,7 +22,7 @@ class SharedStateRegistry:
         self._counts: Counter[str] = Counter()
 
     def hold(self, holder: Hashable, files: Iterable[str]) -> frozenset[str]:
-        """From now on ``holder`` needs exactly these files. Returns those to be deleted."""
+        """Replace the files of ``holder`` by these. Returns the files to delete."""
         new = frozenset(files)
         old = self._held.get(holder, frozenset())
         self._held[holder] = new
@@ -31,7 +30,7 @@ class SharedStateRegistry:
         return self._drop(old - new)
 
     def release(self, holder: Hashable) -> frozenset[str]:
-        """``holder`` is gone. Returns the files to be deleted."""
+        """Release all files of ``holder``. Returns the files to delete."""
         return self._drop(self._held.pop(holder, frozenset()))
 
     def _drop(self, files: frozenset[str]) -> frozenset[str]:
@@ -47,14 +46,14 @@ class SharedStateRegistry:
         return file in self._counts
 
     def orphans(self, existing: Iterable[str]) -> frozenset[str]:
-        """Those of the existing files that nobody holds: attempts that were not used wrote them.
+        """The existing files without a holder, which discarded attempts have written.
 
-        Ask only while no task is running: what a task has written becomes known with its ack.
+        Call this only while no task is running: the ack of a task reports its new files.
         """
         return frozenset(file for file in existing if file not in self._counts)
 
 
-# A job is suspended when its program is ended from outside: somebody may start it again.
+# A job is suspended when its program is ended, for example by a signal. It may be started again.
 _KEPT_AFTER = {
     ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS: frozenset({JobStatus.SUSPENDED}),
     ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION: frozenset(
@@ -67,7 +66,7 @@ _KEPT_AFTER = {
 
 
 class CompletedCheckpointStore:
-    """Newest last. A file is deleted when no checkpoint and nobody else holds it."""
+    """Retained checkpoints, newest last. Files without a holder are deleted."""
 
     def __init__(self, max_retained: int, files: SharedStateRegistry) -> None:
         self._max_retained = max_retained
@@ -83,7 +82,7 @@ class CompletedCheckpointStore:
         return tuple(self._checkpoints)
 
     def add(self, checkpoint: CompletedCheckpoint) -> list[DeleteCheckpoint]:
-        """Add the newest; returns what is to be deleted with those that it subsumes."""
+        """Add the newest checkpoint. Returns the deletions of the checkpoints that it subsumes."""
         latest = self.latest
         if latest is not None and checkpoint.checkpoint_id <= latest.checkpoint_id:
             raise ValueError(
@@ -93,11 +92,11 @@ class CompletedCheckpointStore:
         self._files.hold(_holder(checkpoint), checkpoint.files)
         subsumed = self._checkpoints[: -self._max_retained]
         del self._checkpoints[: -self._max_retained]
-        # The files of one that is not ours stay held for good, so that nobody deletes them.
+        # The files of a checkpoint that the job does not own stay held, so that they are not deleted.
         return [self._drop(old) for old in subsumed if old.is_owned]
 
     def go_back_to(self, checkpoint: CompletedCheckpoint) -> list[DeleteCheckpoint]:
-        """The job is restored from it: newer ones, if there are any, turned out to be unusable."""
+        """Make a restored checkpoint the newest one. Newer checkpoints are unusable, and deleted."""
         if checkpoint not in self._checkpoints:
             return [*self.add(checkpoint)]
         position = self._checkpoints.index(checkpoint) + 1
@@ -108,7 +107,7 @@ class CompletedCheckpointStore:
     def end(
         self, status: JobStatus, retention: ExternalizedCheckpointRetention
     ) -> list[DeleteCheckpoint]:
-        """The job has ended: what is to be deleted. The others stay with whoever wants them."""
+        """The deletions at the end of the job. Retained checkpoints stay for the user."""
         if status in _KEPT_AFTER[retention]:
             return []
         ended, self._checkpoints = self._checkpoints, []

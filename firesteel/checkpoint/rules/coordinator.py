@@ -1,7 +1,7 @@
-"""The checkpoint coordinator: takes what has happened, says what is to be done.
+"""The checkpoint coordinator: takes events, and returns decisions.
 
-It is pure: no thread, no file, no clock but the times it is told (seconds of a clock that only
-goes forward). It belongs to one job master and is not called from two threads at once.
+It is pure: it has no threads, files or clock. The caller passes the time in seconds of a monotonic
+clock. One job master owns it, and does not call it from two threads at once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from firesteel.common.job_status import JobStatus
 
 
 class CheckpointSchedule:
-    """Checkpoints start an interval apart; one that could not start in time starts when it can."""
+    """Starts checkpoints an interval apart. A late checkpoint starts as soon as possible."""
 
     def __init__(self, settings: CheckpointSettings, now: float) -> None:
         self._settings = settings
@@ -50,7 +50,7 @@ class CheckpointSchedule:
         self._last_completed = float("-inf")
 
     def delay(self, now: float, pending: int) -> float | None:
-        """Seconds until one may start; None: not before something else has happened."""
+        """Seconds until a checkpoint may start. None if it depends on a further event."""
         if self._due is None or pending >= self._settings.max_concurrent:
             return None
         earliest = max(self._due, self._last_completed + self._settings.min_pause)
@@ -73,7 +73,7 @@ _UNLIMITED = 2**31 - 1
 
 
 class CheckpointFailureManager:
-    """A checkpoint counts once, a completed one sets the count back, savepoints do not count."""
+    """Counts consecutive failures of checkpoints. Savepoints do not count."""
 
     def __init__(self, tolerable_failures: int) -> None:
         self._tolerable = tolerable_failures
@@ -92,7 +92,7 @@ class CheckpointFailureManager:
     def failed(
         self, checkpoint_id: int, error: CheckpointFailedError
     ) -> TooManyFailedCheckpointsError | None:
-        """The error that the job must fail with, if it was one failure too many."""
+        """Count a failure. Returns the error of the job if there are too many."""
         late = checkpoint_id <= self._last_completed
         if late or not error.reason.counts or self._tolerable >= _UNLIMITED:
             return None
@@ -108,7 +108,7 @@ _RUNNING = "running"
 
 
 class CheckpointCoordinator:
-    """One checkpoint after the other: barrier, acks, metadata, notification."""
+    """Takes checkpoints: barrier, acks, metadata, notification."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class CheckpointCoordinator:
         *,
         wall_clock_offset: float = 0.0,
     ) -> None:
-        """``wall_clock_offset`` added to a time of the clock gives seconds since 1970."""
+        """Create a coordinator. A time plus ``wall_clock_offset`` gives seconds since 1970."""
         self._settings = settings
         self._operators = tuple(operators)
         self._tasks = tasks_of(operators)
@@ -136,10 +136,10 @@ class CheckpointCoordinator:
         self.store = CompletedCheckpointStore(settings.retained, self._files)
         self.stats = CheckpointStatsTracker(operators, settings.history_size, settings.interval)
 
-    # What comes next
+    # Triggering
 
     def delay(self, now: float, finished: Collection[TaskId] = ()) -> float | None:
-        """Seconds until an epoch with a barrier is due; None if none is to be expected."""
+        """Seconds until an epoch with a barrier is due. None if it depends on a further event."""
         if self.is_stopping or not self._may_checkpoint(finished):
             return None
         if self._requests:
@@ -147,9 +147,9 @@ class CheckpointCoordinator:
         return self._schedule.delay(now, len(self._pending))
 
     def trigger(self, now: float, epoch: int, finished: Collection[TaskId] = ()) -> Barrier | None:
-        """An epoch is being planned: the barrier that it shall carry, if one is due.
+        """The barrier of the epoch that is being planned, if one is due.
 
-        ``finished`` tasks need not acknowledge; what they report is kept all the same.
+        ``finished`` tasks need not acknowledge, but their reports are kept.
         """
         if self.is_stopping or not self._may_checkpoint(finished):
             return None
@@ -182,7 +182,7 @@ class CheckpointCoordinator:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether a savepoint to stop with is under way: sources must not read on."""
+        """True while a stop-with-savepoint is in progress. Sources must not read further."""
         return any(_stop_of(checkpoint) is not None for checkpoint in self._pending.values())
 
     @property
@@ -192,18 +192,18 @@ class CheckpointCoordinator:
     def _may_checkpoint(self, finished: Collection[TaskId]) -> bool:
         return self._settings.after_tasks_finish or not finished
 
-    # What users ask for
+    # Requests of users
 
     def request(
         self, request: SnapshotRequest, finished: Collection[TaskId] = ()
     ) -> list[Decision]:
-        """Take a savepoint or an extra checkpoint with the next epoch, whatever else is under way."""
+        """Take a savepoint or an additional checkpoint with the next epoch."""
         stopping = self.is_stopping or any(one.stop is not None for one in self._requests)
         if stopping:
             error = CheckpointFailedError(
                 request.title,
                 CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN,
-                "it is being stopped with another savepoint",
+                "it is being stopped with a different savepoint",
             )
             return [AnswerRequest(request.request_id, error=error)]
         if not self._may_checkpoint(finished):
@@ -213,7 +213,7 @@ class CheckpointCoordinator:
         self._requests.append(request)
         return []
 
-    # What has happened
+    # Events
 
     def acknowledge(
         self,
@@ -222,9 +222,10 @@ class CheckpointCoordinator:
         now: float,
         coordinators: Mapping[str, Payload] | None = None,
     ) -> list[Decision]:
-        """Subtasks have taken their snapshots. ``coordinators`` are those of sources, by operator.
+        """Take the acks of subtasks, which have taken their snapshots.
 
-        Acks of a checkpoint that is no longer awaited count for nothing.
+        ``coordinators``: the state of sources' coordinators by operator id. Acks of a checkpoint
+        that is not pending are ignored.
         """
         checkpoint = self._pending.get(checkpoint_id)
         if checkpoint is None or checkpoint.is_being_written:
@@ -246,7 +247,7 @@ class CheckpointCoordinator:
         )
         checkpoint.written_since = now
         files = metadata.files()
-        # What is held by a completed checkpoint has been synced with that one.
+        # Files of completed checkpoints are synced already.
         new_files = files - self._stored_files()
         self._files.hold(_holder(checkpoint), files)
         return WriteSnapshot(metadata, checkpoint.request, tuple(sorted(new_files)))
@@ -254,10 +255,10 @@ class CheckpointCoordinator:
     def snapshot_written(
         self, checkpoint_id: int, location: str | None, metadata: CheckpointMetadata, now: float
     ) -> list[Decision]:
-        """It is stored: from here on it exists. A savepoint's metadata name files of its own."""
+        """Complete a stored snapshot. The metadata of a savepoint refer to its own files."""
         checkpoint = self._pending.pop(checkpoint_id, None)
         if checkpoint is None:
-            # It was given up meanwhile.
+            # The checkpoint was aborted in the meantime.
             unheld = self._files.orphans(metadata.files())
             return [DeleteCheckpoint(location, tuple(sorted(unheld)))]
         self.stats.completed(
@@ -275,7 +276,7 @@ class CheckpointCoordinator:
         if request is not None:
             decisions.append(AnswerRequest(request.request_id, location))
             if request.stop is not None:
-                # An ordinary savepoint commits nothing: the job may still go back behind it.
+                # An ordinary savepoint commits nothing: the job may still restore an older checkpoint.
                 decisions.append(NotifyCheckpointComplete(checkpoint_id))
                 decisions.append(StopJob(request.stop, location or ""))
         return decisions
@@ -297,16 +298,16 @@ class CheckpointCoordinator:
         return decisions
 
     def write_failed(self, checkpoint_id: int, error: Exception, now: float) -> list[Decision]:
-        """Storage refused. Whoever wrote has deleted what there was of it."""
+        """Abort a checkpoint that could not be stored. The writer has deleted its files."""
         return self._fail(checkpoint_id, CheckpointFailureReason.IO_EXCEPTION, str(error), now)
 
     def declined(self, checkpoint_id: int, error: Exception, now: float) -> list[Decision]:
-        """A subtask could not take or write its snapshot, but goes on."""
+        """Abort a checkpoint because a subtask could not take its snapshot. The subtask continues."""
         reason = CheckpointFailureReason.CHECKPOINT_DECLINED
         return self._fail(checkpoint_id, reason, str(error), now)
 
     def expire(self, now: float) -> list[Decision]:
-        """Give up what takes longer than the timeout. To be called now and then."""
+        """Abort checkpoints that exceed the timeout. The caller polls it."""
         decisions: list[Decision] = []
         for checkpoint in list(self._pending.values()):
             if now - checkpoint.triggered_at >= self._settings.timeout:
@@ -316,16 +317,16 @@ class CheckpointCoordinator:
         return decisions
 
     def running_files(self, files: Iterable[str]) -> list[Decision]:
-        """The files that the running job's state consists of.
+        """Take the files of the running job's state. Files without a holder are deleted.
 
-        To be told after every epoch, before the epoch's acks: what nobody holds is deleted.
+        The caller passes them after every epoch, before the acks of the epoch.
         """
         return self._unheld(self._files.hold(_RUNNING, files))
 
-    # The life of the job
+    # Events of the job
 
     def job_failed(self, now: float) -> list[Decision]:
-        """All that is under way is lost. The job goes back to ``store.latest``, if it does."""
+        """Abort all pending checkpoints. A restart restores ``store.latest``."""
         reason = CheckpointFailureReason.JOB_FAILURE
         decisions = [
             decision
@@ -335,7 +336,7 @@ class CheckpointCoordinator:
         return decisions + self._refuse_requests(reason)
 
     def restored(self, checkpoint: CompletedCheckpoint, now: float) -> list[Decision]:
-        """The job goes on from a checkpoint: one of its own, or one that it was started from."""
+        """Note that the job was restored from its own checkpoint, or from one of a different job."""
         decisions = self._noted(self.store.go_back_to(checkpoint))
         self._next_id = max(self._next_id, checkpoint.checkpoint_id + 1)
         self._schedule.restarted(now)
@@ -349,7 +350,7 @@ class CheckpointCoordinator:
         return [*decisions, CleanUp(self.store.checkpoints)]
 
     def shutdown(self, status: JobStatus, now: float) -> list[Decision]:
-        """The job has ended, and no task runs any more."""
+        """End the job, when no task is running."""
         reason = CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN
         decisions: list[Decision] = []
         for checkpoint in list(self._pending.values()):
@@ -370,7 +371,7 @@ class CheckpointCoordinator:
         decisions = self._abort(checkpoint, reason, details, now)
         error = CheckpointFailedError(checkpoint.title, reason, details)
         if _stop_of(checkpoint) is StopMode.DRAIN:
-            # Event time has ended in the tasks: only a restart brings it back.
+            # Event time has reached its end in the tasks. Only a restart resets it.
             return [*decisions, FailJob(error)]
         if checkpoint.type is SnapshotType.SAVEPOINT:
             return decisions
@@ -402,7 +403,7 @@ class CheckpointCoordinator:
         self._requests.clear()
         return [*refused]
 
-    # Small things
+    # Helpers
 
     def _unheld(self, files: frozenset[str]) -> list[Decision]:
         return [DeleteCheckpoint(None, tuple(sorted(files)))] if files else []

@@ -1,4 +1,4 @@
-"""What the coordinator wants to be done. Whoever asked it carries these out, in their order."""
+"""Decisions of the coordinator. Its caller carries them out, in order."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """The epoch that is planned ends with this barrier.
+    """The planned epoch ends with this barrier.
 
-    With ``stop``, no source reads behind it until the outcome is known; with DRAIN, event time
-    reaches its end before it.
+    ``stop``: sources do not read further until the outcome is known. With DRAIN, event time reaches
+    its end before the barrier.
+    ``timestamp``: the time of the trigger, in milliseconds since 1970.
     """
 
     checkpoint_id: int
     type: SnapshotType
     epoch: int
     stop: StopMode | None = None
-    # When it was triggered, in milliseconds since 1970.
     timestamp: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class WriteSnapshot:
-    """All acks are in: write it, then call ``snapshot_written`` or ``write_failed``.
+    """Write the snapshot, then call ``snapshot_written`` or ``write_failed``.
 
-    ``new_files`` have been written since the last completed checkpoint, and may not be on disk yet.
+    ``new_files``: files since the last completed checkpoint, which may not be synced yet.
     """
 
     metadata: CheckpointMetadata
@@ -53,7 +53,7 @@ class WriteSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class NotifyCheckpointComplete:
-    """Tell the operators, with the next control rows: sinks commit what they prepared up to here."""
+    """Notify the operators with the next control rows. Sinks commit their committables."""
 
     checkpoint_id: int
 
@@ -65,7 +65,7 @@ class NotifyCheckpointAborted:
 
 @dataclass(frozen=True, slots=True)
 class DeleteCheckpoint:
-    """Delete the directory of a checkpoint, if one is named, and then files that nobody needs."""
+    """Delete the directory of a checkpoint, if there is one, and files without a holder."""
 
     directory: str | None
     files: tuple[str, ...] = ()
@@ -73,14 +73,14 @@ class DeleteCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class CleanUp:
-    """No task is running: delete all of the job's files that these checkpoints do not need."""
+    """Delete all files of the job that these checkpoints do not need. No task is running."""
 
     retained: tuple[CompletedCheckpoint, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerRequest:
-    """Tell the one who asked: where it is, or why it failed."""
+    """Answer a request with the location or the error."""
 
     request_id: str
     location: str | None = None
@@ -89,7 +89,7 @@ class AnswerRequest:
 
 @dataclass(frozen=True, slots=True)
 class StopJob:
-    """The savepoint to stop with is complete: the job is finished, without another epoch of data."""
+    """Finish the job without a further epoch of data, after stop-with-savepoint."""
 
     stop: StopMode
     location: str
@@ -97,7 +97,7 @@ class StopJob:
 
 @dataclass(frozen=True, slots=True)
 class FailJob:
-    """Too many checkpoints failed, or the job cannot go on. The restart strategy decides."""
+    """Fail the job. Its restart strategy decides about a restart."""
 
     error: FiresteelError
 

@@ -1,4 +1,4 @@
-"""Why a checkpoint was not completed."""
+"""Reasons for failures of checkpoints, and their errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["CheckpointFailedError", "CheckpointFailureReason", "TooManyFailedChe
 
 
 class CheckpointFailureReason(Enum):
-    """The value is the sentence that users read."""
+    """A reason. Its value is the text for users."""
 
     CHECKPOINT_EXPIRED = "it was not complete in time"
     CHECKPOINT_DECLINED = "a task could not take its snapshot"
@@ -23,7 +23,7 @@ class CheckpointFailureReason(Enum):
 
     @property
     def counts(self) -> bool:
-        """Whether it says something about the health of the job, so that it is not tolerated forever."""
+        """True if the failure counts for execution.checkpointing.tolerable-failed-checkpoints."""
         return self in _COUNTED
 
 
@@ -38,7 +38,7 @@ _COUNTED = frozenset(
 
 
 class CheckpointFailedError(FiresteelError, RuntimeError):
-    """A checkpoint or savepoint was not completed. Whoever asked for it gets this."""
+    """A checkpoint or savepoint failed. It is the answer to a request."""
 
     def __init__(
         self, what: str, reason: CheckpointFailureReason, details: str | None = None
@@ -50,7 +50,7 @@ class CheckpointFailedError(FiresteelError, RuntimeError):
 
 
 class TooManyFailedCheckpointsError(FiresteelError, RuntimeError):
-    """The job fails because its checkpoints do."""
+    """The job fails because too many checkpoints failed."""
 
     def __init__(self, failures: int, tolerable: int, last: CheckpointFailedError) -> None:
         in_a_row = (

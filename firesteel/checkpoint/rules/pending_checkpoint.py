@@ -1,4 +1,4 @@
-"""A checkpoint under way: its barrier has been sent, not all of it is stored yet."""
+"""A checkpoint in progress."""
 
 from __future__ import annotations
 
@@ -21,7 +21,13 @@ __all__ = ["PendingCheckpoint"]
 
 @dataclass(slots=True)
 class PendingCheckpoint:
-    """``triggered_at`` is on the driver's clock, ``trigger_time`` milliseconds since 1970."""
+    """A checkpoint whose barrier was sent, and which is not stored yet.
+
+    ``triggered_at``: seconds of the coordinator's clock.
+    ``trigger_time``: milliseconds since 1970.
+    ``awaited``: tasks without an ack.
+    ``metadata``: set when all acks have arrived, and the checkpoint is being written.
+    """
 
     checkpoint_id: int
     type: SnapshotType
@@ -32,7 +38,6 @@ class PendingCheckpoint:
     request: SnapshotRequest | None = None
     acks: dict[TaskId, TaskAck] = field(default_factory=dict)
     coordinators: dict[str, Payload] = field(default_factory=dict)
-    # Set when all acks are in, and it is being written.
     metadata: CheckpointMetadata | None = None
     written_since: float = 0.0
 
@@ -49,7 +54,7 @@ class PendingCheckpoint:
         return f"{self.type.value} {self.checkpoint_id}"
 
     def acknowledge(self, ack: TaskAck) -> bool:
-        """False if it has been acknowledged before, or nobody knows such a task."""
+        """Take an ack. Returns False for a second ack of the same task."""
         if ack.task in self.acks:
             return False
         self.acks[ack.task] = ack
@@ -59,7 +64,7 @@ class PendingCheckpoint:
     def finalize(
         self, operators: Sequence[OperatorInfo], job_id: str, job_name: str, completion_time: int
     ) -> CheckpointMetadata:
-        """Put the acks of the subtasks together, operator by operator."""
+        """Create the metadata from the acks."""
         self.metadata = CheckpointMetadata(
             checkpoint_id=self.checkpoint_id,
             type=self.type,
@@ -74,7 +79,7 @@ class PendingCheckpoint:
 
     def _operator(self, info: OperatorInfo) -> OperatorMetadata:
         acks = [self.acks.get((info.vertex, subtask)) for subtask in range(info.parallelism)]
-        # A task that had finished before the barrier may have nothing to report.
+        # A task that finished before the barrier may send no ack.
         nothing = SubtaskState(finished=True)
         return OperatorMetadata(
             operator_id=info.operator_id,
@@ -94,6 +99,6 @@ class PendingCheckpoint:
 def _merged(
     described: Iterable[tuple[StateDescription, ...]],
 ) -> tuple[StateDescription, ...]:
-    """A subtask that has not met a key yet may not know all states."""
+    """Merge the descriptions. A subtask without records may not know all states."""
     states = {state.name: state for states in described for state in states}
     return tuple(states[name] for name in sorted(states))

@@ -1,4 +1,4 @@
-"""State moves to another number of subtasks: key groups, operator state, splits, committables."""
+"""Redistribution of state to a different number of subtasks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from firesteel.state.operator_state import OperatorState, distribute, redistribu
 
 @dataclass(frozen=True, slots=True)
 class KeyedPart:
-    """Keyed state of one old subtask that a new one has to read: segments, or files of a savepoint.
+    """Keyed state of an old subtask that a new subtask reads: segments, or files of a savepoint.
 
-    ``is_exact``: all of it is wanted. Else only the keys of the new subtask's key groups are.
+    ``is_exact``: the new subtask takes all keys. Otherwise it takes those of its key groups.
     """
 
     segments: tuple[Segment, ...]
@@ -27,7 +27,7 @@ class KeyedPart:
 def redistribute_keyed_state(
     operator: OperatorMetadata, parallelism: int
 ) -> list[tuple[KeyedPart, ...]]:
-    """For each new subtask, the old subtasks whose key groups it shares."""
+    """For each new subtask, the state of the old subtasks with common key groups."""
     result: list[tuple[KeyedPart, ...]] = []
     for new_index in range(parallelism):
         wanted = KeyGroupRange.of_subtask(new_index, parallelism, operator.max_parallelism)
@@ -54,14 +54,14 @@ def _within(inner: KeyGroupRange, outer: KeyGroupRange) -> bool:
 def redistribute_operator_state(
     operator: OperatorMetadata, parallelism: int
 ) -> list[dict[str, OperatorState]]:
-    """For each new subtask, its lists and broadcast states by the rule of each."""
+    """For each new subtask, its operator states."""
     return redistribute([subtask.operator_state for subtask in operator.subtasks], parallelism)
 
 
 def redistribute_payloads(
     old: Sequence[tuple[Payload, ...]], parallelism: int
 ) -> list[tuple[Payload, ...]]:
-    """Splits, committables and their like: each goes to one subtask, and stays where it can."""
+    """Splits, committables and writer states. With equal parallelism nothing moves."""
     if len(old) == parallelism:
         return [*old]
     together = [payload for of_subtask in old for payload in of_subtask]

@@ -1,4 +1,4 @@
-"""What users ask of a running job: savepoints, and checkpoints beyond the regular ones."""
+"""Requests for savepoints and additional checkpoints of a running job."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["SnapshotRequest", "StopMode"]
 
 
 class StopMode(Enum):
-    """How a job stops with a savepoint.
+    """Modes of stop-with-savepoint.
 
-    SUSPEND leaves timers and windows as they are, for the job to be resumed. DRAIN lets event time
-    reach its end first, so that everything that is pending comes out; the job is over then.
+    SUSPEND keeps timers and windows, so that the job can be resumed. DRAIN advances event time to
+    its end first, so that all pending results are emitted.
     """
 
     SUSPEND = "suspend"
@@ -23,7 +23,7 @@ class StopMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRequest:
-    """``request_id`` comes back in the answer. ``target`` is the savepoint's directory."""
+    """A request. The answer has its ``request_id``. ``target`` is the directory of the savepoint."""
 
     request_id: str
     type: SnapshotType

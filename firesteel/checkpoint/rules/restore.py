@@ -1,4 +1,4 @@
-"""From a checkpoint and a new graph to what each new subtask gets. Pure: nothing is read here."""
+"""Assigns the state of a checkpoint to the subtasks of a new graph. It reads no files."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class RestoreError(FiresteelError, ValueError):
 
 
 class NonRestoredStateError(RestoreError):
-    """The checkpoint has state that no operator of the program takes."""
+    """The checkpoint has state that no operator of the program claims."""
 
     def __init__(self, missing: Sequence[str], listing: str) -> None:
         super().__init__(
-            f"{listing} To leave that state behind, say so: "
+            f"{listing} To drop that state, set "
             "execution.state-recovery.ignore-unclaimed-state: true. If an operator was not "
             "recognized, give it the uid that it had when the checkpoint was taken"
         )
@@ -44,7 +44,7 @@ class NonRestoredStateError(RestoreError):
 
 
 class MaxParallelismChangedError(RestoreError):
-    """Keys would belong to other key groups, or subtasks to none."""
+    """The maximum parallelism changed, so that keys would belong to different key groups."""
 
     def __init__(self, operator: str, stored: int, reason: str) -> None:
         super().__init__(
@@ -55,19 +55,19 @@ class MaxParallelismChangedError(RestoreError):
 
 
 class KeyTypeChangedError(RestoreError, TypeError):
-    """Keys of another type would find none of the state."""
+    """The key type changed, so that no key would find its state."""
 
     def __init__(self, operator: str, stored: str, wanted: str) -> None:
         super().__init__(
             f"the keyed state of {operator} was stored by keys of type {stored}, but the program's "
-            f"key_by now gives keys of type {wanted}, which would find none of it. Keep the type, or give "
-            "the operator another uid and leave the state behind"
+            f"key_by now gives keys of type {wanted}, which would not find it. Keep the type, or give "
+            "the operator a different uid and drop the state"
         )
         self.operator = operator
 
 
 class StateTypeChangedError(RestoreError, TypeError):
-    """A state of the same name is of another kind or type now."""
+    """The kind or type of a state changed."""
 
     def __init__(self, operator: str, changed: Sequence[tuple[str, str, str]]) -> None:
         what = "; ".join(
@@ -75,7 +75,7 @@ class StateTypeChangedError(RestoreError, TypeError):
             for name, stored, wanted in changed
         )
         super().__init__(
-            f"{operator}: {what}. Give the new state another name, or keep its kind and type"
+            f"{operator}: {what}. Give the new state a different name, or keep its kind and type"
         )
         self.operator = operator
         self.states = tuple(name for name, _, _ in changed)
@@ -85,9 +85,9 @@ class StateTypeChangedError(RestoreError, TypeError):
 class RestoreTarget:
     """An operator of the new graph.
 
-    ``max_parallelism_is_set``: by the program; else what was derived gives way to the checkpoint's.
-    ``key_type``: None if the program does not say what its keys are. ``states``: None if they become
-    known only when the operator is opened.
+    ``max_parallelism_is_set``: by the program. A derived one gives way to that of the checkpoint.
+    ``key_type``: None if the program does not declare it.
+    ``states``: None if they become known only when the operator is opened.
     """
 
     operator_id: str
@@ -107,10 +107,10 @@ class RestoreTarget:
 
 @dataclass(frozen=True, slots=True)
 class SubtaskAssignment:
-    """What a new subtask of an operator starts with.
+    """The initial state of a new subtask.
 
-    If ``keyed`` has anything that is not the very state of this subtask, its handles cannot go on
-    as they are: ``must_materialize`` says that the subtask has to write everything anew.
+    ``must_materialize``: the subtask writes all keyed state again, because the segments in
+    ``keyed`` do not belong to it.
     """
 
     key_groups: KeyGroupRange
@@ -126,7 +126,7 @@ class SubtaskAssignment:
 
 @dataclass(frozen=True, slots=True)
 class OperatorAssignment:
-    """``states`` are what the checkpoint holds: an operator that asks for others is refused."""
+    """The state of an operator. ``states`` are the stored ones, which declarations must match."""
 
     operator_id: str
     max_parallelism: int
@@ -137,7 +137,12 @@ class OperatorAssignment:
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """Assignments by the operator ids of the new graph, and which operators were recognized."""
+    """Assignments by operator id of the new graph, and the titles of the operators.
+
+    ``matched``: operators with state in the checkpoint.
+    ``new``: operators without.
+    ``missing``: state without an operator.
+    """
 
     assignments: Mapping[str, OperatorAssignment]
     matched: tuple[str, ...] = ()
@@ -156,10 +161,10 @@ def plan_restore(
     allow_non_restored_state: bool = False,
     same_directory: bool = False,
 ) -> RestorePlan:
-    """Say what each subtask of the new graph gets.
+    """Assign the state to the subtasks of the new graph.
 
-    ``same_directory``: the job goes on in the directory that the checkpoint's files are in (a
-    restart of the same job), so handles may be kept as they are where nothing moves.
+    ``same_directory``: a restart of the same job, whose files stay where they are. Subtasks whose
+    state does not move keep their segments.
     """
     pairs, missing = _match(metadata.operators, targets)
     lost = tuple(operator.title for operator in missing)
@@ -178,10 +183,10 @@ def plan_restore(
 def _match(
     operators: Sequence[OperatorMetadata], targets: Sequence[RestoreTarget]
 ) -> tuple[dict[str, OperatorMetadata], list[OperatorMetadata]]:
-    """Old operators by the ids of the new ones, and those with state that nobody takes."""
+    """Old operators by id of the new ones, and old operators whose state is not claimed."""
     ids = {target.operator_id for target in targets}
     pairs = {o.operator_id: o for o in operators if o.operator_id in ids}
-    # A uid stays the user's word even where a uid hash gives the operator another id.
+    # A uid identifies an operator even if a uid hash changes its id.
     by_uid = {t.uid: t for t in targets if t.uid is not None and t.operator_id not in pairs}
     missing = []
     for operator in operators:
@@ -260,7 +265,7 @@ def _check_max_parallelism(operator: OperatorMetadata, target: RestoreTarget) ->
 
 
 def _check_key_type(operator: OperatorMetadata, target: RestoreTarget) -> None:
-    """A type that is not declared, then or now, may be any."""
+    """Check the declared key types. An undeclared type fits any type."""
     wanted = target.key_type
     if wanted is None or wanted.is_pickled:
         return
@@ -275,7 +280,7 @@ def _check_key_type(operator: OperatorMetadata, target: RestoreTarget) -> None:
 def check_state_types(
     operator: str, stored: Iterable[StateDescription], wanted: Iterable[StateDescription]
 ) -> None:
-    """Refuse states that are of another kind or type than the stored ones of the same name."""
+    """Raise an error if a stored state of the same name has a different kind or type."""
     existing = {state.name: state for state in stored}
     changed = [
         (state.name, in_words(existing[state.name]), in_words(state))
@@ -287,7 +292,7 @@ def check_state_types(
 
 
 def restore_targets(graph: JobGraph) -> tuple[RestoreTarget, ...]:
-    """The operators of a new graph."""
+    """The operators of a new graph as targets."""
     key_types = key_types_of(graph)
     return tuple(
         RestoreTarget(
@@ -305,7 +310,7 @@ def restore_targets(graph: JobGraph) -> tuple[RestoreTarget, ...]:
 
 
 def with_stored_max_parallelism(graph: JobGraph, plan: RestorePlan) -> JobGraph:
-    """The graph with as many key groups as the checkpoint has, where the program sets none."""
+    """The graph with the maximum parallelisms of the checkpoint, where the program sets none."""
     nodes = {
         node.id: replace(node, max_parallelism=plan.assignments[node.operator_id].max_parallelism)
         if node.operator_id in plan.assignments
@@ -324,7 +329,7 @@ def _listing(matched: tuple[str, ...], new: tuple[str, ...], missing: tuple[str,
         return ", ".join(titles) if titles else "none"
 
     return (
-        f"Operators that get their state back: {listed(matched)}. "
-        f"New operators, which start without: {listed(new)}. "
-        f"State that no operator of the job takes: {listed(missing)}."
+        f"Operators with restored state: {listed(matched)}. "
+        f"New operators, without state: {listed(new)}. "
+        f"State that no operator of the job claims: {listed(missing)}."
     )

@@ -1,4 +1,4 @@
-"""What the coordinator must know of the configuration, checked."""
+"""Settings of the coordinator, read from the configuration and checked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MINIMAL = "must be at least 10 ms"
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSettings:
-    """Times are seconds. Without ``interval`` there are no checkpoints but those that are asked for."""
+    """Settings of checkpoints. Times are seconds. ``interval`` None: only on request."""
 
     interval: float | None = None
     min_pause: float = 0.0
@@ -38,7 +38,7 @@ class CheckpointSettings:
 
 
 def checkpoint_settings(configuration: Configuration) -> CheckpointSettings:
-    """Read and check the keys; a value that makes no sense is a ConfigurationError."""
+    """Read and check the settings. An invalid value raises ConfigurationError."""
 
     def seconds(option: Option[Any], rule: str, holds: Callable[[float], bool]) -> float:
         duration: timedelta = configuration.get(option)

@@ -1,4 +1,4 @@
-"""How checkpoints went: a history of the last ones, counts, and what took how long."""
+"""Statistics of checkpoints: a history, counts, and an explanation of slow ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from firesteel.checkpoint.rules.tasks import OperatorInfo, TaskAck, TaskTiming
 
 
 def readable_size(size: int) -> str:
-    """Powers of 1000.
+    """A size with a unit, in powers of 1000.
 
     >>> readable_size(999), readable_size(1500), readable_size(2_000_000_000_000)
     ('999 B', '1.5 kB', '2000.0 GB')
@@ -32,7 +32,7 @@ def readable_size(size: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SubtaskStats:
-    """``ack_time`` is in milliseconds since 1970, sizes are bytes."""
+    """Statistics of a subtask. ``ack_time`` is in milliseconds since 1970, sizes are in bytes."""
 
     vertex: int
     vertex_name: str
@@ -49,7 +49,7 @@ class SubtaskStats:
         return f"'{self.vertex_name}' ({self.index + 1}/{self.parallelism})"
 
     def summary(self) -> dict[str, Any]:
-        """JSON with the names that Flink's REST interface has; durations are milliseconds."""
+        """JSON with the names of Flink's REST interface. Durations are in milliseconds."""
         return {
             "index": self.index,
             "status": "completed",
@@ -66,9 +66,9 @@ class SubtaskStats:
         }
 
 
-# A storage that takes less than this many bytes in a second is the likely cause.
+# Below this many bytes per second, the storage is the likely cause.
 _SLOW_STORAGE = 10_000_000
-# How many times as long as the others one subtask must take to be the likely cause.
+# Above this ratio to the other subtasks, a single subtask is the likely cause.
 _SKEW = 3.0
 
 
@@ -80,7 +80,7 @@ def explain(
     *,
     is_savepoint: bool = False,
 ) -> str:
-    """Name the longest of its parts: sources, the way of the barrier, snapshots, the last write."""
+    """Explain the duration by its longest part: sources, barrier, snapshots or metadata."""
     late_source = max(
         (s for s in subtasks if s.is_source), key=lambda s: s.timing.start_delay, default=None
     )
@@ -114,12 +114,12 @@ def explain(
 
 
 def _reached(subtask: SubtaskStats) -> float:
-    """Seconds until all of its barriers had arrived."""
+    """Seconds until all barriers of the subtask arrived."""
     return subtask.timing.start_delay + subtask.timing.alignment
 
 
 def _snapshot(subtask: SubtaskStats) -> float:
-    """Nobody waits for the asynchronous part: it is over when the snapshot begins."""
+    """Seconds of the snapshot. The asynchronous part ends before it begins."""
     return subtask.timing.sync
 
 
@@ -141,7 +141,7 @@ def _explain_snapshot(slowest: SubtaskStats, subtasks: Sequence[SubtaskStats], w
     return f"{what}, which wrote {readable_size(slowest.checkpointed_size)}: the size of the state."
 
 
-# Below this nobody needs to know why.
+# A shorter checkpoint needs no explanation.
 _NOT_SLOW_SECONDS = 0.5
 _FEWEST_TO_COMPARE = 3
 
@@ -154,9 +154,11 @@ class CheckpointStatus(Enum):
 
 @dataclass(slots=True)
 class CheckpointStats:
-    """Of one checkpoint. Times are milliseconds since 1970, durations seconds, sizes bytes.
+    """Statistics of a checkpoint. Times are milliseconds since 1970, durations seconds, sizes bytes.
 
-    ``state_size`` is all that it refers to, ``checkpointed_size`` what was written for it.
+    ``state_size``: the size of all files that the checkpoint refers to.
+    ``checkpointed_size``: the size of the files that were written for it.
+    ``explanation``: the reason why it was slow, or None.
     """
 
     checkpoint_id: int
@@ -175,11 +177,10 @@ class CheckpointStats:
     discarded: bool = False
     failure: str | None = None
     failure_time: int | None = None
-    # Why it was slow, if it was.
     explanation: str | None = None
 
     def summary(self) -> dict[str, Any]:
-        """JSON with the names that Flink's REST interface has, and ``explanation``."""
+        """JSON with the names of Flink's REST interface, and ``explanation``."""
         return {
             "id": self.checkpoint_id,
             "status": self.status.value,
@@ -202,7 +203,7 @@ class CheckpointStats:
         }
 
     def details(self) -> dict[str, Any]:
-        """The summary, and every subtask by vertex."""
+        """The summary, and the subtasks by vertex."""
         tasks: dict[str, Any] = {}
         for subtask in sorted(self.subtasks, key=lambda stats: stats.index):
             task = tasks.setdefault(
@@ -213,7 +214,7 @@ class CheckpointStats:
 
 
 class CheckpointStatsTracker:
-    """Told by the coordinator what happens; keeps the last ``history_size`` checkpoints."""
+    """Statistics of the last ``history_size`` checkpoints. The coordinator reports events."""
 
     def __init__(
         self,
@@ -242,7 +243,7 @@ class CheckpointStatsTracker:
         )
 
     def acknowledged(self, checkpoint_id: int, ack: TaskAck, since_epoch: int, time: int) -> None:
-        """``since_epoch``: segments up to it belonged to the checkpoint before."""
+        """Add an ack. Segments up to ``since_epoch`` belong to the previous checkpoint."""
         stats = self._in_progress.get(checkpoint_id)
         if stats is None:
             return
@@ -324,7 +325,7 @@ class CheckpointStatsTracker:
         return next((stats for stats in known if stats.checkpoint_id == checkpoint_id), None)
 
     def overview(self) -> dict[str, Any]:
-        """JSON: counts, summary, latest and history (newest first), named as in Flink's REST."""
+        """JSON with counts, summary, latest and history, newest first, as in Flink's REST interface."""
         running = sorted(self._in_progress.values(), key=lambda stats: -stats.checkpoint_id)
         return {
             "counts": {
@@ -365,7 +366,7 @@ class CheckpointStatsTracker:
 
 
 def _written_since(state: SubtaskState, epoch: int) -> int:
-    """Files that segments have in common with older ones were written before."""
+    """The size of state that was written since an epoch. Shared files were written before."""
     older = {
         path for segment in state.segments if segment.epoch <= epoch for path in segment.paths()
     }

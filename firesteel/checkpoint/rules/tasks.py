@@ -1,4 +1,4 @@
-"""The job as the coordinator sees it: operators, their subtasks, and what these report."""
+"""Operators, tasks and their acks, as the coordinator needs them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = [
 ]
 
 TaskId = tuple[int, int]
-"""A vertex and the index of one of its subtasks."""
+"""A vertex id and the index of a subtask."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorInfo:
-    """What a checkpoint says of an operator besides its state."""
+    """The facts about an operator that a checkpoint records."""
 
     operator_id: str
     uid: str | None
@@ -40,11 +40,13 @@ class OperatorInfo:
 
 @dataclass(frozen=True, slots=True)
 class TaskTiming:
-    """Seconds. ``start_delay``: from the trigger until the first barrier reached the subtask.
+    """Durations of a snapshot in seconds.
 
-    ``alignment``: from there to its last barrier. ``sync``: while processing stood still.
-    ``asynchronous``: what was written for this checkpoint while processing went on; that had begun
-    long before the barrier, so the checkpoint did not wait for it.
+    ``start_delay``: from the trigger to the first barrier of the subtask.
+    ``alignment``: from the first to the last barrier.
+    ``sync``: the time for which processing paused.
+    ``asynchronous``: the time of writing in the background, before the barrier. The checkpoint does
+    not wait for it.
     """
 
     start_delay: float = 0.0
@@ -54,7 +56,7 @@ class TaskTiming:
 
     @property
     def total(self) -> float:
-        """What the checkpoint waited for."""
+        """The time for which the checkpoint waited."""
         return self.start_delay + self.alignment + self.sync
 
 
@@ -63,9 +65,10 @@ NO_TIMING = TaskTiming()
 
 @dataclass(frozen=True, slots=True)
 class TaskAck:
-    """The snapshot of one subtask of a vertex: the states of its operators by operator id.
+    """The snapshot of a task.
 
-    ``states`` describe what is in them, as far as the subtask knows.
+    ``operators``: state by operator id.
+    ``states``: descriptions of the states that the task knows, by operator id.
     """
 
     task: TaskId

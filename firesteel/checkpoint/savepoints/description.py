@@ -1,4 +1,4 @@
-"""What is inside a savepoint or checkpoint, for people and for programs. Nothing of it is executed."""
+"""A summary of a savepoint or checkpoint, as text and JSON. No code of the job is executed."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _UNKNOWN = None
 
 @dataclass(frozen=True, slots=True)
 class StateSummary:
-    """``keys`` and ``entries`` are None where only reading the state could tell.
+    """A state. ``keys`` and ``entries`` are None if they are unknown without reading the state.
 
-    ``needs_classes``: whether reading it runs code of the job's own classes; None: unknown.
+    ``needs_classes``: reading the state runs code of the job's classes. None if unknown.
     """
 
     name: str
@@ -60,7 +60,7 @@ class OperatorSummary:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotSummary:
-    """Times are milliseconds since 1970, sizes bytes. ``defects``: files that are missing or damaged."""
+    """Times are in milliseconds since 1970, sizes in bytes. ``defects``: missing or damaged files."""
 
     location: str
     type: str
@@ -80,7 +80,7 @@ class SnapshotSummary:
         return asdict(self)
 
     def to_text(self) -> str:
-        """As the command line prints it."""
+        """The text that the command line prints."""
         taken = datetime.fromtimestamp(self.completion_time / 1000, UTC)
         lines = [
             f"{self.type.capitalize()} {self.checkpoint_id} of job '{self.job_name}' ({self.job_id})",
@@ -95,7 +95,7 @@ class SnapshotSummary:
 
 
 def show_snapshot(location: str, options: FileSystemOptions | None = None) -> SnapshotSummary:
-    """Describe what is at ``location``: the directory of a savepoint or checkpoint."""
+    """Describe the savepoint or checkpoint at ``location``, and check the sizes of its files."""
     directory, metadata = open_checkpoint(location, options)
     defects = find_defects(metadata, directory, deep=False)
     summary = describe_snapshot(metadata, directory.location)
@@ -148,7 +148,7 @@ def _states(operator: OperatorMetadata) -> list[StateSummary]:
 
 def _keyed_state(name: str, description: str, subtasks: tuple[SubtaskState, ...]) -> StateSummary:
     if any(subtask.segments for subtask in subtasks):
-        # A changelog: what it comes to is known only to those who apply it.
+        # The numbers are unknown until the changelog is applied.
         return StateSummary(name, description)
     files = [file for subtask in subtasks for file in subtask.files]
     return StateSummary(

@@ -1,6 +1,6 @@
 """The data files of a savepoint: keyed state of one operator subtask, sorted by key group.
 
-They have the format of segments, which all backends share, but hold nothing but entries.
+They have the format of segments, which all backends read, and contain only entries.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from firesteel.state.table_descriptions import TableDescription, TableKind
 
 __all__ = ["ForeignClassError", "read_keyed_file", "refuse_classes", "write_keyed_files"]
 
-# So many entries are sorted and written together; it bounds the memory that writing takes.
+# Entries per file. They are sorted in memory, so this limits the memory of writing.
 _FILE_ENTRIES = 200_000
 _BLOCK_ENTRIES = 5_000
 
 
 class ForeignClassError(FiresteelError, RuntimeError):
-    """Reading would run code of the job's classes, and that was not wanted."""
+    """Reading would run code of the job's classes, which the caller has not allowed."""
 
     def __init__(self, state: str, location: str, name: str) -> None:
         super().__init__(
-            f"the state '{state}' in {location} has objects of {name} in it. Reading them runs code "
-            "of that class: if you trust the savepoint, say so with allow_pickle=True"
+            f"the state '{state}' in {location} contains objects of {name}. Reading them runs code "
+            "of that class: if you trust the savepoint, pass allow_pickle=True"
         )
         self.state = state
         self.location = location
@@ -50,7 +50,7 @@ class ForeignClassError(FiresteelError, RuntimeError):
 
 @dataclass(slots=True)
 class _Seen:
-    """Keys that were counted already: a key may have many namespaces."""
+    """Keys that were counted. A key may have many namespaces."""
 
     keys: defaultdict[str, set[Any]] = field(default_factory=lambda: defaultdict(set))
 
@@ -66,7 +66,7 @@ def write_keyed_files(
     compress: bool = False,
     file_entries: int = _FILE_ENTRIES,
 ) -> tuple[KeyedStateFile, ...]:
-    """Write entries, which may come in any order, to as many files as it takes."""
+    """Write entries, in any order, to as many files as necessary."""
     files: list[KeyedStateFile] = []
     seen = _Seen()
     groups: defaultdict[int, list[StateEntry]] = defaultdict(list)
@@ -138,7 +138,7 @@ def _count(
 def _blocks(
     groups: Mapping[int, list[StateEntry]], descriptions: Mapping[str, TableDescription]
 ) -> Iterator[Changes]:
-    """Whole key groups, one after the other, about so many entries at a time."""
+    """Blocks of whole key groups, in order, of about ``_BLOCK_ENTRIES`` entries."""
     tables: defaultdict[str, list[StateEntry]] = defaultdict(list)
     count = 0
     for group in sorted(groups):
@@ -171,10 +171,12 @@ def read_keyed_file(
     state: str | None = None,
     allow_pickle: bool = False,
 ) -> Iterator[StateEntry]:
-    """The entries of a file of ``storage``; those of some key groups, or of one state, if wanted.
+    """The entries of a file of ``storage``.
 
-    With ``allow_pickle``, objects of the job's own classes are rebuilt, which runs their code; a job
-    that restores its own state does that.
+    ``only``: entries of some key groups.
+    ``state``: entries of one state.
+    ``allow_pickle``: create objects of the job's classes, which runs their code. A job that
+    restores its own state does so.
     """
     facts = facts_of(file)
     payload = storage.read(facts.name, facts)
@@ -190,7 +192,7 @@ def read_keyed_file(
 
 
 def refuse_classes(payload: bytes, location: str) -> None:
-    """Nothing but plain data may be in the pickles of a segment or file."""
+    """Raise ForeignClassError unless all pickles of a segment or file are plain data."""
     for table, _, column in pickled_columns(payload):
         foreign = foreign_class(column)
         if foreign is not None:

@@ -1,7 +1,7 @@
-"""Rows become keyed state of a savepoint: keys find their subtasks, subtasks write their files.
+"""Imports rows as keyed state of a savepoint.
 
-Two steps with an exchange between them, each from Arrow batches to Arrow batches, so that Spark can
-run them in its tasks.
+The first step finds the subtask of each key, and the second one writes the files of subtasks. Each
+maps Arrow batches to Arrow batches, so that Spark's tasks can run them, with an exchange between.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ WRITTEN_SCHEMA = pa.schema([("subtask", pa.int32()), ("file", pa.binary())])
 
 
 class DuplicateKeyError(FiresteelError, ValueError):
-    """Two rows say what the state of one key is."""
+    """There are two rows for a key."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedStateImport:
-    """What is to be written of one state of one operator, and where to.
+    """The import of one state of one operator.
 
-    ``stamp``: with a time to live, the time (milliseconds) at which everything was used last.
+    ``stamp``: with a time to live, the time of the last use of all elements, in milliseconds.
     """
 
     state: str
@@ -65,7 +65,7 @@ class KeyedStateImport:
     stamp: int = 0
 
     def route(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Add a column that names the subtask of each key."""
+        """Add a column with the subtask of each key."""
         router = KeyRouter(self.parallelism, self.max_parallelism)
         for batch in batches:
             targets = router.targets(self._keys(batch))
@@ -75,9 +75,9 @@ class KeyedStateImport:
             )
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the rows of some subtasks, ordered by them; what was written is what comes out."""
+        """Write the rows of some subtasks, ordered by subtask. Returns the written files."""
         directory = open_storage(self.location, self.options)
-        # A task may run twice, and two attempts of it at once.
+        # Two attempts of a task may run at the same time.
         attempt = uuid.uuid4().hex[:12]
         for subtask, rows in groupby(self._rows(batches), key=itemgetter(0)):
             files = write_keyed_files(
@@ -98,7 +98,7 @@ class KeyedStateImport:
         if self.key_type is None and pa.types.is_nested(column.type):
             raise InvalidProgramError(
                 f"The keys of the state '{self.state}' are of type {column.type}, which may be tuples or "
-                "rows: say which with key_type, as in the job's key_by."
+                "rows: pass key_type, as in the job's key_by."
             )
         keys = [from_plain(key, self.key_type) for key in column.to_pylist()]
         if self.key_type is None:
@@ -121,7 +121,7 @@ class KeyedStateImport:
     def _entries(self, rows: Iterable[tuple[int, Any, Any]]) -> Iterator[StateEntry]:
         seen: set[Any] = set()
         for _, key, value in rows:
-            # As in Flink, a state without a value is no state; nor is an empty list or map.
+            # As in Flink, a key without a value, or with an empty list or map, has no state.
             if value is None or (value in ([], {}) and self.table.kind is not TableKind.VALUE):
                 continue
             if key in seen:
@@ -153,7 +153,7 @@ class KeyedStateImport:
 
 
 def import_table(order: KeyedStateImport, rows: pa.Table) -> dict[int, tuple[KeyedStateFile, ...]]:
-    """Both steps in this process."""
+    """Run both steps in this process."""
     routed = pa.Table.from_batches(
         order.route(rows.to_batches()) if rows.num_rows else [],
         schema=rows.select([KEY, VALUE]).schema.append(pa.field(TARGET, pa.int32())),
@@ -165,7 +165,7 @@ def import_table(order: KeyedStateImport, rows: pa.Table) -> dict[int, tuple[Key
 
 
 def written_files(rows: Iterable[tuple[int, bytes]]) -> dict[int, tuple[KeyedStateFile, ...]]:
-    """What ``write`` gave, by subtask."""
+    """The files from ``write`` by subtask."""
     files: dict[int, list[KeyedStateFile]] = {}
     for subtask, file in rows:
         files.setdefault(subtask, []).append(pickling.loads(file))

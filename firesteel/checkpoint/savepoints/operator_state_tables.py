@@ -1,4 +1,4 @@
-"""Operator state of a savepoint as tables, and the way back: lists, union lists, broadcast state."""
+"""Conversion of operator state to tables and back: lists, union lists, broadcast state."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _TITLES = {
 
 
 def columns_of(mode: Redistribution) -> list[str]:
-    """Broadcast state is a map; the others are lists."""
+    """The columns of a state. Broadcast state is a map, and the others are lists."""
     return ["key", "value"] if mode is Redistribution.BROADCAST else ["value"]
 
 
 def operator_state_table(
     operator: OperatorMetadata, name: str, mode: Redistribution, *, allow_pickle: bool = False
 ) -> pa.Table:
-    """The elements of all subtasks; of broadcast state, which all have alike, those of one."""
+    """The elements of all subtasks. Broadcast state is the same in all subtasks, so one counts."""
     found = [
         subtask.operator_state[name]
         for subtask in operator.subtasks
@@ -97,19 +97,19 @@ def operator_states(
     rows: pa.Table,
     parallelism: int,
 ) -> list[OperatorState]:
-    """What each subtask has if the rows are the state of all."""
+    """The state of each subtask, from the rows of all subtasks."""
     columns = [
         _converted(name, rows.column(column).to_pylist(), kind)
         for column, kind in zip(columns_of(mode), types, strict=True)
     ]
     description = describe_elements(mode, *types)
     if mode is Redistribution.BROADCAST:
-        # Of equal keys the last one counts, as in a map.
+        # As in a map, the last one of equal keys counts.
         pairs = dict(zip(*columns, strict=True))
         elements = tuple(encode_pair(key, value) for key, value in pairs.items())
         return [OperatorState(mode, elements, description)] * parallelism
     encoded = list(map(encode_element, columns[0]))
-    # Union lists are put together again when the job is restored: whose they were does not matter.
+    # A restore merges union lists, so their distribution does not matter.
     shares = distribute(encoded, parallelism)
     return [OperatorState(mode, tuple(share), description) for share in shares]
 

@@ -1,7 +1,7 @@
-"""Which pickles are plain data: reading those runs nobody's code.
+"""Recognizes pickles of plain data, which are safe to load.
 
-A pickle names the classes and functions that it calls. One that names only those below rebuilds
-numbers, texts, collections, dates and rows, and can do nothing else.
+A pickle names the classes and functions that it calls. A pickle that names only those below creates
+numbers, texts, collections, dates and rows, and does nothing else.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PLAIN = frozenset(
 
 
 class _ForeignClass(Exception):
-    """Ends the reading of a pickle."""
+    """Ends the check of a pickle."""
 
 
 class _Fixed(type):
@@ -48,7 +48,7 @@ class _FixedInstant(Instant, metaclass=_Fixed):
 
 
 class _FixedZone:
-    """Time zones are made by ``getattr(ZoneInfo, "_unpickle")(name, ...)``; no other attribute may be asked for."""
+    """Stands for ZoneInfo. Pickles call ``getattr(ZoneInfo, "_unpickle")``, and no other attribute."""
 
     __slots__ = ()
 
@@ -60,7 +60,7 @@ class _FixedZone:
 
 
 class _FixedKind:
-    """Kinds of rows are one object each, which a pickle could change."""
+    """Stands for RowKind. A pickle could change the shared objects of an enumeration."""
 
     __slots__ = ()
 
@@ -68,19 +68,19 @@ class _FixedKind:
         return RowKind(value).value
 
 
-# Pickles make objects of the first two with ``__new__``, which takes a class and nothing else.
+# Pickles create objects of the first two with ``__new__``, which needs a class.
 _STAND_INS: dict[tuple[str, str], Any] = {
     ("uuid", "UUID"): _FixedUUID,
     ("firesteel.common.time", "Instant"): _FixedInstant,
     ("zoneinfo", "ZoneInfo"): _FixedZone(),
-    # Methods that are bound have no attributes to set.
+    # Attributes of a bound method cannot be set.
     ("builtins", "getattr"): _FixedZone().attribute,
     ("firesteel.common.types", "RowKind"): _FixedKind().check,
 }
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Pickles can also set attributes of what they name, so none gets hold of the thing itself."""
+    """Loads a pickle without access to the objects that it names, whose attributes it could set."""
 
     def find_class(self, module: str, name: str) -> Any:
         fixed = _STAND_INS.get((module, name))
@@ -88,14 +88,14 @@ class _PlainUnpickler(pickle.Unpickler):
             return fixed
         if (module, name) not in _PLAIN:
             raise _ForeignClass(f"{module}.{name}")
-        # Nor has this, which can only be called.
+        # Attributes of this method wrapper cannot be set.
         return super().find_class(module, name).__call__
 
 
 def foreign_class(payload: bytes | memoryview) -> str | None:
-    """The first class or function of somebody else's that a pickle names; None: it is plain data.
+    """The first class or function in a pickle that is not plain data, or None.
 
-    What cannot be read to its end is not plain data either.
+    A pickle that cannot be loaded is not plain data.
 
     >>> foreign_class(pickle.dumps([1, ("two", 3.0), {4: None}]))
     >>> import fractions
@@ -106,6 +106,6 @@ def foreign_class(payload: bytes | memoryview) -> str | None:
         _PlainUnpickler(io.BytesIO(payload)).load()
     except _ForeignClass as met:
         return str(met)
-    except Exception as error:  # noqa: BLE001 - it may be anybody's, and anything may be wrong with it
+    except Exception as error:  # noqa: BLE001 - an untrusted pickle may raise any exception
         return f"an unknown kind ({error})"
     return None

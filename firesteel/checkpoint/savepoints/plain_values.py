@@ -1,4 +1,4 @@
-"""Values of state as the columns of a DataFrame show them: rows and tuples are structs."""
+"""Conversion of state values to columns of a DataFrame. Rows and tuples become structs."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _SEQUENCES = (ListTypeInfo, BasicArrayTypeInfo, ObjectArrayTypeInfo)
 def plain_column(
     values: list[Any], type_info: TypeInformation | None, *, strict: bool = False
 ) -> pa.Array:
-    """Values in the declared type; without one as they look, or else as text.
+    """A column of the declared type, else of an inferred type, else of text.
 
-    With ``strict``, a value that does not fit the declared type is an error.
+    ``strict``: a value that does not fit the declared type is an error.
     """
     try:
         arrow_type = _arrow_type(type_info)
@@ -45,7 +45,7 @@ def plain_column(
 
 
 def _arrow_type(type_info: TypeInformation | None) -> pa.DataType | None:
-    """None: nothing is declared, or something that holds any Python object."""
+    """The Arrow type, or None for an undeclared or pickled type."""
     if type_info is None or type_info.is_pickled:
         return None
     try:
@@ -55,7 +55,7 @@ def _arrow_type(type_info: TypeInformation | None) -> pa.DataType | None:
 
 
 def to_plain(value: Any, type_info: TypeInformation | None = None) -> Any:
-    """A value as Arrow takes it. Fields without names are called f0, f1 and so on.
+    """Convert a value for Arrow. Fields without names become f0, f1, and so on.
 
     >>> to_plain((1, [Row(name="Ada")]))
     {'f0': 1, 'f1': [{'name': 'Ada'}]}
@@ -78,15 +78,15 @@ def to_plain(value: Any, type_info: TypeInformation | None = None) -> Any:
         and isinstance(type_info, InstantTypeInfo)
         and not value.nanos % 1000
     ):
-        # Finer ones are shown as text: state must not change because it was looked at.
+        # Instants with nanoseconds become text, because Arrow would round them.
         return value.seconds * 1_000_000 + value.nanos // 1000
     return value
 
 
 def from_plain(value: Any, type_info: TypeInformation | None) -> Any:
-    """The way back, for a declared type; without one a value stays as Arrow gives it.
+    """The inverse of ``to_plain`` for a declared type. Without a type the value is not converted.
 
-    Fields of a row are found by their names if these are the declared ones, else by their places.
+    Fields of a row are matched by name if the names are the declared ones, else by position.
 
     >>> from firesteel.common import Types
     >>> from_plain({"f0": 1, "f1": [("a", 2)]}, Types.TUPLE([Types.LONG(), Types.MAP(Types.STRING(), Types.LONG())]))
@@ -121,7 +121,7 @@ def _names(value: Any, type_info: TypeInformation | None) -> list[str]:
 
 
 def _field_types(type_info: TypeInformation | None, count: int) -> list[TypeInformation | None]:
-    """What does not fit the declared type is refused when it is stored."""
+    """The types of fields. A wrong number of fields is an error only when the value is stored."""
     if isinstance(type_info, RowTypeInfo | TupleTypeInfo):
         types = type_info.get_field_types()
         if len(types) == count:

@@ -1,7 +1,7 @@
-"""Savepoints: the content of a checkpoint, self-contained and in one format, owned by the user.
+"""Writes and deletes savepoints.
 
-A savepoint is one directory: ``_metadata`` and data files. It may be moved, copied and restored with
-another parallelism or another state backend.
+A savepoint is one directory with ``_metadata`` and data files. It can be moved and copied, and
+restored with a different parallelism or state backend.
 """
 
 from __future__ import annotations
@@ -34,18 +34,16 @@ from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.changelog import Segment
 
-__all__ = ["NoSavepointError", "dispose_savepoint", "savepoint_directory", "write_savepoint"]
-
 OpenBackend = Callable[[str, Sequence[Segment]], KeyedStateBackend]
-"""Makes a backend that holds what the segments of an operator (by its id) say."""
+"""Creates a backend with the content of segments, from an operator id and the segments."""
 
 
 class NoSavepointError(FiresteelError, ValueError):
-    """Something else than a savepoint is where one was expected."""
+    """There is a checkpoint where a savepoint was expected."""
 
 
 def savepoint_directory(target: str, job_id: str, unique: str) -> str:
-    """The directory of a new savepoint below the one that the user named, as Flink calls it."""
+    """The directory of a new savepoint below the user's directory, named as in Flink."""
     return posixpath.join(target, f"savepoint-{job_id[:6]}-{unique[:12]}")
 
 
@@ -57,10 +55,9 @@ def write_savepoint(
     *,
     compress: bool = False,
 ) -> CheckpointMetadata:
-    """Write all that ``metadata`` refers to into ``target``, and the metadata last.
+    """Write the state of ``metadata`` to ``target``, and the metadata last.
 
-    After an error nothing is left. Keys of an operator are written typed if ``key_type_of`` its id
-    knows their type.
+    After an error no file is left. ``key_type_of`` gives the key type of an operator id, or None.
     """
     try:
         operators = tuple(
@@ -72,7 +69,7 @@ def write_savepoint(
         written = replace(metadata, type=SnapshotType.SAVEPOINT, operators=operators)
         write_metadata(written, target)
     except BaseException:
-        _remove(target)
+        delete_unfinished(target)
         raise
     return written
 
@@ -127,8 +124,8 @@ def _write_keyed_state(
     return replace(subtask, segments=(), files=files), describe_tables(descriptions, key_type)
 
 
-def _remove(target: Storage) -> None:
-    """What was written so far; the directory is new, so all of it is ours."""
+def delete_unfinished(target: Storage) -> None:
+    """Delete the directory of a savepoint that could not be written. All of its files are new."""
     try:
         target.delete_directory()
     except StorageError:
@@ -136,14 +133,14 @@ def _remove(target: Storage) -> None:
 
 
 def dispose_savepoint(location: str, options: FileSystemOptions | None = None) -> None:
-    """Delete a savepoint with its files. A checkpoint is refused: it belongs to its job."""
+    """Delete a savepoint with its files. A checkpoint belongs to its job, and raises an error."""
     directory, metadata = open_checkpoint(location, options)
     if metadata.type is not SnapshotType.SAVEPOINT:
         raise NoSavepointError(
             f"{directory.location} is a checkpoint of the job '{metadata.job_name}', not a savepoint. "
-            "It may share files with other checkpoints; the job deletes it when it is not needed"
+            "It may share files with other checkpoints; the job deletes it when it is no longer needed"
         )
-    # First of all it stops being a savepoint.
+    # Without metadata it is no savepoint.
     directory.delete(METADATA_FILE)
     for path in sorted(metadata.files()):
         name = directory.name_of(path)

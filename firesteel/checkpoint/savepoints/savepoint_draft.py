@@ -1,4 +1,4 @@
-"""Operators of a savepoint that is put together: from another one, and from new state."""
+"""Operators of a new savepoint, from an existing savepoint and from new state."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def file_prefix(operator: OperatorMetadata) -> str:
 
 
 def new_operator(uid: str, parallelism: int, max_parallelism: int) -> OperatorMetadata:
-    """An operator that a job will know by its uid; without state."""
+    """An operator with a uid, without state."""
     return OperatorMetadata(
         operator_id=hash_of_uid(uid),
         uid=uid,
@@ -48,7 +48,7 @@ def new_operator(uid: str, parallelism: int, max_parallelism: int) -> OperatorMe
 
 
 def renamed_operator(operator: OperatorMetadata, uid: str) -> OperatorMetadata:
-    """The same state for an operator of another uid."""
+    """The operator with a different uid."""
     return replace(operator, operator_id=hash_of_uid(uid), uid=uid)
 
 
@@ -61,10 +61,10 @@ def copy_operator(
     *,
     allow_pickle: bool = False,
 ) -> OperatorMetadata:
-    """An operator of the savepoint in ``source``, but for some of its keyed states.
+    """Copy an operator of the savepoint in ``source``, without some of its keyed states.
 
-    Nothing inside the files is opened, so this runs no code of the job's classes. What a checkpoint
-    has instead is read; ``allow_pickle`` says whether objects of such classes may be among it.
+    Files of a savepoint are copied without decoding, so this runs no code of the job's classes.
+    Segments of a checkpoint are decoded. ``allow_pickle`` allows objects of such classes in them.
     """
     kept = tuple(state for state in operator.states if state.name not in without)
     described = {state.name: state for state in kept}
@@ -102,7 +102,7 @@ def copy_operator(
 def _copy_file(
     file: KeyedStateFile, source: Storage, target: Storage, name: str, without: Collection[str]
 ) -> KeyedStateFile | None:
-    """None if nothing of it is left."""
+    """Copy a file without some states. Returns None if no entry is left."""
     left = {state: count for state, count in file.entries.items() if state not in without}
     if not any(left.values()):
         return None
@@ -125,7 +125,7 @@ def with_keyed_state(
     state: StateDescription,
     files: Mapping[int, tuple[KeyedStateFile, ...]],
 ) -> OperatorMetadata:
-    """``files`` by subtask hold the state, of which the operator has none so far."""
+    """The operator with a new keyed state, whose ``files`` are given by subtask."""
     subtasks = tuple(
         replace(subtask, files=subtask.files + files.get(index, ()))
         for index, subtask in enumerate(operator.subtasks)
@@ -136,7 +136,7 @@ def with_keyed_state(
 def with_operator_state(
     operator: OperatorMetadata, name: str, states: Sequence[OperatorState]
 ) -> OperatorMetadata:
-    """``states`` are those of the subtasks, in the place of what they had of that name."""
+    """The operator with new operator state of its subtasks, which replaces one of the same name."""
     subtasks = tuple(
         replace(subtask, operator_state={**subtask.operator_state, name: state})
         for subtask, state in zip(operator.subtasks, states, strict=True)

@@ -1,4 +1,4 @@
-"""Keyed state of a savepoint or checkpoint as data: entries, or a table for a DataFrame."""
+"""Reads keyed state of a savepoint or checkpoint, as entries or as Arrow tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ROCKSDB = StateBackendSettings("rocksdb")
 
 
 class _SomeTables(StorageSegmentStore):
-    """Shows only some tables of a segment, and those only if reading them runs no code."""
+    """Reads some tables of segments, and refuses those with objects of the job's classes."""
 
     def __init__(
         self, wanted: Collection[str], options: FileSystemOptions | None, *, allow_pickle: bool
@@ -59,11 +59,10 @@ def read_segments(
 ) -> Iterator[StateEntry]:
     """The entries of some states of one subtask.
 
-    Objects of the job's own classes are refused unless ``allow_pickle``: rebuilding them runs their
-    code.
+    ``allow_pickle``: allow objects of the job's classes, whose code then runs.
     """
     store = _SomeTables(states, options, allow_pickle=allow_pickle)
-    # Whoever wrote them: only files of RocksDB's own need RocksDB.
+    # Only segments with RocksDB's files need RocksDB.
     settings = _ROCKSDB if any(segment.files for segment in segments) else HASHMAP
     backend = create_keyed_state(settings, None, max_parallelism)
     try:
@@ -80,19 +79,19 @@ def read_segments(
 
 
 StatePart = KeyedStateFile | tuple[Segment, ...]
-"""What is read in one go: a file of a savepoint, or what a checkpoint has of one subtask."""
+"""The unit of reading: a file of a savepoint, or the segments of a subtask."""
 
 
 class StateNotFoundError(FiresteelError, LookupError):
-    """There is no such operator or state; the message lists those that there are."""
+    """An operator or state does not exist. The message lists the existing ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavepointState:
-    """One keyed state of one operator: where its entries are, and what they look like.
+    """One keyed state of one operator.
 
-    Objects of the job's own classes are refused unless ``allow_pickle``: rebuilding them runs their
-    code.
+    ``parts``: the files or segments with its entries.
+    ``allow_pickle``: allow objects of the job's classes, whose code then runs.
     """
 
     name: str
@@ -105,7 +104,7 @@ class SavepointState:
     allow_pickle: bool = False
 
     def entries(self, parts: Iterable[StatePart] | None = None) -> Iterator[StateEntry]:
-        """Of all parts, or of some."""
+        """The entries of some parts, or of all."""
         directory = open_storage(self.location, self.options)
         for part in self.parts if parts is None else parts:
             if isinstance(part, KeyedStateFile):
@@ -123,7 +122,7 @@ class SavepointState:
 
     @property
     def is_typed(self) -> bool:
-        """Whether the declared types say what the columns are, so that nothing need be read."""
+        """True if the declared types determine the columns, so that the schema needs no read."""
         types = [self.key_type, self.table.element_type]
         if self.table.kind is TableKind.MAP:
             types.append(self.table.entry_type)
@@ -137,7 +136,7 @@ class SavepointState:
     def arrow_table(self, entries: Iterable[StateEntry]) -> pa.Table:
         """Entries as columns ``key``, ``namespace`` (if the state has any) and ``value``.
 
-        Columns have the declared types; without them what the values look like, or else their text.
+        Columns have the declared types, else inferred types, else text.
         """
         found = list(entries)
         strict = self.is_typed
@@ -159,7 +158,7 @@ def open_state(
     *,
     allow_pickle: bool = False,
 ) -> SavepointState:
-    """``operator`` is a uid, an operator id or a name."""
+    """Find a keyed state. ``operator`` is a uid, an operator id or a name."""
     directory, metadata = open_checkpoint(location, options)
     found = find_operator(metadata, operator)
     keyed = table_descriptions(found.states)
@@ -211,7 +210,7 @@ def state_table(
 
 
 def find_operator(metadata: CheckpointMetadata, wanted: str) -> OperatorMetadata:
-    """The one that has this uid, id or name."""
+    """The operator with this uid, id or name."""
     for key in ("uid", "operator_id", "name"):
         found = [o for o in metadata.operators if getattr(o, key) == wanted]
         if len(found) == 1:
@@ -232,7 +231,7 @@ def _value_type(table: TableDescription) -> TypeInformation | None:
 
 
 def _without_stamps(value: Any, kind: TableKind) -> Any:
-    """With a time to live, every element is a pair with the time of its last access."""
+    """Remove the times of last access, which elements with a time to live have."""
     if kind is TableKind.VALUE:
         return value[0]
     if kind is TableKind.LIST:

@@ -1,1 +1,1 @@
-"""Checkpoints on disk: metadata, segments, and the directory of a job."""
+"""Storage of checkpoints: metadata, segments, and the directory of a job."""

@@ -1,7 +1,7 @@
-"""Checkpoint storage of one job at work: writes, deletes and cleans up what the coordinator says.
+"""The checkpoint storage of one job.
 
-A checkpoint is ``<root>/<job id>/chk-7/_metadata``; state that checkpoints have in common lies in
-``<root>/<job id>/shared``. The methods may take long, so they belong in a thread of their own.
+A checkpoint is ``<root>/<job id>/chk-7/_metadata``. ``<root>/<job id>/shared`` has the state that
+checkpoints share. The methods may take long, so the caller runs them in a separate thread.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _log = logging.getLogger("firesteel")
 
 
 class StateSizeError(FiresteelError, RuntimeError):
-    """State is too large for the memory of the driver."""
+    """State is too large for checkpoints in the driver's memory."""
 
     def __init__(self, operator: str, subtask: int, size: int, limit: int) -> None:
         super().__init__(
@@ -48,23 +48,23 @@ class StateSizeError(FiresteelError, RuntimeError):
 
 
 class JobCheckpointStorage(Protocol):
-    """Where the checkpoints of one job go."""
+    """The interface of the checkpoint storage of a job."""
 
     @property
     def shared(self) -> Storage | None:
-        """Where slots write segments; None: these stay inside their handles."""
+        """The directory for segments of slots. None if segments are inline."""
 
     def write(self, metadata: CheckpointMetadata, new_files: tuple[str, ...]) -> str | None:
-        """Store a checkpoint; returns its location. After an error nothing is left of it."""
+        """Store a checkpoint, and return its location. After an error no file is left."""
 
     def delete(self, deletion: DeleteCheckpoint) -> None:
-        """What cannot be deleted is logged: no job fails for it."""
+        """Delete files. A failure is logged, and does not fail the job."""
 
     def clean_up(self, order: CleanUp) -> list[str]:
-        """Returns the names of what was deleted."""
+        """Delete superfluous files, and return their names."""
 
     def holds(self, checkpoint: CompletedCheckpoint) -> bool:
-        """Whether its files are here, so that new checkpoints may go on referring to them."""
+        """True if this storage has the files of a checkpoint, so that new ones may refer to them."""
 
 
 def checkpoint_name(checkpoint_id: int) -> str:
@@ -72,7 +72,7 @@ def checkpoint_name(checkpoint_id: int) -> str:
 
 
 class CheckpointDirectory:
-    """In a file system or object store."""
+    """Checkpoints in a file system or object store."""
 
     def __init__(
         self, root: Storage, job_id: str, options: FileSystemOptions | None = None
@@ -109,7 +109,7 @@ class CheckpointDirectory:
 
     def _delete_directory(self, location: str) -> None:
         storage = open_storage_like(self.job, location, self._options)
-        # First of all it stops being a checkpoint; and what is not ours stays where it is.
+        # Without metadata it is no checkpoint. Files of others stay.
         _quietly(storage.delete, METADATA_FILE)
         try:
             rest = [file.path for file in storage.list_files() if not is_temporary(file.path)]
@@ -144,7 +144,7 @@ class CheckpointDirectory:
 
 
 class MemoryCheckpoints:
-    """In the driver's memory; with a directory, the metadata with all the state goes there as well."""
+    """Checkpoints in the driver's memory. With a directory, the metadata is also stored there."""
 
     def __init__(self, max_state_size: int, directory: CheckpointDirectory | None = None) -> None:
         self._max_state_size = max_state_size
@@ -165,7 +165,7 @@ class MemoryCheckpoints:
         if self._directory is not None:
             self._directory.delete(deletion)
             return
-        # Segments that the running job has on its own disk, if it has any.
+        # Segments of the running job on its local disk.
         for directory, names in _by_directory(deletion.files).items():
             storage = open_storage(directory)
             for name in names:
@@ -179,7 +179,7 @@ class MemoryCheckpoints:
 
 
 def job_checkpoint_storage(configuration: Configuration, job_id: str) -> JobCheckpointStorage:
-    """What the configuration asks for."""
+    """The storage that the configuration selects."""
     storage = CheckpointConfig(configuration).get_checkpoint_storage()
     options = file_system_options(configuration)
     path = storage.get_checkpoint_path()
@@ -195,7 +195,7 @@ def job_checkpoint_storage(configuration: Configuration, job_id: str) -> JobChec
 def open_storage_like(
     known: Storage, location: str, options: FileSystemOptions | None = None
 ) -> Storage:
-    """The storage at ``location``: on the same file system if it lies below ``known``."""
+    """The storage at ``location``, on the file system of ``known`` if it is below it."""
     if location == known.location:
         return known
     name = known.name_of(location)

@@ -1,4 +1,4 @@
-"""Finds the checkpoint to go back to: the newest one that is whole."""
+"""Finds the newest intact checkpoint."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from firesteel.filesystems.file_systems import FileSystemOptions
 __all__ = ["FoundCheckpoint", "find_checkpoint", "find_latest_checkpoint"]
 
 _log = logging.getLogger("firesteel")
-# Below a root there are jobs, below a job checkpoints.
+# A root contains directories of jobs, and these contain checkpoints.
 _CHECKPOINT = re.compile(rf"(?:[^/]+/)?chk-(\d+)/{METADATA_FILE}")
 
 
 @dataclass(frozen=True, slots=True)
 class FoundCheckpoint:
-    """``skipped`` are the damaged ones that are newer, with what is wrong with each."""
+    """A checkpoint to restore. ``skipped`` has errors of newer checkpoints, which are damaged."""
 
     checkpoint: CompletedCheckpoint
     directory: Storage
@@ -37,7 +37,7 @@ class FoundCheckpoint:
 
     @property
     def message(self) -> str:
-        """For the log, and for whoever started the job."""
+        """The message for the log and the user."""
         sentences = [f"Restoring from {self.checkpoint.title}."]
         if self.skipped:
             newer = "a newer one is" if len(self.skipped) == 1 else "newer ones are"
@@ -53,9 +53,9 @@ def find_checkpoint(
     job_name: str | None = None,
     deep: bool = True,
 ) -> FoundCheckpoint:
-    """What a user named: a checkpoint or savepoint, or a directory with checkpoints in it.
+    """Find a checkpoint or savepoint at a location, or the newest intact checkpoint below it.
 
-    One that was named must be whole; among several, the newest whole one is taken.
+    A checkpoint at the location itself must be intact.
     """
     directory = open_storage(split_metadata_path(location, METADATA_FILE), options)
     if not directory.exists(METADATA_FILE):
@@ -68,10 +68,10 @@ def find_checkpoint(
 def find_latest_checkpoint(
     root: Storage, *, job_name: str | None = None, deep: bool = True
 ) -> FoundCheckpoint:
-    """The newest whole checkpoint below a job's directory, or below the root of several jobs.
+    """Find the newest intact checkpoint in the directory of a job, or of several jobs.
 
-    ``job_name`` leaves out checkpoints of other jobs. Savepoints are not looked for: they are the
-    user's, and are named by him.
+    ``job_name``: ignore checkpoints of other jobs. Savepoints are not found: the user names their
+    location.
     """
     names = [status.path for status in root.list_files() if _CHECKPOINT.fullmatch(status.path)]
     found: list[tuple[CheckpointMetadata, Storage]] = []
@@ -85,7 +85,7 @@ def find_latest_checkpoint(
             continue
         if job_name is None or metadata.job_name == job_name:
             found.append((metadata, directory))
-    # Of different jobs the younger one counts, of one job the larger number.
+    # By time, because the numbers of different jobs do not compare.
     found.sort(key=lambda pair: (pair[0].completion_time, pair[0].checkpoint_id), reverse=True)
     for metadata, directory in found:
         try:
@@ -102,7 +102,7 @@ def find_latest_checkpoint(
 
 
 def _is_newer(damaged: Storage, taken: Storage) -> bool:
-    """Among the checkpoints of one job the number tells; of other jobs nothing is known."""
+    """True for a higher number of the same job. Jobs do not compare."""
     return damaged.parent == taken.parent and _number(damaged) > _number(taken)
 
 
@@ -119,7 +119,7 @@ def _nothing(
 ) -> CheckpointNotFoundError | CorruptCheckpointError:
     if damaged:
         reasons = "; ".join(map(str, damaged))
-        return CorruptCheckpointError(root.location, f"no checkpoint in it is whole: {reasons}")
+        return CorruptCheckpointError(root.location, f"no checkpoint in it is intact: {reasons}")
     whose = "" if job_name is None else f" of a job '{job_name}'"
     return CheckpointNotFoundError(
         root.location,

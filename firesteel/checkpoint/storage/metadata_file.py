@@ -1,4 +1,4 @@
-"""The file ``_metadata``: one JSON document with a checksum over all that matters. Reading it runs no code."""
+"""The file ``_metadata``: one JSON document with a checksum. Reading it runs no code."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ Json = dict[str, Any]
 
 
 class CorruptCheckpointError(CorruptFileError):
-    """A checkpoint or savepoint cannot be used."""
+    """A checkpoint or savepoint is damaged."""
 
 
 class CheckpointNotFoundError(FiresteelError, FileNotFoundError):
-    """There is no checkpoint where one was expected."""
+    """There is no checkpoint or savepoint at a location."""
 
     def __init__(self, location: str, reason: str) -> None:
         super().__init__(f"no checkpoint or savepoint at {location}: {reason}")
@@ -51,20 +51,20 @@ class CheckpointNotFoundError(FiresteelError, FileNotFoundError):
 
 
 class ForeignFileError(FiresteelError, ValueError):
-    """A checkpoint refers to a file that would not move along with it."""
+    """A checkpoint refers to a file outside of its directories, which would not move with it."""
 
     def __init__(self, path: str, directory: str) -> None:
         super().__init__(
             f"{path} lies neither in {directory} nor in the directory '{SHARED_DIRECTORY}' next to "
             "it, so a checkpoint there must not refer to it. State that was restored from elsewhere "
-            "has to be written anew before the first checkpoint"
+            "must be written again before the first checkpoint"
         )
         self.path = path
         self.directory = directory
 
 
 def relative_name(path: str, directory: Storage) -> str:
-    """How ``_metadata`` in ``directory`` names a file: ``name``, or ``../shared/name``."""
+    """The name of a file in ``_metadata``: ``name``, or ``../shared/name``."""
     name = directory.name_of(path)
     if name is not None:
         return name
@@ -75,7 +75,7 @@ def relative_name(path: str, directory: Storage) -> str:
 
 
 def full_location(name: str, directory: Storage) -> str:
-    """The inverse. A name that leads elsewhere is a ValueError: nobody of ours wrote it."""
+    """The inverse of ``relative_name``. A name that leads elsewhere raises ValueError."""
     if name.startswith(_SHARED_PREFIX):
         shared = directory.parent.at(SHARED_DIRECTORY)
         return shared.at(name.removeprefix(_SHARED_PREFIX)).location
@@ -176,7 +176,7 @@ def _payload(payload: Payload | None) -> Json | None:
     if payload is None:
         return None
     if payload.pickled is not None:
-        # Opening it would run code of the job's classes; whoever only reads leaves it closed.
+        # Unpickling runs code of the job's classes, so readers of metadata do not unpickle.
         return {"pickle": _encode(payload.pickled)}
     return {"json": payload.json}
 
@@ -190,7 +190,7 @@ def _decode(text: str) -> bytes:
 
 
 def metadata_from_json(content: Json, directory: Storage) -> CheckpointMetadata:
-    """Raises KeyError, TypeError or ValueError where the content is not what it should be."""
+    """The inverse of ``metadata_to_json``. Wrong content raises KeyError, TypeError or ValueError."""
 
     def locate(name: str) -> str:
         return full_location(name, directory)
@@ -307,7 +307,7 @@ def _to_present_payload(content: Json) -> Payload:
 
 
 def split_metadata_path(location: str, file_name: str) -> str:
-    """The directory of a checkpoint, whether the user named it or the file in it."""
+    """The directory of a checkpoint, from the path of the directory or of the file in it."""
     stripped = location.rstrip("/")
     if posixpath.basename(stripped) == file_name:
         return posixpath.dirname(stripped)
@@ -317,7 +317,7 @@ def split_metadata_path(location: str, file_name: str) -> str:
 METADATA_FILE = "_metadata"
 FORMAT_VERSION = 1
 
-# The head has one form only, so the checksum can cover the very bytes behind it.
+# The head has a fixed form, so that the checksum covers the bytes that follow.
 _HEAD = re.compile(
     rb'\{"format": "firesteel checkpoint", "version": ([0-9]{1,9}), "size": ([0-9]{1,18}), '
     rb'"sha256": "([0-9a-f]{64})", "checkpoint": '
@@ -326,7 +326,7 @@ _TAIL = b"}\n"
 
 
 def encode_metadata(metadata: CheckpointMetadata, directory: Storage) -> bytes:
-    """The content of the file in ``directory``."""
+    """The content of the file ``_metadata`` in ``directory``."""
     body = json.dumps(metadata_to_json(metadata, directory), separators=(",", ":")).encode()
     digest = hashlib.sha256(body).hexdigest()
     head = (
@@ -337,7 +337,7 @@ def encode_metadata(metadata: CheckpointMetadata, directory: Storage) -> bytes:
 
 
 def decode_metadata(content: bytes, directory: Storage) -> CheckpointMetadata:
-    """CorruptCheckpointError names the file and what is wrong with it."""
+    """The inverse of ``encode_metadata``. Raises CorruptCheckpointError."""
     location = directory.location_of(METADATA_FILE)
     head = _HEAD.match(content)
     if head is None:
@@ -368,13 +368,13 @@ def decode_metadata(content: bytes, directory: Storage) -> CheckpointMetadata:
 
 
 def write_metadata(metadata: CheckpointMetadata, directory: Storage) -> str:
-    """Write the file atomically: from here on the checkpoint exists. Returns its location."""
+    """Write the file atomically, which completes the checkpoint. Returns its location."""
     directory.write(METADATA_FILE, encode_metadata(metadata, directory))
     return directory.location
 
 
 def read_metadata(directory: Storage) -> CheckpointMetadata:
-    """The checkpoint or savepoint in a directory."""
+    """Read the metadata of the checkpoint or savepoint in a directory."""
     try:
         content = directory.read(METADATA_FILE)
     except StorageError as error:
@@ -389,6 +389,6 @@ def read_metadata(directory: Storage) -> CheckpointMetadata:
 def open_checkpoint(
     location: str, options: FileSystemOptions | None = None
 ) -> tuple[Storage, CheckpointMetadata]:
-    """What a user named: a directory of a checkpoint or savepoint, or the file in it."""
+    """Open a checkpoint or savepoint by its directory, or by the file in it."""
     directory = open_storage(split_metadata_path(location, METADATA_FILE), options)
     return directory, read_metadata(directory)

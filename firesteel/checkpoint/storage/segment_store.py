@@ -1,4 +1,4 @@
-"""Segments in checkpoint storage, so that a checkpoint only has to refer to them."""
+"""Segments in checkpoint storage. Checkpoints refer to them without a copy."""
 
 from __future__ import annotations
 
@@ -32,11 +32,10 @@ _CHUNK_BYTES = 4 * 1024 * 1024
 
 
 class StorageSegmentStore(SegmentStore):
-    """What is large becomes files of ``shared``; handles hold full locations.
+    """Writes large segments as files of ``shared``. Segments have full locations.
 
-    A job that was restored reads segments that lie elsewhere, too: ``options`` say how to reach
-    them. Nothing is written durably: whoever completes a checkpoint syncs its files, so that an
-    epoch does not wait for the disk.
+    A restored job also reads segments of other directories, with ``options``. Writes are not
+    durable, so that epochs do not wait for the disk. The writer of a checkpoint syncs its files.
     """
 
     def __init__(
@@ -104,7 +103,9 @@ class StorageSegmentStore(SegmentStore):
         except StorageError as error:
             if not error.missing:
                 raise
-            raise CorruptSegmentError(f"the {what} is gone: there is no file {location}") from None
+            raise CorruptSegmentError(
+                f"the {what} is missing: there is no file {location}"
+            ) from None
 
     def _storage_of(self, directory: str) -> Storage:
         if self._shared is not None and self._shared.location == directory:
@@ -116,7 +117,7 @@ class StorageSegmentStore(SegmentStore):
 
 
 def segment_facts(segment: Segment) -> Iterator[tuple[str, FileFacts]]:
-    """The directory of each file of a segment, and what is known of the file."""
+    """The directory and the facts of each file of a segment."""
     if segment.path is not None:
         directory, name = posixpath.split(segment.path)
         yield directory, FileFacts(name, segment.size, segment.checksum)
@@ -128,7 +129,7 @@ def segment_facts(segment: Segment) -> Iterator[tuple[str, FileFacts]]:
 
 @contextlib.contextmanager
 def _explained(location: str) -> Iterator[None]:
-    """State that cannot be written is the operator's failure, which knows its own name."""
+    """Turn a StorageError into a WriteFailedError, to which the operator adds its name."""
     try:
         yield
     except StorageError as error:
@@ -143,7 +144,7 @@ def _unique(name: str) -> str:
 
 
 def _drained(chunks: list[bytes]) -> Iterator[bytes]:
-    """Each chunk once; what has been written need not stay in memory."""
+    """The chunks, which are released one by one."""
     chunks.reverse()
     while chunks:
         yield chunks.pop()

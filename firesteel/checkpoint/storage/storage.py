@@ -1,4 +1,4 @@
-"""A directory that checkpoints live in: files appear whole or not at all, and are checked when read."""
+"""Directories of checkpoint storage. Writes are atomic, and reads verify checksums."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _TEMPORARY_SUFFIX = ".tmp"
 
 
 class StorageError(FiresteelError, OSError):
-    """A file system refused; the message says what was tried, and where.
+    """An operation of a file system failed.
 
-    ``missing``: because there is no such file.
+    ``missing``: the file does not exist.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class StorageError(FiresteelError, OSError):
 
 
 class CorruptFileError(FiresteelError, RuntimeError):
-    """A file is not what was written."""
+    """A file is damaged."""
 
     def __init__(self, location: str, reason: str) -> None:
         super().__init__(f"{location} is damaged: {reason}")
@@ -47,7 +47,7 @@ class CorruptFileError(FiresteelError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What is known of a file that was written: ``name`` is relative to some storage."""
+    """Size and checksum of a written file. ``name`` is relative to a storage."""
 
     name: str
     size: int
@@ -55,7 +55,7 @@ class FileFacts:
 
 
 class _Counted:
-    """Chunks on their way to a file: their size and checksum are known at the end."""
+    """Computes the size and checksum of chunks while they are written."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = chunks
@@ -70,16 +70,17 @@ class _Counted:
 
 
 def open_storage(location: str, options: FileSystemOptions | None = None) -> Storage:
-    """The storage at a local path, ``file://``, ``s3://`` and so on. It need not exist yet."""
+    """The storage at a local path or URI. It need not exist yet."""
     file_system, root, plain = find_file_system(location, options)
     return Storage(file_system, root, plain)
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """``root`` is the path within the file system, ``location`` what a user would write.
+    """A directory of a file system.
 
-    Names are relative to the root, with slashes, and cannot lead out of it.
+    ``root``: the path within the file system.
+    ``location``: the path or URI for users. Names are relative to it, and cannot leave it.
     """
 
     file_system: FileSystem
@@ -87,7 +88,7 @@ class Storage:
     location: str
 
     def at(self, name: str) -> Storage:
-        """A directory below this one."""
+        """A subdirectory."""
         _check(name)
         return Storage(
             self.file_system, posixpath.join(self.root, name), posixpath.join(self.location, name)
@@ -107,17 +108,17 @@ class Storage:
         return posixpath.join(self.location, name)
 
     def name_of(self, location: str) -> str | None:
-        """The name of a location below this one; None if it is elsewhere."""
+        """The name of a location in this storage, or None if it is elsewhere."""
         prefix = self.location + "/"
         return location.removeprefix(prefix) if location.startswith(prefix) else None
 
     def write(
         self, name: str, payload: bytes | Iterable[bytes], *, durable: bool = True
     ) -> FileFacts:
-        """Write a file atomically: whoever looks sees all of it, or nothing, or what was there.
+        """Write a file atomically, chunk by chunk.
 
-        Chunks are written as they come. Without ``durable`` the file may be lost with the machine,
-        but not with the process; ``sync`` makes up for it.
+        ``durable``: the file survives a crash of the machine. Without it, the file survives a crash
+        of the process; ``sync`` makes it durable later.
         """
         counted = _Counted([payload] if isinstance(payload, bytes) else payload)
         path = self._path(name)
@@ -129,7 +130,7 @@ class Storage:
         return FileFacts(name, counted.size, counted.checksum)
 
     def _write_at_once(self, path: str, chunks: Iterable[bytes]) -> None:
-        """An object appears when its upload has ended."""
+        """Write an object, which appears at the end of its upload."""
         try:
             self.file_system.write(path, chunks)
         except BaseException:
@@ -154,12 +155,12 @@ class Storage:
             self.file_system.sync(path)
 
     def sync(self, name: str) -> None:
-        """Make a file that was not written durably outlast the machine."""
+        """Make a written file durable."""
         with self._explained("sync", name):
             self.file_system.sync(self._path(name))
 
     def read(self, name: str, facts: FileFacts | None = None) -> bytes:
-        """The whole file, checked against ``facts`` where they are known."""
+        """The content of a file, checked against ``facts`` if given."""
         with self._explained("read", name):
             payload = self.file_system.read(self._path(name))
         if facts is not None:
@@ -167,7 +168,7 @@ class Storage:
         return payload
 
     def size(self, name: str) -> int | None:
-        """None: there is no such file."""
+        """The size of a file, or None if it does not exist."""
         with self._explained("look at", name):
             return self.file_system.size(self._path(name))
 
@@ -175,7 +176,7 @@ class Storage:
         return self.size(name) is not None
 
     def list_files(self) -> list[FileStatus]:
-        """All files below, by name relative to this storage. Unfinished ones are among them."""
+        """All files in this storage, sorted by name, with those of unfinished writes."""
         with self._explained("list", ""):
             found = self.file_system.list_files(self.root)
         start = len(self.root.rstrip("/")) + 1
@@ -185,12 +186,12 @@ class Storage:
         )
 
     def delete(self, name: str) -> None:
-        """Fine if there is no such file."""
+        """Delete a file, if it exists."""
         with self._explained("delete", name):
             self.file_system.delete(self._path(name))
 
     def delete_directory(self, name: str = "") -> None:
-        """With everything in it; without a name, this storage itself."""
+        """Delete a subdirectory, or this storage itself."""
         path = self._path(name) if name else self.root
         with self._explained("delete", name):
             self.file_system.delete_directory(path)
@@ -216,7 +217,7 @@ class Storage:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file is what an interrupted write left behind."""
+    """True for a file of an interrupted write."""
     base = posixpath.basename(name)
     return base.startswith(".") and base.endswith(_TEMPORARY_SUFFIX)
 
@@ -231,7 +232,7 @@ def check_payload(payload: bytes, facts: FileFacts, location: str) -> None:
 
 
 def _check(name: str) -> None:
-    """A name comes from files that anyone may have written: it must not lead elsewhere."""
+    """Check a name. It may come from an untrusted file, and must not leave the storage."""
     parts = name.split("/")
     if not name or name.startswith("/") or any(part in ("", ".", "..") for part in parts):
         raise ValueError(f"{name!r} is no name within a checkpoint directory")

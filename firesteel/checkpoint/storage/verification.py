@@ -1,4 +1,4 @@
-"""Whether everything that a checkpoint refers to is there, and is what was written."""
+"""Verification of the files of a checkpoint."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["find_defects", "verify"]
 def verify(metadata: CheckpointMetadata, directory: Storage, *, deep: bool = True) -> None:
     """Raise CorruptCheckpointError for the first file that is missing or damaged.
 
-    ``directory`` is that of the checkpoint. Without ``deep`` only sizes are compared; with it every
-    file is read.
+    ``directory``: the directory of the checkpoint.
+    ``deep``: read every file. Otherwise only sizes are compared.
     """
     for defect in find_defects(metadata, directory, deep=deep):
         raise defect
@@ -26,7 +26,7 @@ def verify(metadata: CheckpointMetadata, directory: Storage, *, deep: bool = Tru
 def find_defects(
     metadata: CheckpointMetadata, directory: Storage, *, deep: bool
 ) -> Iterator[CorruptCheckpointError]:
-    """What is wrong with each file that is missing or damaged."""
+    """An error for each file that is missing or damaged."""
     for location, facts in dict(_files_of(metadata)).items():
         storage = directory.parent if directory.name_of(location) is None else directory
         name = storage.name_of(location)

@@ -1,1 +1,1 @@
-"""State kept in dictionaries of the process: fast, bounded by memory."""
+"""The hashmap backend, which keeps state in dictionaries. It is fast, and limited by memory."""

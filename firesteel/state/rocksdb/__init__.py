@@ -1,1 +1,1 @@
-"""State kept in RocksDB on local disk: larger than memory. Needs the extra ``rocksdb``."""
+"""The rocksdb backend, for state larger than memory. It needs the extra ``rocksdb``."""

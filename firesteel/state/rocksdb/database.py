@@ -1,4 +1,4 @@
-"""One RocksDB on local disk, private to an operator subtask."""
+"""A RocksDB instance on local disk, private to an operator subtask."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from rocksdict import (
 from firesteel.state.backend_factory import StateBackendSettings
 
 _PREFIX = "firesteel-rocksdb-"
-# A batch is applied piece by piece: nobody reads meanwhile, and memory stays small.
+# Operations per batch. There are no readers between two batches, and batches limit memory.
 _BATCH_OPERATIONS = 5_000
 
 
 class Database:
-    """Bytes to bytes, sorted. It is scratch: what must survive is written to segments."""
+    """Sorted rows of bytes. The database is scratch: segments have everything that must survive."""
 
     def __init__(self, settings: StateBackendSettings) -> None:
         self._settings = settings
         self._directory = _new_directory(settings)
-        # Also if the process ends without closing.
+        # For processes that end without closing.
         weakref.finalize(self, _remove, self._directory, os.getpid())
         self._write_options = WriteOptions()
-        # Nothing is recovered from this database, so it needs no log of its own.
+        # Recovery does not use this database, so it needs no write-ahead log.
         self._write_options.disable_wal = True  # type: ignore[method-assign,assignment]
         self._db = self._open()
         self.get = self._db.get
@@ -49,7 +49,7 @@ class Database:
         return Rdict(str(self._directory / "db"), _options(self._settings))
 
     def scan(self, prefix: bytes, start: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """All rows whose key begins with ``prefix``, from ``start`` on."""
+        """All rows whose key begins with ``prefix``, beginning at ``start``."""
         rows = self._db.iter(_scan_options())
         rows.seek(prefix if start is None else start)
         while rows.valid():
@@ -66,7 +66,7 @@ class Database:
         return (rows.key(), rows.value()) if rows.valid() else None
 
     def write(self, operations: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Put (key, value), or delete where the value is None."""
+        """Put rows. A value of None deletes the row."""
         batch = WriteBatch(raw_mode=True)
         for key, value in operations:
             if value is None:
@@ -80,26 +80,26 @@ class Database:
             self._db.write(batch, self._write_options)
 
     def delete_all(self, prefix: bytes) -> None:
-        """All rows whose key begins with ``prefix``."""
-        behind = (int.from_bytes(prefix) + 1).to_bytes(len(prefix))
-        self._db.delete_range(prefix, behind, write_opt=self._write_options)
+        """Delete all rows whose key begins with ``prefix``."""
+        after = (int.from_bytes(prefix) + 1).to_bytes(len(prefix))
+        self._db.delete_range(prefix, after, write_opt=self._write_options)
 
     def flush(self) -> None:
-        """Bring what was written into files now, so that the next checkpoint need not."""
+        """Write buffered rows to files, so that the next checkpoint need not wait for it."""
         self._db.flush()
 
     def start_flush(self) -> None:
-        """The same in the background."""
+        """Start a flush in the background."""
         self._db.flush(wait=False)
 
     def checkpoint(self, number: int) -> Path:
-        """The files of this moment, as hard links in a directory of their own."""
+        """Create hard links to the present files, in a new directory."""
         target = self._directory / f"checkpoint-{number}"
         Checkpoint(self._db).create_checkpoint(str(target))
         return target
 
     def replace_files(self) -> Path:
-        """Close, and give the empty directory in which ``reopen`` shall find its files."""
+        """Close the database, and return an empty directory for the files that ``reopen`` opens."""
         self._db.close()
         shutil.rmtree(self._directory / "db", ignore_errors=True)
         (self._directory / "db").mkdir()
@@ -115,14 +115,14 @@ class Database:
         self.reopen()
 
     def close(self) -> None:
-        """Once or more often."""
+        """Close the database and delete its files. Further calls do nothing."""
         if self._directory.exists():
             self._db.close()
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
 def is_data_file(name: str) -> bool:
-    """Whether a file of RocksDB never changes once it is written, so that snapshots can share it."""
+    """True for files that RocksDB never changes, so that snapshots can share them."""
     return name.endswith(".sst")
 
 
@@ -139,9 +139,9 @@ def _options(settings: StateBackendSettings) -> Options:
     blocks.set_block_cache(cache)
     blocks.set_bloom_filter(10, False)
     blocks.set_format_version(5)
-    # Index and filters count as cache, so that the limit holds whatever the state's size. They are
-    # partitioned: the filter of a large file as a whole would not fit into a shard of the cache, and
-    # be read again for every key.
+    # Index and filters are part of the cache, so the limit holds for any size of the state. They are
+    # partitioned, because the whole filter of a large file does not fit into a shard of the cache,
+    # and would be read again for every key.
     blocks.set_cache_index_and_filter_blocks(True)
     blocks.set_index_type(BlockBasedIndexType.two_level_index_search())
     blocks.set_partition_filters(True)
@@ -155,7 +155,7 @@ def _options(settings: StateBackendSettings) -> Options:
 
 
 def _predefined(name: str, options: Options, blocks: BlockBasedOptions) -> None:
-    """What Flink's PredefinedOptions set, as far as it makes a difference here."""
+    """Apply the options of Flink's PredefinedOptions that matter here."""
     if name == "DEFAULT":
         return
     options.set_max_background_jobs(4)
@@ -170,7 +170,7 @@ def _predefined(name: str, options: Options, blocks: BlockBasedOptions) -> None:
 
 @lru_cache(maxsize=4)
 def _shared_memory(size: int) -> tuple[Cache, WriteBufferManager]:
-    """One cache for all databases of the process; write buffers take their room from it."""
+    """One cache for all databases of the process. Write buffers are part of it."""
     cache = Cache(size)
     buffers = WriteBufferManager.new_write_buffer_manager_with_cache(size // 2, False, cache)
     return cache, buffers
@@ -192,7 +192,7 @@ def _new_directory(settings: StateBackendSettings) -> Path:
 
 
 def _remove_orphans(parent: Path) -> None:
-    """Directories of processes that were killed."""
+    """Delete the directories of processes that were killed."""
     for directory in parent.glob(f"{_PREFIX}*"):
         pid = directory.name.removeprefix(_PREFIX).partition("-")[0]
         if pid.isdecimal() and not _is_alive(int(pid)):

@@ -298,7 +298,7 @@ class TestSavepoints:
         assert it.trigger(1000.0, epoch=2) is None
         (refused,) = it.request(savepoint("r2"))
         assert isinstance(refused, AnswerRequest)
-        assert "being stopped with another savepoint" in str(refused.error)
+        assert "being stopped with a different savepoint" in str(refused.error)
         write = it.acknowledge(1, acks(), 2.0)
         assert written(it, write, 3.0) == [
             AnswerRequest("r1", "/job/chk-1"),

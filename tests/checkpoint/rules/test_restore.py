@@ -57,9 +57,9 @@ class TestMatching:
         )
         assert set(plan.assignments) == {"id-of-by id", "id-of-another id"}
         assert plan.message == (
-            "Operators that get their state back: 'by id' (id id-of-by id), 'another id' (uid "
-            "'count'). New operators, which start without: 'added' (uid 'fresh'). State that no "
-            "operator of the job takes: none."
+            "Operators with restored state: 'by id' (id id-of-by id), 'another id' (uid 'count'). "
+            "New operators, without state: 'added' (uid 'fresh'). State that no operator of the job "
+            "claims: none."
         )
 
     def test_the_id_counts_more_than_the_uid(self) -> None:

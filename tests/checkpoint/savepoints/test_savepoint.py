@@ -158,7 +158,7 @@ def _restored(location: str, parallelism: int) -> list[HashMapKeyedStateBackend]
         backend = HashMapKeyedStateBackend(Types.STRING())
         store = StorageSegmentStore(None, 0)
         restore_keyed_state(backend, subtask, assigned.max_parallelism, assigned.states, store)
-        # What was restored from elsewhere is written anew at once.
+        # What was restored from elsewhere is written again at once.
         assert any(segment.full for segment in backend.seal(1, store)) == bool(subtask.keyed)
         for entry in backend.entries():
             assert key_group_of(entry.key, _MAX) in subtask.key_groups
@@ -292,7 +292,7 @@ class TestDamage:
         job = _filled(local.at("job"))
         taken = job.checkpoint()
         local.delete_directory("job")
-        with pytest.raises(RuntimeError, match="is gone"):
+        with pytest.raises(RuntimeError, match="is missing"):
             job.savepoint(local.at("s"), taken)
         assert local.list_files() == []
 

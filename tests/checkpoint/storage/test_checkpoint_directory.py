@@ -284,7 +284,7 @@ class TestFinding:
         for number in (1, 2):
             directory.write(_checkpoint(directory.job, number, "common"), ())
         directory.job.delete("shared/common")
-        with pytest.raises(CorruptCheckpointError, match=r"no checkpoint in it is whole.*common"):
+        with pytest.raises(CorruptCheckpointError, match=r"no checkpoint in it is intact.*common"):
             find_latest_checkpoint(directory.job)
 
     def test_among_several_jobs_by_name_and_age(self, local: Storage) -> None:

@@ -60,7 +60,9 @@ def test_a_missing_file_is_named(local: Storage) -> None:
     store = StorageSegmentStore(local, inline_threshold=0)
     segment = store.write([b"state"], epoch=3, full=True)
     local.delete_directory()
-    with pytest.raises(CorruptSegmentError, match=r"epoch 3 is gone: there is no file .*segment-3"):
+    with pytest.raises(
+        CorruptSegmentError, match=r"epoch 3 is missing: there is no file .*segment-3"
+    ):
         store.read(segment)
 
 

@@ -165,7 +165,7 @@ def test_the_error_says_what_to_do_and_travels():
     error = WriteFailedError("/data/x", errno.ENOSPC, "No space left on device", "Reduce")
     assert str(pickle.loads(pickle.dumps(error))) == (
         "Operator 'Reduce' could not write /data/x: No space left on device. Free some space "
-        "there, or write to another place."
+        "there, or write to a different place."
     )
     assert pickle.loads(pickle.dumps(error)).errno == errno.ENOSPC
     assert isinstance(error, OSError)
