@@ -13,11 +13,9 @@ from typing import Any, TypeVar
 from firesteel.errors import TypeMismatchError
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.task.codegen.fusion import FusedNode
-from firesteel.task.exchange.input_gate import Entrance, InputGate
+from firesteel.task.exchange.input_gate import Entrance
 from firesteel.task.exchange.record_writers import RecordWriter
 from firesteel.task.operators.base import Operator
-from firesteel.task.operators.dataframe_source import DataFrameSourceOperator
-from firesteel.task.operators.source import SourceOperator
 from firesteel.task.record_batch import Emit, RecordBatch
 
 _T = TypeVar("_T")
@@ -37,10 +35,14 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class LocalEdge:
-    """An edge to a different subtask of the same slot: its gate, and the operator it leads to."""
+    """An edge to a different subtask of the same slot.
+
+    entrance: the way into the gate of that subtask.
+    target: the operator after the gate.
+    """
 
     edge: StreamEdge
-    gate: InputGate
+    entrance: Entrance
     target: Consumer
 
 
@@ -57,7 +59,6 @@ def connect_operators(
     chained: Sequence[StreamEdge],
     writers: Sequence[RecordWriter],
     local: Sequence[LocalEdge],
-    subtask: int,
 ) -> dict[int, Consumer]:
     """Connect the outputs of all operators: down the chain, to other slots, to local subtasks.
 
@@ -80,7 +81,7 @@ def connect_operators(
         watermarks.setdefault(edge.source, []).append(writer.watermark)
         idles.setdefault(edge.source, []).append(writer.idle)
     for one in local:
-        edge, entrance = one.edge, one.gate.accept_local(one.edge.id, subtask)
+        edge, entrance = one.edge, one.entrance
         neighbors.setdefault((edge.source, edge.side_output), []).append(
             _through(entrance, one.target)
         )
@@ -90,7 +91,7 @@ def connect_operators(
     for node_id, operator in reversed(operators.items()):
         node = operator.context.node
         operator.output.watermark = tell_all(watermarks.get(node_id, []))
-        declared = node.output_type if is_held_to_its_type(operator) else None
+        declared = node.output_type if operator.checks_results else None
         operator.output.idle = tell_all(idles.get(node_id, []))
         takers = [consumers[target] for target in chained_to.pop((node_id, None), [])]
         takers += neighbors.pop((node_id, None), [])
@@ -109,17 +110,6 @@ def connect_operators(
             f"{operator.name}, side output {tag_id}",
         )
     return consumers
-
-
-def is_source(operator: Operator) -> bool:
-    return isinstance(operator, SourceOperator | DataFrameSourceOperator)
-
-
-def is_held_to_its_type(operator: Operator) -> bool:
-    """What users have written or declared is checked; our own sources say themselves what they produce."""
-    if isinstance(operator, SourceOperator):
-        return operator.checked
-    return not isinstance(operator, DataFrameSourceOperator)
 
 
 def connect_main_output(
@@ -141,9 +131,8 @@ def connect_main_output(
     elif is_checked:
         # Nobody consumes the results, but they must be right nevertheless.
         operator.output.emit = checked(operator.output.emit, declared, operator.name)
-    if isinstance(operator, SourceOperator):
-        # Record writers and whoever has a step go through a batch once.
-        operator.gives_ranges = all(taker.loop is not None for taker in takers)
+    # Record writers and loops iterate over a batch once.
+    operator.output.is_iterated_once = all(taker.loop is not None for taker in takers)
     if step is None:
         return Consumer(operator.process)
     if is_checked:

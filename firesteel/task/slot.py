@@ -211,7 +211,7 @@ class Slot:
         return control
 
     def _read_sources(self, control: SlotControl) -> Batches:
-        sources = sum(subtask.reads for subtask in self._subtasks.values())
+        sources = sum(subtask.head.reads for subtask in self._subtasks.values())
         # All sources together may take so long; each gets its share, so that none starves.
         budget = replace(control.budget, seconds=control.budget.seconds / max(sources, 1))
         for subtask in self._subtasks.values():

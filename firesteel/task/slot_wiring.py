@@ -115,7 +115,7 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
                 if edge.id not in levels.local_edges
             ],
             local=[
-                _local_edge(edge, wiring.subtasks[vertex_of[edge.target]])
+                _local_edge(edge, subtask.index, wiring.subtasks[vertex_of[edge.target]])
                 for edge in outgoing
                 if edge.id in levels.local_edges
             ],
@@ -136,13 +136,17 @@ def _make_room_for_calls(operators: int) -> None:
 
 
 def _connect_iterations(wiring: SlotWiring, graph: JobGraph) -> None:
-    """Where both ends of an iteration are in this slot, records go round within the epoch."""
+    """Register tails. If both ends are in this slot, records go round within the epoch."""
     for edge in graph.feedback_edges:
-        if edge.head in wiring.by_node and edge.tail in wiring.by_node:
+        if edge.tail not in wiring.by_node:
+            continue
+        subtask = wiring.by_node[edge.tail]
+        tail = subtask.operators[edge.tail]
+        assert isinstance(tail, IterationTailOperator)
+        subtask.tails[edge.tail] = tail
+        if edge.head in wiring.by_node:
             head = wiring.by_node[edge.head].operators[edge.head]
-            tail = wiring.by_node[edge.tail].operators[edge.tail]
             assert isinstance(head, IterationHeadOperator)
-            assert isinstance(tail, IterationTailOperator)
             head.tails.append(tail)
 
 
@@ -166,8 +170,9 @@ def _add_channels(program: JobProgram, edge: StreamEdge, subtask: Subtask) -> No
         subtask.gate.add_channel(edge.id, upstream, process, selection)
 
 
-def _local_edge(edge: StreamEdge, receiver: Subtask) -> LocalEdge:
-    return LocalEdge(edge, receiver.gate, receiver.consumers[edge.target])
+def _local_edge(edge: StreamEdge, upstream: int, receiver: Subtask) -> LocalEdge:
+    entrance = receiver.gate.accept_local(edge.id, upstream)
+    return LocalEdge(edge, entrance, receiver.consumers[edge.target])
 
 
 def _create_writer(

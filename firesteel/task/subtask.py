@@ -1,4 +1,4 @@
-"""A subtask: one parallel instance of a vertex, its operators wired into a chain."""
+"""A subtask: one parallel instance of a vertex, with its operators connected into a chain."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from firesteel.common.constants import MAX_WATERMARK
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.errors import (
     JobExecutionError,
+    RescalingError,
     TypeMismatchError,
     UnsavedStateError,
     WriteFailedError,
@@ -19,11 +20,9 @@ from firesteel.graph.job_graph import JobVertex
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.metrics import MetricRegistry
 from firesteel.protocol.messages import (
-    Feedback,
     OperatorHandle,
     ReadBudget,
     SlotControl,
-    SourceStatus,
     SubtaskAck,
     SubtaskHandle,
     VertexMetrics,
@@ -34,20 +33,14 @@ from firesteel.state.changelog import SegmentStore
 from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
 from firesteel.state.operator_state import OperatorStates
 from firesteel.state.table_descriptions import IncompatibleStateError
-from firesteel.task.chain import Consumer, LocalEdge, connect_operators, is_source
-from firesteel.task.exchange.input_gate import BarrierTracker, InputGate
+from firesteel.task.chain import Consumer, LocalEdge, connect_operators
+from firesteel.task.exchange.input_gate import Entrance, InputGate
 from firesteel.task.exchange.record_writers import RecordWriter
 from firesteel.task.operators.base import Operator, OperatorContext
-from firesteel.task.operators.dataframe_source import DataFrameSourceOperator
+from firesteel.task.operators.capabilities import Committing, Rescalable, Scheduled, Ticking
 from firesteel.task.operators.factory import create_operator
-from firesteel.task.operators.iteration import (
-    IterationHeadOperator,
-    IterationTailOperator,
-    read_feedback,
-)
-from firesteel.task.operators.source import SourceOperator
+from firesteel.task.operators.iteration import IterationTailOperator
 from firesteel.task.runtime_context import SubtaskInfo
-from firesteel.task.state.restoring import restore_from_handle
 from firesteel.task.time.clock import SubtaskClock
 from firesteel.usercode import pickling
 from firesteel.usercode.failures import exit_error, is_failure
@@ -55,7 +48,7 @@ from firesteel.usercode.unpicklable import UnpicklableRecordError
 
 
 class Subtask:
-    """The slot builds it with ``wire``, then drives it epoch by epoch."""
+    """Runs the operators of one vertex. The slot connects it, then drives it epoch by epoch."""
 
     def __init__(
         self,
@@ -66,12 +59,16 @@ class Subtask:
         key_types: Mapping[int, TypeInformation | None],
         create_keyed_state: Callable[[TypeInformation | None, int], KeyedStateBackend],
     ) -> None:
-        """``key_types`` has the nodes whose input is keyed."""
+        """Build the operators.
+
+        to_driver: sends (node, row kind, payload) to the driver.
+        key_types: the key types of all nodes with keyed input.
+        create_keyed_state: makes a backend for a key type and a maximum parallelism.
+        """
         self.vertex = vertex
         self.index = info.index
         self._batch = info.batch
         self._checkpointed = info.checkpointed
-        self._file_systems = info.file_systems
         self._key_types = key_types
         self.clock = SubtaskClock()
         self.operators: dict[int, Operator] = {
@@ -80,11 +77,11 @@ class Subtask:
                     node=nodes[node_id],
                     subtask=info,
                     clock=self.clock.of_operator(),
-                    # Of its own: operators of one name are told apart by the driver.
+                    # One registry per operator: the driver tells operators of one name apart.
                     metrics=MetricRegistry(),
                     to_driver=_bind_node(to_driver, node_id),
                     keyed=node_id in key_types,
-                    # An operator without a key keeps nothing there.
+                    # An operator without a key keeps nothing in it.
                     keyed_state=create_keyed_state(
                         key_types[node_id], nodes[node_id].max_parallelism
                     )
@@ -94,37 +91,35 @@ class Subtask:
             )
             for node_id in vertex.operators
         }
-        self.head = self.operators[vertex.operators[0]]
+        self._first = self.operators[vertex.operators[0]]
         self.gate = InputGate(
             f"{vertex.name} ({info.index + 1}/{vertex.parallelism})",
             self._watermark,
-            self.head.process_idle,
+            self._first.process_idle,
             exactly_once=info.exactly_once,
-            operator=self.head.name,
+            operator=self._first.name,
         )
-        self._ticking = [operator for operator in self.operators.values() if needs_ticks(operator)]
+        self.head = self._first.create_head(self.gate)
+        operators = self.operators.items()
+        self._ticking = [one for _, one in operators if isinstance(one, Ticking)]
+        self._scheduled = [one for _, one in operators if isinstance(one, Scheduled)]
+        self._committing = {node: one for node, one in operators if isinstance(one, Committing)}
+        self._timers = [one.context.timers for _, one in operators if one.context.timers]
+        # Tails of iterations by node. The wiring of the slot fills it in.
+        self.tails: dict[int, IterationTailOperator] = {}
         if self._ticking:
-            self.gate.pace(self._tick)
+            self.gate.pace(self.tick)
         self.finished = False
-        # Nodes whose functions hold what only a checkpoint makes them save; and whether timers or
-        # watermarks gave them anything to do in this epoch.
+        # Nodes whose functions hold changes that they save at the next checkpoint only.
         self._unsaved: frozenset[int] = frozenset()
+        # Timers or watermarks have called functions in this epoch.
         self._worked = False
         self.busy_seconds = 0.0
         self._writers: list[RecordWriter] = []
         self._chained: list[StreamEdge] = []
-        # The operators as those before them see them.
+        self._entrances: list[Entrance] = []
+        # The operators as the operators before them see them.
         self.consumers: dict[int, Consumer] = {}
-        # What comes back to the head of a loop in this epoch.
-        self._feedback: tuple[OperatorHandle, ...] = ()
-        self.gate.held_open = isinstance(self.head, IterationHeadOperator)
-        self._local_ends: list[Callable[[bool], None]] = []
-        self._local_barriers: list[Callable[[int], None]] = []
-
-    @property
-    def reads(self) -> bool:
-        """Whether a source is at the head, or records come back to it."""
-        return isinstance(self.head, SourceOperator | IterationHeadOperator)
 
     # Wiring
 
@@ -134,17 +129,16 @@ class Subtask:
         writers: Sequence[RecordWriter],
         local: Sequence[LocalEdge],
     ) -> None:
-        """Say where every operator's results go: down the chain, to other slots, to neighbors."""
+        """Connect the operators to each other, to other slots, and to subtasks of this slot."""
         self._writers = list(writers)
         self._chained = list(chained)
-        self.consumers = connect_operators(self.operators, chained, writers, local, self.index)
-        self._local_ends = [_end_local(one.gate, one.edge.id, self.index) for one in local]
-        self._local_barriers = [_barrier_local(one.gate, one.edge.id, self.index) for one in local]
+        self._entrances = [edge.entrance for edge in local]
+        self.consumers = connect_operators(self.operators, chained, writers, local)
 
     # Life
 
     def replace(self, predecessor: Subtask) -> None:
-        """Take the place of a subtask whose last attempt was in vain."""
+        """Take the place of a subtask whose last attempt was abandoned."""
         for node_id, operator in self.operators.items():
             operator.replace(predecessor.operators[node_id])
 
@@ -154,13 +148,13 @@ class Subtask:
         if first.watermark is not None:
             self.gate.resume_time(first.watermark)
         self.clock.watermark = self.gate.watermark
-        # Every operator's clock shows what the operator before it emitted last.
+        # The clock of an operator shows the last watermark that the operator before it emitted.
         arrived = dict.fromkeys(self.operators, self.gate.watermark)
         for node_id, operator in self.operators.items():
             operator.context.clock.watermark = arrived[node_id]
             state = handle.operators.get(node_id, OperatorHandle())
             try:
-                self._restore_keyed_state(operator, state, store)
+                operator.restore_keyed_state(state, store)
             except IncompatibleStateError as error:
                 error.operator = operator.name
                 raise
@@ -173,11 +167,7 @@ class Subtask:
                 handle.restored_checkpoint_id is not None or node_id in handle.operators
             )
             operator.undo(handle.abandoned.get(node_id, ()))
-            wholes = [pickling.loads(one) for one in (state.whole, *state.more) if one is not None]
-            if len(wholes) > 1:
-                operator.restore_several(wholes)
-            else:
-                operator.restore(wholes[0] if wholes else None)
+            _restore_whole(operator, state)
             if state.watermark is not None:
                 operator.resume_time(state.watermark)
             emitted = operator.emitted_watermark(arrived[node_id])
@@ -185,22 +175,13 @@ class Subtask:
                 {edge.target: emitted for edge in self._chained if edge.source == node_id}
             )
         self._unsaved = frozenset()
-        head = self.head
-        if is_source(head):
-            self.clock.watermark = head.emitted_watermark(self.clock.watermark)
-        self.finished = handle.finished or (
-            head.finished if isinstance(head, SourceOperator) else self.gate.finished
-        )
-
-    def _restore_keyed_state(
-        self, operator: Operator, state: OperatorHandle, store: SegmentStore
-    ) -> None:
-        # The head of the loop reads what its tail has written.
-        if not isinstance(operator, IterationTailOperator):
-            restore_from_handle(operator.context.keyed_state, state, store, self._file_systems)
+        self.head.restore()
+        if self.head.is_origin:
+            self.clock.watermark = self._first.emitted_watermark(self.clock.watermark)
+        self.finished = handle.finished or self.head.finished
 
     def open(self) -> None:
-        """From the end of the chain to its head, as in Flink: a head may emit at once."""
+        """Open the functions from the end of the chain, as Flink does: a head may emit at once."""
         for operator in reversed(self.operators.values()):
             operator.open()
         for writer in self._writers:
@@ -209,11 +190,12 @@ class Subtask:
                 function.open(context)
 
     def confirm(self) -> None:
+        """The driver has confirmed the last epoch."""
         for operator in self.operators.values():
             operator.context.keyed_state.confirm()
 
     def close(self) -> list[Exception]:
-        """Close all functions, whatever some of them raise."""
+        """Close all functions, even if some of them raise."""
         errors: list[Exception] = []
         for operator in self.operators.values():
             try:
@@ -232,7 +214,7 @@ class Subtask:
         return errors
 
     def release(self) -> None:
-        """Let go of threads and files; enough if it was never opened."""
+        """Release threads and files. This is enough for a subtask that was never opened."""
         for operator in self.operators.values():
             operator.context.keyed_state.close()
 
@@ -240,29 +222,20 @@ class Subtask:
 
     def begin_epoch(self, epoch: int) -> None:
         self.gate.begin_epoch()
+        self.head.begin_epoch()
         self.busy_seconds = 0.0
         self._worked = False
         for writer in self._writers:
             writer.begin_epoch(epoch)
-        if isinstance(self.head, SourceOperator | IterationHeadOperator):
-            self.head.records_read = 0
 
     def apply(self, control: SlotControl) -> None:
-        """New splits for a source, committables for sinks, what comes back to a loop's head."""
-        head_id = self.head.context.node.id
-        self._feedback = control.feedback.get(head_id, ())
-        if head_id in control.ended_loops:
-            self.gate.held_open = False
-        for node_id, operator in self.operators.items():
-            if isinstance(operator, SourceOperator):
-                operator.add_splits(
-                    control.new_splits.get(node_id, ()),
-                    complete=node_id in control.complete_sources,
-                )
-                operator.align(control.aligned_watermarks.get(node_id, MAX_WATERMARK))
+        """Take what the control row has for the head, for sinks, and about checkpoints."""
+        self.head.apply(control)
+        for node_id, sink in self._committing.items():
             committables = control.committables.get(node_id)
             if committables:
-                operator.commit(committables)
+                sink.commit(committables)
+        for operator in self.operators.values():
             if control.completed_checkpoint is not None:
                 operator.notify_checkpoint_complete(control.completed_checkpoint)
             for checkpoint_id in control.aborted_checkpoints:
@@ -271,21 +244,11 @@ class Subtask:
     def read_epoch(
         self, budget: ReadBudget, store: SegmentStore, *, drain: bool = False
     ) -> Iterator[None]:
-        """Let a source read, or the head of a loop; others have nothing to do here.
+        """Let the head read, in chunks. A head that is fed by its gate alone reads nothing.
 
-        ``drain``: sources end here.
+        drain: sources end with this epoch.
         """
-        head = self.head
-        if isinstance(head, IterationHeadOperator):
-            carried = (read_feedback(one, store, self._file_systems) for one in self._feedback)
-            yield from self._timed(head.read_epoch(carried, budget))
-        elif isinstance(head, SourceOperator):
-            yield from self._timed(head.read_epoch(budget))
-            if (head.finished or drain) and not self.finished:
-                self._watermark(MAX_WATERMARK)
-                self._finish()
-
-    def _timed(self, reading: Iterator[None]) -> Iterator[None]:
+        reading = self.head.read_epoch(budget, store, drain=drain)
         while True:
             started = time.perf_counter()
             try:
@@ -294,90 +257,97 @@ class Subtask:
                 break
             finally:
                 self.busy_seconds += time.perf_counter() - started
-            self._tick()
+            self.tick()
             yield
+        if self.head.is_origin:
+            self._finish_if_ended()
 
     def accept(self, row: BufferRow) -> None:
+        """Process a row of one of the gate's channels."""
         started = time.perf_counter()
         self.fire_processing_time_timers()
         before = self.gate.records_in
         self.gate.accept(row)
         self.batch_ended(self.gate.records_in - before)
-        self._tick()
+        self.tick()
         self.busy_seconds += time.perf_counter() - started
 
+    def accept_external(self, payload: bytes) -> None:
+        """Process rows of a DataFrame."""
+        self.head.accept_external(payload)
+        self.tick()
+
     def batch_ended(self, records: int) -> None:
-        """So many records came in and were processed."""
+        """Called after this number of records came in and were processed."""
         if records:
-            self.head.context.key_context.batch_ended(records)
+            self._first.context.key_context.batch_ended(records)
 
     def fire_processing_time_timers(self) -> None:
-        """Those that are due: when an epoch begins, between its buffers, and when it ends."""
-        if self.finished or self._batch:
+        """Fire the timers that are due: at both ends of an epoch and between its buffers."""
+        if self.finished or self._batch or not self._timers:
             return
-        now: int | None = None
-        for operator in self.operators.values():
-            if operator.context.timers:
-                now = self.clock.now_millis() if now is None else now
-                if operator.context.timers.advance_processing_time(now):
-                    self._worked = True
+        now = self.clock.now_millis()
+        for timers in self._timers:
+            if timers.advance_processing_time(now):
+                self._worked = True
 
-    def _next_timer(self) -> int | None:
-        operators = self.operators.values()
-        times = [operator.context.timers.next_processing_time() for operator in operators]
-        times += [operator.next_tick() for operator in operators]
-        return min((time for time in times if time is not None), default=None)
-
-    def accept_external(self, payload: bytes) -> None:
-        assert isinstance(self.head, DataFrameSourceOperator)
-        self.gate.records_in += self.head.receive_external(payload)
-        self._tick()
-
-    def _tick(self) -> None:
+    def tick(self) -> None:
         for operator in self._ticking:
             operator.tick()
 
     def end_epoch(self, *, last: bool = False, checkpoint_id: int | None = None) -> None:
-        """``last``: no epoch will follow, so sources that Spark reads have ended too.
+        """Emit what is left, then the barrier of the checkpoint if there is one.
 
-        With a checkpoint, its barrier goes behind everything that this epoch gave.
+        last: no epoch follows.
         """
-        if isinstance(self.head, DataFrameSourceOperator):
-            if last and not self.finished:
-                self._watermark(MAX_WATERMARK)
-                self._finish()
-        elif not isinstance(self.head, SourceOperator):
-            self.gate.check_complete()
-            self.fire_processing_time_timers()
-            if self.gate.finished and not self.finished:
-                self._finish()
+        self.head.end_epoch(last=last)
+        self.fire_processing_time_timers()
+        self._finish_if_ended()
         for operator in self.operators.values():
             operator.end_epoch(finished=self.finished)
         if checkpoint_id is not None:
             self._forward_barrier(checkpoint_id)
         for writer in self._writers:
             writer.end_epoch(finished=self.finished)
-        for end in self._local_ends:
-            end(self.finished)
+        for entrance in self._entrances:
+            entrance.end(self.finished)
 
     def _forward_barrier(self, checkpoint_id: int) -> None:
-        arrived = self.gate.barriers.aligned
-        if not is_source(self.head) and arrived != checkpoint_id:
+        if not self.head.is_origin and self.gate.barriers.aligned != checkpoint_id:
             raise JobExecutionError(
                 f"{self.vertex.name}, subtask {self.index}: barrier {checkpoint_id} has not come "
                 "from all channels"
             )
         for writer in self._writers:
             writer.barrier(checkpoint_id)
-        for forward in self._local_barriers:
-            forward(checkpoint_id)
+        for entrance in self._entrances:
+            entrance.barrier(checkpoint_id)
 
     def abort_epoch(self) -> None:
-        """Tell everyone downstream that this epoch is void."""
+        """Tell all consumers that this epoch is void."""
         for operator in self.operators.values():
             operator.abort_epoch()
         for writer in self._writers:
             writer.abort_epoch()
+
+    def _watermark(self, watermark: int) -> None:
+        self._worked = True
+        self.clock.watermark = watermark
+        self._first.accept_watermark(watermark)
+
+    def _finish_if_ended(self) -> None:
+        if self.finished or not self.head.finished:
+            return
+        if self.head.is_origin:
+            self._watermark(MAX_WATERMARK)
+        self.finished = True
+        for operator in self.operators.values():
+            if self._batch:
+                # As in Flink: the timers of a batch fire at its end, those of a stream are dropped.
+                operator.context.timers.finish_processing_time()
+            operator.finish()
+
+    # The report
 
     def ack(
         self,
@@ -386,12 +356,13 @@ class Subtask:
         checkpoint_id: int | None = None,
         checkpoint_timestamp: int = 0,
     ) -> SubtaskAck:
+        """Seal the state of the epoch, and report it to the driver."""
         segments, whole, committables = {}, {}, {}
-        sources: dict[int, SourceStatus] = {}
-        feedback: dict[int, Feedback] = {}
         operator_state: dict[int, OperatorStates] = {}
         started = time.perf_counter()
         self._note_unsaved(checkpoint_id)
+        # With checkpoints, only they and the end of the input make committables.
+        commits = checkpoint_id is not None or self.finished or not self._checkpointed
         for node_id, operator in self.operators.items():
             operator.snapshot_state(checkpoint_id, checkpoint_timestamp)
             try:
@@ -404,40 +375,36 @@ class Subtask:
                 segments[node_id] = sealed
             if held is not None:
                 operator_state[node_id] = held
-            # What becomes a committable is no longer part of the writer's state. With checkpoints,
-            # only they and the end of the input make committables.
-            if checkpoint_id is not None or self.finished or not self._checkpointed:
-                prepared = operator.prepare_commit(finished=self.finished)
+            # Before the snapshot: a committable is no longer part of the writer's state.
+            if commits and node_id in self._committing:
+                prepared = self._committing[node_id].prepare_commit(finished=self.finished)
                 if prepared:
                     committables[node_id] = tuple(prepared)
             state = operator.snapshot()
             if state is not None:
                 whole[node_id] = pickling.dumps(state)
-            if isinstance(operator, SourceOperator) and operator.status is not None:
-                sources[node_id] = operator.status
-            if isinstance(operator, IterationTailOperator):
-                feedback[node_id] = operator.report(epoch, store, finished=self.finished)
+        feedback = {
+            node_id: tail.report(epoch, store, finished=self.finished)
+            for node_id, tail in self.tails.items()
+        }
+        status, is_checkpoint = self.head.status, checkpoint_id is not None
         return SubtaskAck(
             vertex=self.vertex.id,
             subtask=self.index,
             segments=segments,
             whole=whole,
             gate=self.gate.snapshot(),
-            sources=sources,
+            sources={} if status is None else {self.vertex.operators[0]: status},
             committables=committables,
             finished=self.finished,
-            watermark=self.head.emitted_watermark(self.clock.watermark),
+            watermark=self._first.emitted_watermark(self.clock.watermark),
             next_timer=self._next_timer(),
             operator_state=operator_state,
             feedback=feedback,
             unsaved=self._unsaved,
-            tables={}
-            if checkpoint_id is None
-            else described_tables(self.operators, self._key_types),
-            watermarks={} if checkpoint_id is None else sent_watermarks(self.operators),
-            timing=NO_TIMING
-            if checkpoint_id is None
-            else self._timing(started, checkpoint_timestamp),
+            tables=self._described_tables() if is_checkpoint else {},
+            watermarks=self._emitted_watermarks() if is_checkpoint else {},
+            timing=self._timing(started, checkpoint_timestamp) if is_checkpoint else NO_TIMING,
             metrics=self._vertex_metrics(),
             user_metrics={
                 node_id: snapshot
@@ -446,9 +413,10 @@ class Subtask:
             },
         )
 
-    def _timing(self, started: float, checkpoint_timestamp: int) -> TaskTiming:
-        since_trigger = (self.clock.now_millis() - checkpoint_timestamp) / 1000
-        return timing_of(self.operators, self.gate.barriers, started, since_trigger)
+    def _next_timer(self) -> int | None:
+        times = [timers.next_processing_time() for timers in self._timers]
+        times += [operator.next_tick() for operator in self._scheduled]
+        return min((time for time in times if time is not None), default=None)
 
     def _note_unsaved(self, checkpoint_id: int | None) -> None:
         if checkpoint_id is not None:
@@ -459,9 +427,7 @@ class Subtask:
             )
 
     def _records_in(self) -> int:
-        if isinstance(self.head, SourceOperator | IterationHeadOperator):
-            return self.gate.records_in + self.head.records_read
-        return self.gate.records_in
+        return self.gate.records_in + self.head.records_read
 
     def _vertex_metrics(self) -> VertexMetrics:
         return VertexMetrics(
@@ -472,71 +438,47 @@ class Subtask:
             busy_seconds=self.busy_seconds,
         )
 
-    def _watermark(self, watermark: int) -> None:
-        self._worked = True
-        self.clock.watermark = watermark
-        self.head.accept_watermark(watermark)
+    def _described_tables(self) -> dict[int, tuple[StateDescription, ...]]:
+        return {
+            node_id: describe_tables(tables, self._key_types.get(node_id))
+            for node_id, operator in self.operators.items()
+            if (tables := operator.context.keyed_state.descriptions())
+        }
 
-    def _finish(self) -> None:
-        self.finished = True
-        for operator in self.operators.values():
-            if self._batch:
-                # As in Flink: a batch has all the time in the world, a stream drops these timers.
-                operator.context.timers.finish_processing_time()
-            operator.finish()
+    def _emitted_watermarks(self) -> dict[int, int]:
+        return {
+            node_id: operator.emitted_watermark(operator.context.clock.watermark)
+            for node_id, operator in self.operators.items()
+        }
+
+    def _timing(self, started: float, checkpoint_timestamp: int) -> TaskTiming:
+        """The times of the snapshot that began at ``started`` and ends now."""
+        now, barriers = time.perf_counter(), self.gate.barriers
+        since_trigger = (self.clock.now_millis() - checkpoint_timestamp) / 1000
+        first_barrier = started if barriers.first_at is None else barriers.first_at
+        return TaskTiming(
+            start_delay=max(0.0, since_trigger - (now - first_barrier)),
+            alignment=barriers.alignment_seconds,
+            sync=now - started,
+            asynchronous=sum(
+                operator.context.keyed_state.take_background_seconds()
+                for operator in self.operators.values()
+            ),
+        )
 
 
-def needs_ticks(operator: Operator) -> bool:
-    return type(operator).tick is not Operator.tick
+def _restore_whole(operator: Operator, handle: OperatorHandle) -> None:
+    """Restore the state that an operator keeps as a whole; after rescaling, that of several."""
+    wholes = [pickling.loads(one) for one in (handle.whole, *handle.more) if one is not None]
+    if len(wholes) < 2:
+        operator.restore(wholes[0] if wholes else None)
+    elif isinstance(operator, Rescalable):
+        operator.restore_several(wholes)
+    else:
+        raise RescalingError(operator.name)
 
 
 def _bind_node(
     to_driver: Callable[[int, int, bytes], None], node_id: int
 ) -> Callable[[int, bytes], None]:
     return lambda kind, payload: to_driver(node_id, kind, payload)
-
-
-def _barrier_local(gate: InputGate, edge: int, upstream: int) -> Callable[[int], None]:
-    return lambda checkpoint_id: gate.barrier_local(edge, upstream, checkpoint_id)
-
-
-def _end_local(gate: InputGate, edge: int, upstream: int) -> Callable[[bool], None]:
-    return lambda finished: gate.end_local(edge, upstream, finished=finished)
-
-
-Operators = Mapping[int, Operator]
-
-
-def described_tables(
-    operators: Operators, key_types: Mapping[int, TypeInformation | None]
-) -> dict[int, tuple[StateDescription, ...]]:
-    return {
-        node_id: describe_tables(tables, key_types.get(node_id))
-        for node_id, operator in operators.items()
-        if (tables := operator.context.keyed_state.descriptions())
-    }
-
-
-def sent_watermarks(operators: Operators) -> dict[int, int]:
-    """What each operator has sent on last."""
-    return {
-        node_id: operator.emitted_watermark(operator.context.clock.watermark)
-        for node_id, operator in operators.items()
-    }
-
-
-def timing_of(
-    operators: Operators, barriers: BarrierTracker, started: float, since_trigger: float
-) -> TaskTiming:
-    """Of the snapshot that was begun at ``started`` and is done now, so long after its trigger."""
-    now = time.perf_counter()
-    first_barrier = started if barriers.first_at is None else barriers.first_at
-    return TaskTiming(
-        start_delay=max(0.0, since_trigger - (now - first_barrier)),
-        alignment=barriers.alignment_seconds,
-        sync=now - started,
-        asynchronous=sum(
-            operator.context.keyed_state.take_background_seconds()
-            for operator in operators.values()
-        ),
-    )

@@ -38,6 +38,7 @@ from firesteel.state.operator_state import OperatorState, distribute, redistribu
 from firesteel.task.exchange.keys import bad_key_error, key_converter
 from firesteel.task.exchange.record_writers import RecordWriter
 from firesteel.task.operators.base import Operator
+from firesteel.task.operators.capabilities import Committing, Rescalable
 from firesteel.task.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
 from firesteel.task.record_batch import RecordBatch
 from firesteel.task.slot_wiring import wire_slot
@@ -189,7 +190,7 @@ def share_of_wholes(
     if len(snapshots) == parallelism:
         own = snapshots[subtask].whole
         return () if own is None else (own,)
-    if wholes and type(operator).restore_several is Operator.restore_several:
+    if wholes and not isinstance(operator, Rescalable):
         raise RescalingError(operator.name)
     return tuple(distribute(wholes, parallelism)[subtask])
 
@@ -595,7 +596,7 @@ class OperatorHarness:
             if isinstance(self._operator, TimestampsAndWatermarksOperator):
                 self._operator.found_nothing()
         self._explaining(self._subtask.fire_processing_time_timers)
-        self._explaining(self._operator.tick)
+        self._explaining(self._subtask.tick)
 
     def advance_processing_time(self, millis: int) -> None:
         """Move the clock forward without input. Timers that are due fire.
@@ -843,7 +844,8 @@ class OperatorHarness:
         >>> results.values()
         ['be']
         """
-        self._operator.commit(self._committables)
+        if isinstance(self._operator, Committing):
+            self._operator.commit(self._committables)
         self._committables.clear()
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
@@ -938,7 +940,7 @@ class OperatorHarness:
         """Flush, seal and acknowledge, as at the end of each epoch, and begin the next one."""
         for edge in self._all_edges():
             for upstream in self._upstream(edge):
-                self._subtask.gate.end_local(edge.id, upstream, finished=self._ended)
+                self._subtask.gate.accept_local(edge.id, upstream).end(self._ended)
         self._explaining(self._subtask.end_epoch)
         ack = self._explaining(
             lambda: self._subtask.ack(self._epoch, self._store, checkpoint_id, self.clock())
@@ -989,7 +991,7 @@ class OperatorHarness:
             process = operator.process if edge.input_index == 0 else operator.process_second
             self._explaining(partial(process, batch))
             self._subtask.batch_ended(len(values))
-            self._explaining(self._operator.tick)
+            self._explaining(self._subtask.tick)
 
     def _process_batch(
         self, index: int, values: Iterable[Any], timestamps: Iterable[int] | None

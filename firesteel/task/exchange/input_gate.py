@@ -43,6 +43,8 @@ class Entrance:
     watermark: Callable[[int], None]
     idle: Callable[[bool], None]
     count: Callable[[int], None]
+    barrier: Callable[[int], None]
+    end: Callable[[bool], None]
 
 
 class Channel:
@@ -161,8 +163,7 @@ class InputGate:
         elif row.kind == IDLENESS:
             self._valve.set_idle(channel.time, idle=row.payload == IDLE)
         else:
-            channel.ended = True
-            self._set_finished(channel, finished=row.payload == FINISHED)
+            self._end(channel, finished=row.payload == FINISHED)
 
     def _process_paced(self, pacer: ChunkPacer, process: Emit, batch: RecordBatch) -> None:
         start, count = 0, len(batch)
@@ -190,17 +191,13 @@ class InputGate:
             lambda watermark: valve.advance(channel.time, watermark),
             lambda idle: valve.set_idle(channel.time, idle=idle),
             count,
+            lambda checkpoint_id: self._barrier((edge, upstream), checkpoint_id),
+            lambda finished: self._end(channel, finished=finished),
         )
 
-    def barrier_local(self, edge: int, upstream: int, checkpoint_id: int) -> None:
-        self._barrier((edge, upstream), checkpoint_id)
-
-    def end_local(self, edge: int, upstream: int, *, finished: bool) -> None:
-        channel = self._channels[edge, upstream]
+    def _end(self, channel: Channel, *, finished: bool) -> None:
+        """The channel has ended for this epoch, or for good."""
         channel.ended = True
-        self._set_finished(channel, finished=finished)
-
-    def _set_finished(self, channel: Channel, *, finished: bool) -> None:
         channel.finished = finished
         if finished:
             self._valve.advance(channel.time, MAX_WATERMARK)

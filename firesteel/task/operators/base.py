@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from firesteel.datastream.functions import CheckpointedFunction, Function
-from firesteel.errors import RescalingError
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.metrics import MetricRegistry
-from firesteel.protocol.messages import AbandonedState
+from firesteel.protocol.messages import AbandonedState, OperatorHandle
 from firesteel.state.backend import KeyedStateBackend
+from firesteel.state.changelog import SegmentStore
 from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
 from firesteel.task.codegen.fusion import FusedNode, Step, StepKind, fuse
+from firesteel.task.exchange.input_gate import InputGate
+from firesteel.task.head import GateHead, SubtaskHead
 from firesteel.task.record_batch import Emit, RecordBatch
 from firesteel.task.runtime_context import (
     InitializationContext,
@@ -24,6 +26,7 @@ from firesteel.task.runtime_context import (
 from firesteel.task.state.key_context import KeyContext
 from firesteel.task.state.keyed_state_store import TaskKeyedStateStore
 from firesteel.task.state.operator_state_store import TaskOperatorStateStore
+from firesteel.task.state.restoring import restore_from_handle
 from firesteel.task.time.clock import SubtaskClock
 from firesteel.task.time.timers import TimerServices
 from firesteel.usercode.failures import USER_ERRORS, user_function_error
@@ -85,6 +88,8 @@ class Output:
     watermark: Callable[[int], None] = lambda _: None
     # Whether those downstream shall not wait for this output's watermarks.
     idle: Callable[[bool], None] = lambda _: None
+    # Every consumer iterates over a batch once, so that its values may be a range.
+    is_iterated_once: bool = False
 
     def emit_side(self, tag_id: str, batch: RecordBatch) -> None:
         emit = self.side_outputs.get(tag_id)
@@ -99,6 +104,12 @@ class Operator:
         self.context = context
         self.name = context.node.name
         self.output = Output()
+        # Results are checked against the declared type, if the program declares one.
+        self.checks_results = True
+
+    def create_head(self, gate: InputGate) -> SubtaskHead:
+        """Return the head of a subtask whose first operator this is."""
+        return GateHead(gate)
 
     def open(self) -> None:
         """Called once, before the first record."""
@@ -144,29 +155,16 @@ class Operator:
         """The job fails with this epoch, and is told so already: nothing may be raised."""
 
     def undo(self, abandoned: Sequence[AbandonedState]) -> None:
-        """Attempts of the job that failed have left this behind; comes before ``restore``."""
+        """Undo what failed attempts of the job have left behind. Called before ``restore``."""
 
     def resume_time(self, watermark: int) -> None:
         """The job was restored, and this is the watermark that went on last."""
-
-    def tick(self) -> None:
-        """Some time has passed; called often, between two batches."""
-
-    def next_tick(self) -> int | None:
-        """The processing time at which ``tick`` must be called though nothing comes; None: never."""
-        return None
 
     def finish(self) -> None:
         """The input has ended; the last results may still be emitted."""
 
     def end_epoch(self, *, finished: bool) -> None:
         """The epoch is over: what was written must leave the process."""
-
-    def prepare_commit(self, *, finished: bool) -> Sequence[Any]:
-        return ()
-
-    def commit(self, committables: Sequence[Any]) -> None:
-        """Make visible what an earlier epoch prepared."""
 
     def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
         """An epoch ends, perhaps with a checkpoint: what is to be saved goes into the states."""
@@ -176,16 +174,17 @@ class Operator:
         """Whether it holds things in memory that only a checkpoint makes it put into its state."""
         return False
 
+    def restore_keyed_state(self, handle: OperatorHandle, store: SegmentStore) -> None:
+        """Fill the tables with what the handle refers to."""
+        context = self.context
+        restore_from_handle(context.keyed_state, handle, store, context.subtask.file_systems)
+
     def snapshot(self) -> Any:
         """What is small and kept whole, besides keyed and operator state."""
         return None
 
     def restore(self, whole: Any) -> None:
         """Become what ``snapshot`` returned (None: the beginning). Comes before ``open`` or later."""
-
-    def restore_several(self, wholes: Sequence[Any]) -> None:
-        """The parallelism has changed: become what several subtasks were."""
-        raise RescalingError(self.name)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """It is complete, and with it all earlier ones are superseded. May be told twice."""

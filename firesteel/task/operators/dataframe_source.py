@@ -10,20 +10,28 @@ from firesteel.common.arrow_values import MISFITS, arrow_reader
 from firesteel.common.constants import MAX_WATERMARK
 from firesteel.errors import TypeMismatchError
 from firesteel.graph.operator_specs import DataFrameSourceSpec
+from firesteel.task.exchange.input_gate import InputGate
+from firesteel.task.head import SubtaskHead
 from firesteel.task.operators.base import Operator, OperatorContext
+from firesteel.task.operators.capabilities import Ticking
 from firesteel.task.operators.timestamps_and_watermarks import create_stream_time
 from firesteel.task.record_batch import RecordBatch
 
 
-class DataFrameSourceOperator(Operator):
+class DataFrameSourceOperator(Operator, Ticking):
     """Turns the rows of a DataFrame into named Rows."""
 
     def __init__(self, spec: DataFrameSourceSpec, context: OperatorContext) -> None:
         super().__init__(context)
+        # The records have the types of the DataFrame's columns already.
+        self.checks_results = False
         self._type = spec.value_type
         self._read = arrow_reader(spec.value_type)
         strategy = spec.watermark_strategy
         self._time = None if strategy is None else create_stream_time(strategy, self)
+
+    def create_head(self, gate: InputGate) -> SubtaskHead:
+        return DataFrameHead(self)
 
     def receive_external(self, payload: bytes) -> int:
         """Emit the records of one Arrow stream; how many they are."""
@@ -82,3 +90,26 @@ class DataFrameSourceOperator(Operator):
     def restore(self, whole: Any) -> None:
         if self._time is not None:
             self._time.restore(whole)
+
+
+class DataFrameHead(SubtaskHead):
+    """Takes the rows of a DataFrame, which Spark reads. They end with the last epoch."""
+
+    is_origin = True
+
+    def __init__(self, source: DataFrameSourceOperator) -> None:
+        self._source = source
+        self._ended = False
+
+    @property
+    def finished(self) -> bool:
+        return self._ended
+
+    def restore(self) -> None:
+        self._ended = False
+
+    def accept_external(self, payload: bytes) -> None:
+        self.records_read += self._source.receive_external(payload)
+
+    def end_epoch(self, *, last: bool) -> None:
+        self._ended = last

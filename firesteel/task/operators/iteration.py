@@ -11,13 +11,15 @@ from typing import Any
 
 from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.graph.operator_specs import IterationHeadSpec, IterationTailSpec
-from firesteel.protocol.messages import Feedback, OperatorHandle, ReadBudget
+from firesteel.protocol.messages import Feedback, OperatorHandle, ReadBudget, SlotControl
 from firesteel.state.changelog import Segment, SegmentStore
 from firesteel.state.changes import ChangeKind, Changes
 from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
 from firesteel.state.key_groups import KeyGroupRange, key_group_of
 from firesteel.state.segment_format import encode_changes
 from firesteel.state.table_descriptions import TableDescription, TableKind
+from firesteel.task.exchange.input_gate import InputGate
+from firesteel.task.head import GateHead, SubtaskHead
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.record_batch import RecordBatch
 from firesteel.task.state.restoring import restore_from_handle
@@ -126,6 +128,9 @@ class IterationHeadOperator(Operator):
         self.tails: list[IterationTailOperator] = []
         self.records_read = 0
 
+    def create_head(self, gate: InputGate) -> SubtaskHead:
+        return IterationHead(self, gate)
+
     def process(self, batch: RecordBatch) -> None:
         if not self._feedback_only:
             # Without keys: those of the input are not the key of the operators in the loop.
@@ -168,6 +173,35 @@ class IterationHeadOperator(Operator):
                 yield
 
 
+class IterationHead(GateHead):
+    """Takes the records of its gate, and reads what comes back through the loop."""
+
+    reads = True
+
+    def __init__(self, operator: IterationHeadOperator, gate: InputGate) -> None:
+        super().__init__(gate)
+        self._operator = operator
+        self._feedback: tuple[OperatorHandle, ...] = ()
+        # The gate stays open until the loop is over, whatever its channels say.
+        gate.held_open = True
+
+    def begin_epoch(self) -> None:
+        super().begin_epoch()
+        self._operator.records_read = 0
+
+    def apply(self, control: SlotControl) -> None:
+        node_id = self._operator.context.node.id
+        self._feedback = control.feedback.get(node_id, ())
+        if node_id in control.ended_loops:
+            self.gate.held_open = False
+
+    def read_epoch(self, budget: ReadBudget, store: SegmentStore, *, drain: bool) -> Iterator[None]:
+        options = self._operator.context.subtask.file_systems
+        carried = (read_feedback(handle, store, options) for handle in self._feedback)
+        yield from self._operator.read_epoch(carried, budget)
+        self.records_read = self._operator.records_read
+
+
 _log = logging.getLogger("firesteel")
 
 
@@ -179,8 +213,11 @@ class IterationTailOperator(Operator):
         self._values: list[Any] = []
         self._timestamps: Timestamps | None = None
 
+    def restore_keyed_state(self, handle: OperatorHandle, store: SegmentStore) -> None:
+        """The head of the loop reads what its tail has written."""
+
     def restore(self, whole: Any) -> None:
-        """What is to come back is the head's business; an attempt that broke off leaves nothing."""
+        """Drop the records of an attempt that broke off. The head restores what comes back."""
         self.take()
 
     def process(self, batch: RecordBatch) -> None:

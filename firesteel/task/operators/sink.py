@@ -9,11 +9,12 @@ from typing import Any
 from firesteel.connectors.base import SinkWriter, WriteContext, WriterContext
 from firesteel.graph.operator_specs import SinkSpec
 from firesteel.task.operators.base import Operator, OperatorContext
+from firesteel.task.operators.capabilities import Committing, Rescalable, Scheduled
 from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode.failures import USER_ERRORS, called, user_function_error
 
 
-class SinkOperator(Operator):
+class SinkOperator(Operator, Scheduled, Committing, Rescalable):
     """Its state is the writer's: files in progress, transactions."""
 
     def __init__(self, spec: SinkSpec, context: OperatorContext) -> None:

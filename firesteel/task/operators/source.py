@@ -10,8 +10,12 @@ from firesteel.common.constants import MAX_WATERMARK, MIN_WATERMARK
 from firesteel.connectors.base import ReaderContext, SourceReader, SourceSplit
 from firesteel.errors import shorten
 from firesteel.graph.operator_specs import SourceSpec
-from firesteel.protocol.messages import ReadBudget, SourceStatus
+from firesteel.protocol.messages import ReadBudget, SlotControl, SourceStatus
+from firesteel.state.changelog import SegmentStore
+from firesteel.task.exchange.input_gate import InputGate
+from firesteel.task.head import SubtaskHead
 from firesteel.task.operators.base import Operator, OperatorContext
+from firesteel.task.operators.capabilities import Ticking
 from firesteel.task.operators.timestamps_and_watermarks import create_stream_time
 from firesteel.task.record_batch import RecordBatch
 from firesteel.task.time.clock import ChunkPacer
@@ -22,7 +26,7 @@ from firesteel.usercode.failures import USER_ERRORS, called, failed_function, us
 _CHUNK_SECONDS = 0.001
 
 
-class SourceOperator(Operator):
+class SourceOperator(Operator, Ticking):
     """Its state is the list of unfinished splits at their positions, and their watermarks.
 
     Reading goes in chunks, so that a slow function behind the source can hold up neither an epoch
@@ -32,9 +36,8 @@ class SourceOperator(Operator):
     def __init__(self, spec: SourceSpec, context: OperatorContext) -> None:
         super().__init__(context)
         self._source = spec.source
-        self.checked = spec.checked
-        # Whether those behind it go through its records once, so that they need no list of them.
-        self.gives_ranges = False
+        # Our own sources say themselves what they produce.
+        self.checks_results = spec.checked
         self._reader: SourceReader | None = None
         self._pacer = None if context.node.buffer_timeout == 0 else ChunkPacer(_CHUNK_SECONDS)
         strategy = spec.watermark_strategy
@@ -47,6 +50,9 @@ class SourceOperator(Operator):
         self._finished = False
         self.status: SourceStatus | None = None
         self.records_read = 0
+
+    def create_head(self, gate: InputGate) -> SubtaskHead:
+        return SourceHead(self)
 
     def restore(self, whole: Any) -> None:
         self.close()
@@ -170,7 +176,9 @@ class SourceOperator(Operator):
         stamps = split = None
         try:
             values: Any = reader.read(limit)
-            if type(values) is not list and not (self.gives_ranges and type(values) is range):
+            if type(values) is not list and not (
+                self.output.is_iterated_once and type(values) is range
+            ):
                 values = _listed(values)
             if values:
                 stamps, split = reader.timestamps(), reader.current_split()
@@ -219,6 +227,40 @@ class SourceOperator(Operator):
 
     def _call(self, method: Callable[..., Any], *arguments: Any) -> Any:
         return called(self.name, method, *arguments)
+
+
+class SourceHead(SubtaskHead):
+    """Reads the splits of a source."""
+
+    reads = is_origin = True
+
+    def __init__(self, source: SourceOperator) -> None:
+        self._source = source
+        self._drained = False
+
+    @property
+    def finished(self) -> bool:
+        return self._drained or self._source.finished
+
+    def restore(self) -> None:
+        self._drained = False
+
+    def begin_epoch(self) -> None:
+        super().begin_epoch()
+        self._source.records_read = 0
+
+    def apply(self, control: SlotControl) -> None:
+        node_id = self._source.context.node.id
+        self._source.add_splits(
+            control.new_splits.get(node_id, ()), complete=node_id in control.complete_sources
+        )
+        self._source.align(control.aligned_watermarks.get(node_id, MAX_WATERMARK))
+
+    def read_epoch(self, budget: ReadBudget, store: SegmentStore, *, drain: bool) -> Iterator[None]:
+        yield from self._source.read_epoch(budget)
+        self.status = self._source.status
+        self.records_read = self._source.records_read
+        self._drained = drain
 
 
 def _overrides(reader: SourceReader, method: str) -> bool:

@@ -8,13 +8,14 @@ from firesteel.common.constants import MAX_WATERMARK
 from firesteel.common.watermark_strategy import NoWatermarks, WatermarkStrategy
 from firesteel.graph.operator_specs import TimestampsAndWatermarksSpec
 from firesteel.task.operators.base import Operator, OperatorContext
+from firesteel.task.operators.capabilities import Ticking
 from firesteel.task.record_batch import RecordBatch
 from firesteel.task.time.stream_time import StreamTime
 
 _WHOLE_STREAM = None
 
 
-class TimestampsAndWatermarksOperator(Operator):
+class TimestampsAndWatermarksOperator(Operator, Ticking):
     def __init__(self, spec: TimestampsAndWatermarksSpec, context: OperatorContext) -> None:
         super().__init__(context)
         self._time = create_stream_time(spec.watermark_strategy, self)

@@ -21,6 +21,7 @@ from firesteel.graph.stream_graph import StreamNode
 from firesteel.metrics import MetricRegistry
 from firesteel.protocol.messages import AbandonedState
 from firesteel.task.operators.base import FunctionOperator, Operator, OperatorContext
+from firesteel.task.operators.capabilities import Committing, Rescalable
 from firesteel.task.operators.sink_function import InvocationContext
 from firesteel.task.record_batch import RecordBatch
 from firesteel.task.runtime_context import SubtaskInfo, TaskRuntimeContext
@@ -99,7 +100,7 @@ def in_order(pending: dict[int, tuple[Transaction, ...]]) -> list[Transaction]:
 _log = logging.getLogger("firesteel")
 
 
-class TwoPhaseCommitSinkOperator(FunctionOperator):
+class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
     def __init__(self, spec: TwoPhaseCommitSinkSpec, context: OperatorContext) -> None:
         super().__init__(context, spec.function)
         self.function: TwoPhaseCommitSinkFunction[Any, Any, Any]

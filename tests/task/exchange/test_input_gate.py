@@ -165,7 +165,7 @@ def test_local_channels_need_no_rows():
     entrance.emit(RecordBatch(["a"], [1]))
     entrance.watermark(6)
     gate.watermark(1, 0, 6)
-    gate.gate.end_local(_EDGE, 0, finished=True)
+    entrance.end(True)
     gate.end(1, 1, FINISHED)
     gate.gate.check_complete()
     assert gate.received == [(["a"], None, [1])]
