@@ -1,4 +1,4 @@
-"""From what an operator should do to the operator that does it."""
+"""The operator of each spec."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from firesteel.task.operators.dataframe_source import DataFrameSourceOperator
 from firesteel.task.operators.driver_output import CollectOperator, PrintOperator
 from firesteel.task.operators.filter import FilterOperator, SelectOperator
 from firesteel.task.operators.flat_map import FlatMapOperator
-from firesteel.task.operators.fold import FoldOperator
 from firesteel.task.operators.full_partition import create_full_partition_operator
 from firesteel.task.operators.interval_join import IntervalJoinOperator
 from firesteel.task.operators.iteration import IterationHeadOperator, IterationTailOperator
@@ -26,7 +25,7 @@ from firesteel.task.operators.join import JoinOperator
 from firesteel.task.operators.map import MapOperator
 from firesteel.task.operators.process import ProcessOperator
 from firesteel.task.operators.project import ProjectOperator
-from firesteel.task.operators.reduce import ReduceOperator
+from firesteel.task.operators.reduce import FoldOperator, ReduceOperator
 from firesteel.task.operators.sink import SinkOperator
 from firesteel.task.operators.sink_function import SinkFunctionOperator
 from firesteel.task.operators.source import SourceOperator

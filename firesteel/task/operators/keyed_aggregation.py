@@ -1,4 +1,7 @@
-"""What reduce, fold and the aggregations of a field have in common: one value for each key."""
+"""Keyed aggregations without windows: one value per key, and the results that leave.
+
+reduce, fold and the aggregations of a field are built on this.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +16,20 @@ from firesteel.state.tables import MISSING, ValueTable
 from firesteel.task.copies import copy_of, copying, copying_get, is_another
 from firesteel.task.operators.base import FunctionOperator, OperatorContext, Output
 from firesteel.task.record_batch import RecordBatch
+from firesteel.usercode.failures import USER_ERRORS
 
-# Results that are emitted at once.
+# Results per emitted batch.
 _BATCH = 10_000
 
 
 class EveryResult:
-    """Flink's way: a result for every record, with the record's timestamp."""
+    """A result for every record, with the record's timestamp, as in Flink."""
 
     rolls: ClassVar[bool] = True
-    """Whether ``add`` needs the results."""
+    """``add`` needs the results."""
 
     compares: ClassVar[bool] = False
-    """Whether results are compared with those of the base."""
+    """Results are compared with those of the base."""
 
     def __init__(self, table: ValueTable, output: Output) -> None:
         self.table = table
@@ -42,17 +46,17 @@ class EveryResult:
         self.output.idle(idle)
 
     def end_epoch(self) -> None:
-        """All records of the epoch have come, and more will."""
+        """Called after the last record of an epoch that is not the last one."""
 
     def finish(self) -> None:
-        """No more records will come."""
+        """Called after the last record of all."""
 
     def reset(self) -> None:
-        """Forget what an epoch that broke off has left."""
+        """Forget what an abandoned epoch has left."""
 
 
 class FinalResults(EveryResult):
-    """append, and every batch job: each key's result once the input has ended."""
+    """One result per key, once the input has ended: output mode append, and batch jobs."""
 
     rolls = False
 
@@ -61,10 +65,10 @@ class FinalResults(EveryResult):
         self._time_has_ended = False
 
     def add(self, results: list[Any], batch: RecordBatch) -> None:
-        """None is final yet."""
+        """No result is final yet."""
 
     def watermark(self, watermark: int) -> None:
-        # Behind the end of time everything is late: the results come first.
+        # After the last watermark everything is late, so the results come first.
         if watermark == MAX_WATERMARK:
             self._time_has_ended = True
         else:
@@ -82,9 +86,9 @@ class FinalResults(EveryResult):
 
 
 class ResultsOfEpoch(EveryResult):
-    """At the end of an epoch, as (key, result).
+    """Results as (key, result) at the end of an epoch.
 
-    Watermarks and idleness wait until then: none overtakes the results of records that it was behind.
+    Watermarks and idleness wait until then, so that they do not overtake results.
     """
 
     rolls = False
@@ -121,7 +125,7 @@ class ResultsOfEpoch(EveryResult):
         raise NotImplementedError
 
     def changed(self) -> Iterable[tuple[Any, Any]]:
-        """Keys whose result is another than before the epoch, and that result."""
+        """Keys whose result differs from that before the epoch, with the new result."""
         in_base, missing = self.table.base.get, MISSING
         for key, result in self.table.overlay.items():
             last = in_base(key, missing)
@@ -130,7 +134,7 @@ class ResultsOfEpoch(EveryResult):
 
 
 class ChangedResults(ResultsOfEpoch):
-    """update: what has changed. A result has the timestamp of its key's last record."""
+    """Changed results, with the timestamp of the key's last record: output mode update."""
 
     def reset(self) -> None:
         super().reset()
@@ -146,13 +150,13 @@ class ChangedResults(ResultsOfEpoch):
         if not changed:
             return
         known = self._timestamps
-        # Of a union, some streams may have timestamps.
+        # Only some streams of a union may have timestamps.
         stamps = [known.get(key, MIN_WATERMARK) for key, _ in changed] if known else None
         self.output.emit(RecordBatch(changed, stamps))
 
 
 class AllResults(ResultsOfEpoch):
-    """complete: the whole table, if anything has changed. All of it has the epoch's last timestamp."""
+    """All results, if one has changed, with the last timestamp of the epoch: output mode complete."""
 
     def reset(self) -> None:
         super().reset()
@@ -190,15 +194,15 @@ def create_results(
     return _MODES[mode](table, output)
 
 
-# Takes what nobody wants, at the price of a list's append.
+# Drops results that are not wanted, at the cost of a list's append.
 _forget: Callable[[Any], None] = deque[Any](maxlen=0).append
 
 
 class KeyedAggregationOperator(FunctionOperator):
-    """Subclasses combine the records of a batch with what ``table`` has."""
+    """Keeps one value per key in ``table``, and combines it with each record of the key."""
 
     may_change: ClassVar[bool] = True
-    """Whether the function may change its arguments in place."""
+    """The function may change its arguments in place."""
 
     def __init__(
         self, spec: KeyedAggregationSpec, context: OperatorContext, function: Any, table: str
@@ -209,16 +213,51 @@ class KeyedAggregationOperator(FunctionOperator):
             spec.output_mode, self.table, self.output, batch=context.subtask.batch
         )
 
-    def adder(self, results: list[Any], *, copies: bool) -> Callable[[Any], None]:
-        """Takes the result of each record. ``copies``: it may go on changing in place."""
+    def combine(
+        self,
+        batch: RecordBatch,
+        function: Callable[[Any, Any], Any],
+        first: Callable[[Any], Any],
+        *,
+        copies: bool,
+    ) -> None:
+        """Combine each record with the value of its key.
+
+        function: the user's function of the value and a record.
+        first: makes the value from the first record of a key.
+        copies: values can change in place after they were emitted.
+        """
+        values, keys = batch.values, batch.keys
+        assert keys is not None
+        keys_in_order: Iterable[Any] = keys
+        if self.uses_keys:
+            keys_in_order = self.context.key_context.following(keys)
+        overlay, missing = self.table.overlay, MISSING
+        find, in_base = overlay.get, self._reader(copies=copies)
+        results: list[Any] = []
+        append = self._adder(results, copies=copies)
+        iterator = iter(values)
+        try:
+            # The keys come second: zip must not take a value that it then finds no key for.
+            for value, key in zip(iterator, keys_in_order, strict=False):
+                kept = find(key, missing)
+                if kept is missing:
+                    kept = in_base(key, missing)
+                result = first(value) if kept is missing else function(kept, value)
+                overlay[key] = result
+                append(result)
+        except USER_ERRORS as error:
+            raise self.failure(error, function, values, iterator) from error
+        self.results.add(results, batch)
+
+    def _adder(self, results: list[Any], *, copies: bool) -> Callable[[Any], None]:
         if not self.results.rolls:
             return _forget
         return copying(results.append) if copies else results.append
 
-    def reader(self, *, copies: bool) -> Callable[[Any, Any], Any]:
-        """Reads the base, from which a function gets what it may change in place."""
+    def _reader(self, *, copies: bool) -> Callable[[Any, Any], Any]:
         get = self.table.base.get
-        # Where results are compared with the base, nothing in it may change, whatever it looks like.
+        # Results that are compared with the base must not change in it.
         if copies or (self.results.compares and self.may_change):
             return copying_get(get)
         return get

@@ -12,7 +12,6 @@ from typing import Any
 
 from firesteel.common.constants import MAX_WATERMARK
 from firesteel.datastream.window import TimeWindow
-from firesteel.datastream.window.assigners import NoTimestampError
 from firesteel.graph.operator_specs import WindowSpec
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.record_batch import RecordBatch
@@ -69,11 +68,7 @@ class AlignedWindowOperator(BaseWindowOperator):
     # Records
 
     def process(self, batch: RecordBatch) -> None:
-        values, keys, timestamps = batch.values, batch.keys, batch.timestamps
-        assert keys is not None
-        if timestamps is None:
-            raise self.failure(NoTimestampError(), self.process, values[:1])
-        self.ensure_loaded()
+        values, keys, timestamps = self.event_time_columns(batch)
         self._prepare(values, keys)
         layout = self._layout
         start = layout.slice_of(min(timestamps))

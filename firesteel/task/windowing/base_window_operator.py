@@ -23,6 +23,7 @@ from firesteel.datastream.functions import (
 )
 from firesteel.datastream.state import ListStateDescriptor
 from firesteel.datastream.window import MergingWindowAssigner
+from firesteel.datastream.window.assigners import NoTimestampError
 from firesteel.errors import InvalidProgramError
 from firesteel.graph.operator_specs import WindowJoinSpec, WindowSpec
 from firesteel.metrics import Counter
@@ -350,6 +351,17 @@ class BaseWindowOperator(Operator):
     def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
         self.ensure_loaded()
         self.late.save()
+
+    # Records
+
+    def event_time_columns(self, batch: RecordBatch) -> tuple[list[Any], list[Any], list[int]]:
+        """The values, keys and timestamps of a batch, which must have timestamps."""
+        values, keys, timestamps = batch.values, batch.keys, batch.timestamps
+        assert keys is not None
+        if timestamps is None:
+            raise self.failure(NoTimestampError(), self.process, values[:1])
+        self.ensure_loaded()
+        return values, keys, timestamps
 
     # Results
 

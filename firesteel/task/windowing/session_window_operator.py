@@ -12,7 +12,6 @@ from typing import Any
 
 from firesteel.common.constants import MAX_WATERMARK
 from firesteel.datastream.window import DynamicEventTimeSessionWindows, TimeWindow
-from firesteel.datastream.window.assigners import NoTimestampError
 from firesteel.graph.operator_specs import WindowSpec
 from firesteel.state.tables import MISSING
 from firesteel.task.copies import copy_of
@@ -59,11 +58,7 @@ class SessionWindowOperator(BaseWindowOperator):
     # Records
 
     def process(self, batch: RecordBatch) -> None:
-        values, keys, timestamps = batch.values, batch.keys, batch.timestamps
-        assert keys is not None
-        if timestamps is None:
-            raise self.failure(NoTimestampError(), self.process, values[:1])
-        self.ensure_loaded()
+        values, keys, timestamps = self.event_time_columns(batch)
         aggregator = self._aggregator
         aggregator.prepare(values)
         add, gap, extract = aggregator.add, self._gap, self._extract

@@ -20,7 +20,6 @@ from typing import Any
 
 from firesteel.common.constants import MAX_WATERMARK
 from firesteel.datastream.window import TimeWindow
-from firesteel.datastream.window.assigners import NoTimestampError
 from firesteel.graph.operator_specs import WindowSpec
 from firesteel.state.tables import MISSING
 from firesteel.task.copies import are_scalars, copies_of, copy_of
@@ -109,11 +108,7 @@ class SlidingWindowOperator(BaseWindowOperator):
     # Records
 
     def process(self, batch: RecordBatch) -> None:
-        values, keys, timestamps = batch.values, batch.keys, batch.timestamps
-        assert keys is not None
-        if timestamps is None:
-            raise self.failure(NoTimestampError(), self.process, values[:1])
-        self.ensure_loaded()
+        values, keys, timestamps = self.event_time_columns(batch)
         aggregator = self._aggregator
         aggregator.prepare(values)
         add_to_each = aggregator.add_to_each
