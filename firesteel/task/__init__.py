@@ -1,1 +1,1 @@
-"""What runs in a slot. Nothing here knows Spark: a slot turns rows into rows."""
+"""Slots and everything that runs in them. Nothing here knows Spark: a slot turns rows into rows."""

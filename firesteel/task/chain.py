@@ -1,7 +1,7 @@
-"""Wiring of a chain: where the results of an operator go, and which operators share a loop.
+"""Connects the operators of a chain, and decides which of them share a loop.
 
-A loop does not end with the chain: the operator at the head of a neighbor in the same slot can be part
-of it, as in a union of two chains.
+A loop does not end with the chain. It can include the first operator of a local subtask, as in a
+union of two chains.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def connect_main_output(
         emit = to_all([taker.emit for taker in takers] + emits)
         operator.output.emit = checked(emit, declared, operator.name)
     elif is_checked:
-        # Nobody consumes the results, but they must be right nevertheless.
+        # There is no consumer, but the results must have the declared type nevertheless.
         operator.output.emit = checked(operator.output.emit, declared, operator.name)
     # Record writers and loops iterate over a batch once.
     operator.output.is_iterated_once = all(taker.loop is not None for taker in takers)

@@ -1,6 +1,6 @@
-"""Copies of records, accumulators and results that a user's function may go on changing.
+"""Copies of records, accumulators and results that a user's function may change later.
 
-They share nothing that can be changed, not even inside a tuple.
+A copy shares nothing mutable with its original, not even inside a tuple.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _IMMUTABLE_CONTAINERS = (tuple, frozenset)
 
 
 def is_immutable(value: Any) -> bool:
-    """Whether nobody can change the value in place, nor anything in it."""
+    """True if neither the value nor anything in it can be changed in place."""
     if type(value) in _SCALARS:
         return True
     if isinstance(value, _IMMUTABLE_CONTAINERS):
@@ -49,7 +49,7 @@ def _are_immutable(values: Any) -> bool:
 
 
 def copy_of(value: Any) -> Any:
-    """What PyFlink's serialization makes of a record: a copy that shares nothing mutable."""
+    """Return a copy that shares nothing mutable, as PyFlink's serialization makes it."""
     kind = type(value)
     if kind in _SCALARS:
         return value
@@ -70,7 +70,7 @@ def copy_of(value: Any) -> Any:
 
 
 def are_scalars(values: list[Any]) -> bool:
-    """Whether nothing in any of them can be changed, as far as can be seen at once."""
+    """True if all values are of types that hold no other values."""
     return _SCALARS.issuperset(map(type, values))
 
 
@@ -79,7 +79,7 @@ def copies_of(values: list[Any]) -> list[Any]:
 
 
 def copying_get(get: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """A table's ``base.get`` whose values may be changed in place."""
+    """Wrap a table's ``base.get`` so that its values may be changed in place."""
 
     def copied(key: Any, default: Any) -> Any:
         value = get(key, default)
@@ -92,8 +92,8 @@ def copying(append: Callable[[Any], None]) -> Callable[[Any], None]:
     return lambda value: append(copy_of(value))
 
 
-def is_another(result: Any, last: Any) -> bool:
-    """Whether they differ; what cannot be compared (an array of numbers) does."""
+def differs(result: Any, last: Any) -> bool:
+    """Compare a result with the previous one. Values that cannot be compared, as arrays, differ."""
     try:
         return bool(result != last)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""The RuntimeContext that user functions are opened with."""
+"""The contexts that user functions get when they are opened, initialized and saved."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from firesteel.metrics import MetricGroup, MetricRegistry
 
 @dataclass(frozen=True, slots=True)
 class SubtaskInfo:
-    """Which subtask of which job this is."""
+    """The identity of a subtask, and the settings of its job."""
 
     job_id: str
     index: int
@@ -47,16 +47,19 @@ class SubtaskInfo:
     cached_files: Mapping[str, str] = field(default_factory=dict)
     # Sinks commit when a checkpoint completes, not after every epoch.
     checkpointed: bool = False
-    # What a channel sends behind its barrier waits for the others.
+    # Records after a channel's barrier wait for the barriers of the other channels.
     exactly_once: bool = True
-    # How to reach a savepoint in an object store.
+    # Access to savepoints in an object store.
     file_systems: FileSystemOptions | None = None
-    # Milliseconds; 0: periodic watermark generators are never asked.
+    # Milliseconds. With 0, periodic watermark generators are never called.
     auto_watermark_interval: int = 200
 
 
 class TaskRuntimeContext(RuntimeContext):
-    """``keyed_state`` is None where the stream has no key."""
+    """Gives a function its state and its environment.
+
+    keyed_state: the states of the current key, or None on a stream without a key.
+    """
 
     def __init__(
         self,
@@ -148,7 +151,7 @@ class InitializationContext(FunctionInitializationContext):
         return self._operator_state
 
     def get_keyed_state_store(self) -> KeyedStateStore:
-        """On a stream without a key, asking it for a state says so."""
+        """Return the store. On a stream without a key, it refuses to give states."""
         return self._keyed_state
 
 

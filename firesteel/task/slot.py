@@ -1,7 +1,7 @@
 """A slot: partition i of a level, which runs subtask i of every vertex of that level.
 
-It takes the rows of one epoch and yields the rows that leave. It can run an epoch if it holds
-the state of the one before; otherwise it restores from the handles in its control row.
+It takes the rows of one epoch and yields the rows that leave. If it does not hold the state of the
+previous epoch, it restores that state from the handles in its control row.
 """
 
 from __future__ import annotations
@@ -53,7 +53,11 @@ Batches = Iterator[pa.RecordBatch]
 
 
 class Slot:
-    """``renew`` gives the program again, with functions that nobody has used."""
+    """Runs epochs of one slot.
+
+    renew: loads the program again, with unused functions.
+    now_millis: replaces the machine's clock.
+    """
 
     def __init__(
         self,
@@ -79,10 +83,10 @@ class Slot:
         self._build(program)
         self._opened = False
         self.closed = False
-        # Which run of each slot of the level before this one gave this epoch's input.
+        # The run of each slot of the previous level that gave this epoch's input.
         self._upstream_runs: dict[int, int] = {}
-        # The epoch whose changes are in memory, and the run that made them: confirmed once the
-        # next epoch begins.
+        # The epoch whose changes are in memory, and the run that made them. Both are confirmed when
+        # the next epoch begins.
         self._epoch = _NO_STATE
         self._run_id = 0
 
@@ -94,9 +98,9 @@ class Slot:
                 subtask.clock.now_millis = self._now_millis
 
     def has_state_for(self, address: SlotAddress) -> bool:
-        """Whether this slot ran the epoch before, and its run is the one that was confirmed.
+        """True if this slot ran the previous epoch, and the driver confirmed that very run.
 
-        It may have run twice: an attempt that Spark gave up can end after the one it used.
+        An epoch can run twice: an attempt that Spark gave up may end after the one it used.
         """
         return (
             self._opened
@@ -113,11 +117,12 @@ class Slot:
         last: bool = False,
         raise_errors: bool = False,
     ) -> Batches:
-        """Process one epoch; its output comes in batches, the ack at the end.
+        """Process one epoch. Its output comes in batches, the ack at the end.
 
-        Level 0 gets its ``control`` at once, other levels find it among their rows. A failure
-        becomes a row for the driver unless ``raise_errors``, because Spark would only repeat it.
-        ``last`` tells that no epoch follows (batch).
+        control: given for level 0. Other levels find it among their rows.
+        last: no epoch follows, because the job is a batch job.
+        raise_errors: raise a failure, so that Spark retries. Otherwise it becomes a row for the
+            driver, because a retry would only repeat it.
         """
         started = time.perf_counter()
         batcher = self._batcher
@@ -176,7 +181,7 @@ class Slot:
     def _consume(
         self, address: SlotAddress, rows: Iterator[BufferRow], control: SlotControl | None
     ) -> Generator[pa.RecordBatch, None, SlotControl]:
-        """Take in all rows. What comes before the slot can work has to wait for its control row."""
+        """Consume all rows. Rows that arrive before the control row may have to wait for it."""
         batcher = self._batcher
         waiting: list[BufferRow] = []
         ready = control is not None or self.has_state_for(address)
@@ -212,7 +217,7 @@ class Slot:
 
     def _read_sources(self, control: SlotControl) -> Batches:
         sources = sum(subtask.head.reads for subtask in self._subtasks.values())
-        # All sources together may take so long; each gets its share, so that none starves.
+        # The limit is for all sources together. Each gets its share, so that none starves.
         budget = replace(control.budget, seconds=control.budget.seconds / max(sources, 1))
         for subtask in self._subtasks.values():
             for _ in subtask.read_epoch(budget, self._store, drain=control.drain):
@@ -235,13 +240,13 @@ class Slot:
                 self._start_over(self._renew())
             if self._batch or control.has_work:
                 self._restore(control)
-        # If this attempt breaks off, what it changed must not be taken for an epoch's state.
+        # The changes of an attempt that breaks off must not be taken for the state of an epoch.
         self._epoch = _NO_STATE
         for subtask in self._subtasks.values():
             subtask.begin_epoch(address.epoch)
 
     def _start_over(self, program: JobProgram) -> None:
-        """What another attempt has left in the user's functions must not stay."""
+        """Replace functions that hold the leftovers of a different attempt."""
         for error in self.close_quietly():
             _log.warning("level %d, slot %d: %s", self._level, self._slot, error)
         self.closed = False
@@ -281,7 +286,7 @@ class Slot:
             raise _EpochAbortedError
 
     def _is_passing(self, row: BufferRow) -> bool:
-        """Whether the row is for the driver or for a later level."""
+        """True if the row is for the driver or for a later level."""
         kind = row.kind
         if kind in FOR_DRIVER:
             return True
@@ -292,7 +297,7 @@ class Slot:
         return self._wiring.level_of_edge[row.edge] != self._level
 
     def _abandon(self, rows: Iterator[BufferRow]) -> Batches:
-        """After a failure: all input must be consumed, and everyone downstream must know."""
+        """Consume the rest of the input after a failure, and tell all consumers about it."""
         self._epoch = _NO_STATE
         for subtask in self._subtasks.values():
             subtask.abort_epoch()
@@ -315,7 +320,7 @@ class Slot:
         )
 
     def close(self) -> None:
-        """Close the user's functions; the first error of several is raised."""
+        """Close the user's functions, and raise the first of their errors."""
         errors = self.close_quietly()
         if errors:
             raise errors[0]
@@ -331,7 +336,7 @@ class Slot:
 
 
 class _EpochAbortedError(Exception):
-    """An upstream slot failed in this epoch; it has told the driver itself."""
+    """An upstream slot failed in this epoch, and has reported it to the driver."""
 
 
 def host_name() -> str:

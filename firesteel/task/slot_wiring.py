@@ -48,21 +48,24 @@ def create_record_writer(
     first_slot: int,
     send: Callable[[BufferRow], None],
 ) -> RecordWriter:
-    """``first_slot`` is the slot of the target's subtask 0."""
+    """Create the writer of an edge. ``first_slot`` is the slot of the target's subtask 0."""
     writer = _WRITERS[edge.partitioning.strategy]
     return writer(edge, source, target, subtask, first_slot, send)
 
 
 Send = Callable[[BufferRow], None]
 
-# Calls from one operator to the next, at most: a watermark that goes through a gate.
+# The deepest way from one operator to the next: a watermark that passes a gate.
 _CALLS_PER_OPERATOR = 10
 _CALLS_OF_USERS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class SlotWiring:
-    """``subtasks`` by vertex, in topological order; who takes the rows of an edge or a node."""
+    """The subtasks of a slot, and the subtask that takes the rows of an edge or a node.
+
+    subtasks: by vertex, in topological order.
+    """
 
     subtasks: dict[int, Subtask]
     by_edge: dict[int, Subtask]
@@ -104,7 +107,7 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
             wiring.subtasks[vertex.id] = subtask
             wiring.by_node.update(dict.fromkeys(vertex.operators, subtask))
     _connect_iterations(wiring, graph)
-    # From the last to the first: a loop may continue into a local subtask, which must exist by then.
+    # From the last to the first, because a loop may continue into a local subtask.
     for subtask in reversed(wiring.subtasks.values()):
         outgoing = [edge for edge in graph.edges if edge.source in subtask.operators]
         subtask.connect(
@@ -129,7 +132,7 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
 
 
 def _make_room_for_calls(operators: int) -> None:
-    """Operators of a slot call each other, and a job may have more of them than Python lets call."""
+    """Raise Python's recursion limit: the operators of a slot call each other."""
     needed = _CALLS_OF_USERS + _CALLS_PER_OPERATOR * operators
     if needed > sys.getrecursionlimit():
         sys.setrecursionlimit(needed)
@@ -151,7 +154,7 @@ def _connect_iterations(wiring: SlotWiring, graph: JobGraph) -> None:
 
 
 def _to_driver(send: Send, slot: int, subtask: int) -> Callable[[int, int, bytes], None]:
-    """Rows for the driver say which node and subtask they come from."""
+    """Return a function that sends rows to the driver, marked with node and subtask."""
     return lambda node, kind, payload: send(BufferRow(slot, node, subtask, 0, kind, payload))
 
 

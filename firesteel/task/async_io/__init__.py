@@ -1,1 +1,1 @@
-"""What the async wait operator is made of: an event loop, the requests in it, and their queue."""
+"""Parts of the async wait operator: the event loop, its requests, and the queue of results."""

@@ -1,7 +1,7 @@
-"""In which order results and watermarks leave the async wait operator.
+"""Queues that order the results and watermarks of the async wait operator.
 
-No threads and no time in here: the operator adds records and watermarks as they come, says which
-records are done, and takes what may leave. ``size`` counts the records inside, done or not.
+They have no threads and no clock. The operator adds records and watermarks as they come, marks
+records as done, and takes what may leave. ``size`` counts all records in a queue.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class OrderedElementQueue:
 
 
 class _Segment:
-    """The records between two watermarks, and the one that ends them once it has come."""
+    """The records between two watermarks, and the second watermark once it has come."""
 
     __slots__ = ("completed", "pending", "watermark")
 

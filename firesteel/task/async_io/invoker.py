@@ -14,9 +14,9 @@ from firesteel.errors import shorten
 
 
 class AsyncRequest:
-    """Filled in by the loop's thread; the slot's thread reads it once it was handed back.
+    """A request for one record. The loop's thread fills it in, then the slot's thread reads it.
 
-    ``error`` is what ``failed_in``, a method of the user's function, raised.
+    error: the exception that ``failed_in``, a method of the user's function, raised.
     """
 
     __slots__ = (
@@ -38,10 +38,10 @@ class AsyncRequest:
         self.results: list[Any] = []
         self.error: BaseException | None = None
         self.failed_in: Callable[..., Any] | None = None
-        # For the queue: whether the answer is known, and between which watermarks it belongs.
+        # For the queue: the request is done, and the segment of the queue that it belongs to.
         self.done = False
         self.segment: Any = None
-        # For the loop: whether it has an answer. A late one must not replace that of the timeout.
+        # For the loop: there is an answer. A late answer must not replace that of the timeout.
         self.settled = False
         self.task: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
@@ -51,7 +51,7 @@ _STOP_SECONDS = 5.0
 
 
 class EventLoopThread:
-    """Runs from its creation until ``stop``, and never keeps a process from ending."""
+    """Runs an event loop from its creation until ``stop``. It does not keep a process alive."""
 
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
@@ -70,7 +70,7 @@ class EventLoopThread:
         return self._thread.is_alive()
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call it in the loop's thread, await it if it is a coroutine, and return its result."""
+        """Call a function in the loop's thread, await a coroutine, and return the result."""
 
         async def called() -> tuple[Any, BaseException | None]:
             try:
@@ -95,8 +95,7 @@ _CANCEL_SECONDS = 5.0
 class AsyncInvoker:
     """Takes requests, and puts them into ``completed`` when they have an answer.
 
-    All methods run in the loop's thread. One that was canceled gives no more answers: whoever goes
-    on makes a new one.
+    All methods run in the loop's thread. A canceled invoker gives no more answers.
     """
 
     def __init__(
@@ -125,7 +124,7 @@ class AsyncInvoker:
                 request.timer = loop.call_later(self._timeout, self._expire, request)
 
     async def cancel(self) -> None:
-        """End all requests; user code that does not let itself be canceled is left behind."""
+        """Cancel all requests. User code that does not react to cancellation is abandoned."""
         self._canceled = True
         tasks = list(self._tasks)
         for task in tasks:
@@ -138,7 +137,7 @@ class AsyncInvoker:
             attempts = self._attempts if self._retries else self._invoke
             results = _as_list(await attempts(request.value))
         except BaseException as error:  # noqa: BLE001 - a SystemExit would end the loop
-            # Cancellation comes here too: ours was settled before, the user's own is a failure.
+            # Cancellation arrives here, too. Ours was settled before, the user's own is a failure.
             self._settle(request, error=error, failed_in=self._invoke)
         else:
             self._settle(request, results)
@@ -172,7 +171,7 @@ class AsyncInvoker:
             results = _as_list(function.timeout(request.value))
         except BaseException as error:  # noqa: BLE001 - a SystemExit would end the loop
             if type(function).timeout is AsyncFunction.timeout:
-                # The user has no handler: it is the request that failed.
+                # Without a handler of the user's, the request itself has failed.
                 self._settle(request, error=self._too_late(), failed_in=self._invoke)
             else:
                 self._settle(request, error=error, failed_in=function.timeout)

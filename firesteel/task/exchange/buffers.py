@@ -1,4 +1,4 @@
-"""Buffers: many records of one channel as one binary value, compressed where that pays.
+"""Buffers: many records of one channel as one binary value, compressed if that pays.
 
 On its way through Spark a buffer is copied a dozen times, so large ones are worth a fast codec.
 """
@@ -13,26 +13,26 @@ from firesteel.task.codegen.key_loops import KeySelection
 from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode import pickling
 
-# A pickle begins with another byte.
+# A pickle begins with a different byte.
 _COMPRESSED = b"Z"
 _HEAD = struct.Struct("!cI")
 _CODEC = pa.Codec("lz4_raw")
 
-# Smaller buffers are many small records, whose pickling costs more than their copies.
+# Smaller buffers hold many small records. Pickling them costs more than copying the buffer.
 _SMALLEST = 32 * 1024
-# A buffer that stays larger than this share of itself is sent as it is, and so are the next ones.
+# A buffer that compresses to more than this share is sent as it is, and so are the next ones.
 _PAYS_BELOW = 0.8
 _BUFFERS_SENT_PLAIN = 31
 
 
 class BufferEncoder:
-    """Of one record writer, whose records are alike: it remembers whether compressing pays."""
+    """Encodes the buffers of one record writer, and learns whether compression pays for them."""
 
     def __init__(self) -> None:
         self._plain_left = 0
 
     def encode(self, batch: RecordBatch) -> tuple[bytes, int]:
-        """The payload of a row, and how large it would be without compression."""
+        """Return the payload of a row, and its size without compression."""
         payload = pickling.dumps((batch.values, batch.sent_keys, batch.timestamps))
         size = len(payload)
         if size < _SMALLEST:

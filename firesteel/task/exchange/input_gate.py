@@ -1,7 +1,7 @@
-"""The input gate of a subtask: what it knows of each of its channels.
+"""The input gate of a subtask: the place where the rows of its channels arrive.
 
-It checks that nothing was lost or swapped on the way, combines the channels' watermarks into
-their minimum, aligns their barriers, and tells when all channels have ended.
+The gate checks that no row was lost or swapped, combines the watermarks of the channels into their
+minimum, and aligns their barriers. It knows when all channels have ended.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from firesteel.task.time.watermark_valve import ChannelTime, WatermarkValve
 from firesteel.usercode import pickling
 from firesteel.usercode.failures import USER_ERRORS, raised_by
 
-# In an error: the channel ended without the row that was due.
+# The sequence number in an error about a channel that ended too early.
 _NOTHING = -1
 
-# What an END_OF_EPOCH row says about its channel.
+# Payloads of END_OF_EPOCH rows.
 OPEN, FINISHED, ABORTED = b"\x00", b"\x01", b"\x02"
 
-# What an IDLENESS row says.
+# Payloads of IDLENESS rows.
 ACTIVE, IDLE = b"\x00", b"\x01"
 
 
@@ -36,7 +36,7 @@ ACTIVE, IDLE = b"\x00", b"\x01"
 class Entrance:
     """The way into a gate for an edge that stays inside the slot.
 
-    ``count`` is for records that reach the operator behind the gate by a shorter way.
+    count: counts records that a shared loop brings to the operator after the gate.
     """
 
     emit: Emit
@@ -48,7 +48,7 @@ class Entrance:
 
 
 class Channel:
-    """The path from one upstream subtask. ``seq`` counts the rows of the epoch."""
+    """The state of the path from one upstream subtask. ``seq`` counts the rows of the epoch."""
 
     __slots__ = ("ended", "finished", "process", "selection", "seq", "time")
 
@@ -62,7 +62,10 @@ class Channel:
 
 
 class InputGate:
-    """Channels by (edge, upstream subtask)."""
+    """Receives rows, and hands batches, watermarks and idleness to the first operator.
+
+    Channels are identified by (edge, upstream subtask).
+    """
 
     def __init__(
         self,
@@ -74,14 +77,19 @@ class InputGate:
         exactly_once: bool = True,
         operator: str = "",
     ) -> None:
-        """``operator`` is the first of the chain, to which the records go."""
+        """Create a gate without channels.
+
+        name: the subtask in error messages.
+        exactly_once: hold back the rows after a barrier until all barriers have arrived.
+        operator: the name of the first operator in error messages.
+        """
         self._name = name
         self._operator = operator
         self.barriers = BarrierTracker(on_barrier, exactly_once=exactly_once)
         self._valve = WatermarkValve(on_watermark, on_idle)
         self._channels: dict[tuple[int, int], Channel] = {}
         self.aborted = False
-        # Something comes in beside the channels: what a loop sends back.
+        # Records also come back through a loop, so the gate does not finish with its channels.
         self.held_open = False
         self.records_in = 0
         self.bytes_in = 0
@@ -89,7 +97,7 @@ class InputGate:
         self._after_chunk: Callable[[], None] = lambda: None
 
     def pace(self, after_chunk: Callable[[], None]) -> None:
-        """Hand on large buffers in chunks of some milliseconds, and call back after each."""
+        """Process large buffers in chunks of some milliseconds, and call back after each."""
         self._pacer = ChunkPacer()
         self._after_chunk = after_chunk
 
@@ -110,7 +118,7 @@ class InputGate:
 
     @property
     def finished(self) -> bool:
-        """Whether every channel has ended for good. A gate without channels never does."""
+        """True if every channel has ended for good. A gate without channels never finishes."""
         if self.held_open or not self._channels:
             return False
         return all(c.finished for c in self._channels.values())
@@ -125,7 +133,7 @@ class InputGate:
             channel.ended = False
 
     def accept(self, row: BufferRow) -> None:
-        """A row of this subtask's, from an exchange."""
+        """Take a row that an exchange has brought."""
         channel = self._channels[row.edge, row.channel]
         if row.kind == END_OF_EPOCH and row.payload == ABORTED:
             self.aborted = True
@@ -203,7 +211,7 @@ class InputGate:
             self._valve.advance(channel.time, MAX_WATERMARK)
 
     def check_complete(self) -> None:
-        """At the end of an epoch every channel must have said so itself."""
+        """Raise an error unless every channel has reported the end of the epoch."""
         for (edge, upstream), channel in self._channels.items():
             if not channel.ended:
                 raise ChannelSequenceError(
@@ -226,30 +234,34 @@ class InputGate:
         self._valve.restore(watermark, idle=idle)
 
     def resume_time(self, watermark: int) -> None:
-        """The job was restored: all channels had come so far."""
+        """Set the watermark of all channels after the job was restored."""
         for channel in self._channels.values():
             channel.time.watermark = watermark
         self._valve.restore(watermark, idle=False)
 
 
 class BarrierTracker:
-    """``on_aligned`` is called with the checkpoint's number once the last barrier has come."""
+    """Collects the barriers of a checkpoint, one per channel.
+
+    on_aligned: called with the checkpoint's id when the last barrier has arrived.
+    exactly_once: rows after a barrier wait for the last barrier.
+    """
 
     def __init__(self, on_aligned: Callable[[int], None], *, exactly_once: bool = True) -> None:
         self._on_aligned = on_aligned
         self._exactly_once = exactly_once
         self._arrived: set[Hashable] = set()
         self._checkpoint_id: int | None = None
-        # When the first barrier of this epoch came.
+        # The time at which the first barrier of this epoch arrived.
         self.first_at: float | None = None
         self._held: list[Any] = []
         # Seconds from the first barrier to the last.
         self.alignment_seconds = 0.0
-        # The checkpoint whose barriers have all come in this epoch.
+        # The checkpoint whose barriers have all arrived in this epoch.
         self.aligned: int | None = None
 
     def begin_epoch(self) -> None:
-        """Start afresh: an attempt that broke off may have left something behind."""
+        """Clear everything, because an abandoned attempt may have left something."""
         self._arrived.clear()
         self._held.clear()
         self._checkpoint_id = None
@@ -258,14 +270,17 @@ class BarrierTracker:
         self.alignment_seconds = 0.0
 
     def must_wait(self, channel: Hashable) -> bool:
-        """Whether what comes from this channel now is behind its barrier and has to wait."""
+        """True if the channel's barrier has arrived, so that its next rows must wait."""
         return self._exactly_once and channel in self._arrived
 
     def hold(self, row: Any) -> None:
         self._held.append(row)
 
     def arrived(self, channel: Hashable, checkpoint_id: int, channels: int) -> list[Any]:
-        """A barrier has come from one of so many channels; what was held back if it was the last."""
+        """Note the barrier of a channel. After the last one, return the rows that were held back.
+
+        channels: the number of all channels.
+        """
         if self._checkpoint_id is None:
             self._checkpoint_id = checkpoint_id
             self.first_at = time.perf_counter()

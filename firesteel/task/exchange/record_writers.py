@@ -1,7 +1,7 @@
-"""Record writers: which target gets which record, and when a buffer is full.
+"""Record writers: they choose the target of each record, and send buffers when they are full.
 
-One writer per outgoing edge and subtask. All work on whole batches, with one pass over the records
-where their targets differ.
+There is one writer per outgoing edge and subtask. All of them work on whole batches, with one pass
+over the records if the targets differ.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from firesteel.usercode import pickling
 from firesteel.usercode.failures import USER_ERRORS, user_function_error
 from firesteel.usercode.unpicklable import unpicklable_record
 
-# A buffer is sent when it holds about this many bytes, judged by the size of the ones before.
-# Its records, and what pickle remembers of them, should fit into a core's cache: a small record costs half as much again from
-# about 5,000 on, and one of twenty fields from about 1,000 on. A buffer is looked at after each batch, so that it may
-# become larger than this by a batch's share.
+# A buffer is sent when it holds about this many bytes, judged by the size of the previous ones.
+# Its records and pickle's memo should fit into a core's cache. Beyond that, a record costs half as
+# much again: from about 5,000 small records, and from about 1,000 records of twenty fields.
+# Buffers are checked after each batch, so that they may exceed the limit by a batch's share.
 _BUFFER_BYTES = 64 * 1024
 _FIRST_BUFFER_RECORDS = 1024
 _MAX_BUFFER_RECORDS = 3072
 
 
 class BadPartitionError(FiresteelError, ValueError):
-    """A user's partitioner answered with a partition that does not exist."""
+    """A user's partitioner returned a partition that does not exist."""
 
 
 class RecordWriter:
-    """Buffers records per target and sends them as rows. Subclasses decide the target."""
+    """Buffers records per target and sends them as rows. Subclasses choose the target."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class RecordWriter:
         self.bytes_out = 0
 
     def begin_epoch(self, epoch: int) -> None:
-        """Start afresh: an attempt that broke off may have left something behind."""
+        """Clear everything, because an abandoned attempt may have left something."""
         for index in range(self._count):
             self._clear(index)
         self._seq = [0] * self._count
@@ -90,7 +90,7 @@ class RecordWriter:
             (timestamps is None) == bool(self._timestamps[index])
             or (keys is None) == bool(self._keys[index])
         ):
-            # A buffer holds records with timestamps or without, never both; so with keys.
+            # All records of a buffer have timestamps, or none has. The same holds for keys.
             self._flush(index)
         pending += batch.values
         if keys is not None:
@@ -117,7 +117,7 @@ class RecordWriter:
         self._clear(index)
 
     def _clear(self, index: int) -> None:
-        # The lists stay: a subclass may hold their methods.
+        # The lists stay, because a subclass may hold their methods.
         self._values[index].clear()
         self._keys[index].clear()
         self._timestamps[index].clear()
@@ -146,7 +146,7 @@ class RecordWriter:
             self._flush(index)
 
     def watermark(self, watermark: int) -> None:
-        """The watermark goes behind every record emitted before it."""
+        """Send the watermark after all records that were emitted before it."""
         self.flush()
         payload = pickling.dumps(watermark)
         for index in range(self._count):
@@ -158,14 +158,14 @@ class RecordWriter:
             self._send_row(index, IDLENESS, IDLE if idle else ACTIVE)
 
     def barrier(self, checkpoint_id: int) -> None:
-        """Everything emitted so far belongs to the checkpoint."""
+        """Send a barrier. All records emitted so far belong to the checkpoint."""
         self.flush()
         payload = pickling.dumps(checkpoint_id)
         for index in range(self._count):
             self._send_row(index, BARRIER, payload)
 
     def end_epoch(self, *, finished: bool) -> None:
-        """Send what is left and the mark that lets the reader check that nothing was lost."""
+        """Send the rest, and an end mark by which the reader checks that nothing was lost."""
         self.flush()
         payload = FINISHED if finished else OPEN
         for index in range(self._count):
@@ -173,7 +173,7 @@ class RecordWriter:
         self._seq = [0] * self._count
 
     def abort_epoch(self) -> None:
-        """Drop what is left and tell every reader that the epoch is void."""
+        """Drop the rest, and tell every reader that the epoch is void."""
         for index in range(self._count):
             self._clear(index)
             self._send_row(index, END_OF_EPOCH, ABORTED)
@@ -181,14 +181,14 @@ class RecordWriter:
 
 
 class OneTargetWriter(RecordWriter):
-    """GLOBAL, FORWARD, and whatever has a single target."""
+    """GLOBAL and FORWARD: all records go to one target."""
 
     def emit(self, batch: RecordBatch) -> None:
         self._append(0, batch)
 
 
 class RoundRobinWriter(RecordWriter):
-    """REBALANCE and RESCALE: record by record in turn, cut with strided slices."""
+    """REBALANCE and RESCALE: targets take turns, record by record."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -196,8 +196,8 @@ class RoundRobinWriter(RecordWriter):
 
     def begin_epoch(self, epoch: int) -> None:
         super().begin_epoch(epoch)
-        # Flink starts at a random target so that small batches spread; this spreads as well and
-        # is the same when a task runs again.
+        # Flink starts at a random target so that small batches spread. This also spreads them, and
+        # it is the same when a task runs again.
         self._next = (self._subtask + epoch) % self._count
 
     def emit(self, batch: RecordBatch) -> None:
@@ -213,7 +213,7 @@ class RoundRobinWriter(RecordWriter):
 
 
 class BroadcastWriter(RecordWriter):
-    """Every record to every target, serialized once."""
+    """BROADCAST: every record goes to every target, and is serialized once."""
 
     def emit(self, batch: RecordBatch) -> None:
         self._append(0, batch)
@@ -228,7 +228,7 @@ class BroadcastWriter(RecordWriter):
 
 
 class SelectingWriter(RecordWriter):
-    """Base of the writers that compute a target for each record."""
+    """Base of the writers that compute a target per record."""
 
     def _scatter(self, batch: RecordBatch, targets: list[int]) -> None:
         keys, timestamps = batch.sent_keys, batch.timestamps
@@ -245,7 +245,7 @@ class SelectingWriter(RecordWriter):
                 self._append(index, share)
 
     def _divided(self, column: list[Any], targets: list[int]) -> list[list[Any]]:
-        """One pass whatever the number of targets."""
+        """Divide a column in one pass, regardless of the number of targets."""
         lists: list[list[Any]] = [[] for _ in range(self._count)]
         appends = [one.append for one in lists]
         for item, target in zip(column, targets, strict=True):
@@ -254,7 +254,7 @@ class SelectingWriter(RecordWriter):
 
 
 class ShuffleWriter(SelectingWriter):
-    """SHUFFLE: a random target for each record."""
+    """SHUFFLE: each record goes to a random target."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -263,7 +263,7 @@ class ShuffleWriter(SelectingWriter):
 
     def begin_epoch(self, epoch: int) -> None:
         super().begin_epoch(epoch)
-        # The same when a task runs again.
+        # The seed is the same when a task runs again.
         self._random.seed(f"{self.edge.id}/{self._subtask}/{epoch}")
 
     def emit(self, batch: RecordBatch) -> None:
@@ -271,7 +271,7 @@ class ShuffleWriter(SelectingWriter):
 
 
 class CustomWriter(SelectingWriter):
-    """CUSTOM: the user's partitioner decides."""
+    """CUSTOM: the user's partitioner chooses the target."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -292,12 +292,12 @@ class CustomWriter(SelectingWriter):
                 error, f"partition_custom after {self._source.name}", partition, values, iterator
             ) from error
         try:
-            # 1.0 equals a partition, but is none.
+            # 1.0 equals a partition, but it is not a valid one.
             all_exist = self._partitions.issuperset(targets) and all(
                 hasattr(kind, "__index__") for kind in set(map(type, targets))
             )
         except TypeError:
-            # Something without a hash is no partition.
+            # A value without a hash is not a partition.
             all_exist = False
         if not all_exist:
             raise self._bad_partition(values, targets)

@@ -1,1 +1,1 @@
-"""The operators at work, one file each. ``factory`` finds the one for a spec."""
+"""Running operators, one file each. ``factory`` creates the operator of a spec."""

@@ -1,7 +1,7 @@
-"""ordered_wait and unordered_wait: many requests to the outside world at the same time.
+"""ordered_wait and unordered_wait: many requests to external systems at the same time.
 
-Requests run in an event loop in a thread of their own. The slot's thread starts them and emits
-their results, so everything downstream stays in one thread.
+Requests run in an event loop in a thread of its own. The slot's thread starts them and emits their
+results, so that all consumers run in one thread.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from firesteel.usercode.failures import USER_ERRORS
 
 
 class StatelessRuntimeContext(RuntimeContext):
-    """Everything but state: a request belongs to no key once others run beside it."""
+    """A runtime context without state: requests of different keys run at the same time."""
 
     def __init__(self, context: RuntimeContext) -> None:
         self._context = context
@@ -73,19 +73,19 @@ class StatelessRuntimeContext(RuntimeContext):
 def _no_state() -> NoReturn:
     raise InvalidProgramError(
         "an AsyncFunction has no state: its requests run side by side. Keep state in a process "
-        "function before or behind it."
+        "function before or after it."
     )
 
 
-# How often a wait looks whether there is still somebody to wait for.
+# The interval at which a wait checks that the event loop is alive.
 _ALIVE_SECONDS = 5.0
 
 
 class AsyncWaitOperator(FunctionOperator):
-    """Requests go on from batch to batch; the end of an epoch waits for all of them.
+    """Makes requests across batches, and waits for all of them at the end of an epoch.
 
-    So no request is under way at a barrier, and the operator has no state: an epoch that is
-    retried makes its requests again.
+    No request is in flight at a barrier, so the operator has no state. An epoch that is retried
+    makes its requests again.
     """
 
     def __init__(self, spec: AsyncWaitSpec, context: OperatorContext) -> None:
@@ -93,7 +93,7 @@ class AsyncWaitOperator(FunctionOperator):
         super().__init__(context, self._descriptor.async_function)
         self._capacity = self._descriptor.capacity
         self._thread: EventLoopThread | None = None
-        # What operators downstream have been told. The subtask's clock may be ahead of that.
+        # The last emitted watermark. The subtask's clock may be ahead of it.
         self._watermark = context.clock.watermark
         self._begin()
 
@@ -106,7 +106,7 @@ class AsyncWaitOperator(FunctionOperator):
         self._invoker = AsyncInvoker(self._descriptor, self._completed)
 
     def open(self) -> None:
-        """In the loop's thread: clients that are made here find the loop they will work in."""
+        """Open the function in the loop's thread, so that clients created there find the loop."""
         thread = self._thread = EventLoopThread(f"async {self.name}")
         context = StatelessRuntimeContext(self.context.runtime_context())
         try:
@@ -115,7 +115,7 @@ class AsyncWaitOperator(FunctionOperator):
             raise self.failure(error, self.function.open) from error
 
     def restore(self, whole: Any) -> None:
-        """Forget the requests of an attempt that broke off: their records come again."""
+        """Forget the requests of an abandoned attempt. Their records come again."""
         abandoned = self._invoker
         self._begin()
         self._watermark = self.context.clock.watermark
@@ -147,7 +147,7 @@ class AsyncWaitOperator(FunctionOperator):
             start = stop
 
     def process_idle(self, idle: bool) -> None:
-        """What is in flight comes before the news, as with a watermark."""
+        """Wait for the requests in flight, then tell consumers, as with a watermark."""
         self._drain()
         super().process_idle(idle)
 
@@ -201,12 +201,12 @@ class AsyncWaitOperator(FunctionOperator):
         self._queue.complete(request)
 
     def _emit(self) -> None:
-        """Send on what may leave, in one batch as far as possible."""
+        """Emit the results that may leave, in one batch as far as possible."""
         values: list[Any] = []
         timestamps: list[int] = []
         clock = self.context.clock
         newest = clock.watermark
-        # Whatever runs downstream now must see the watermark that has reached it.
+        # Operators after this one must see the watermark that has reached them.
         clock.watermark = self._watermark
         try:
             for element in self._queue.take():

@@ -1,4 +1,4 @@
-"""What every operator has in common: where its results go, and its life in a slot."""
+"""The base of all operators: their context, their output, and their life in a slot."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from firesteel.usercode.failures import USER_ERRORS, user_function_error
 
 @dataclass(slots=True)
 class OperatorContext:
-    """What an operator may use of the place it runs in."""
+    """The environment of an operator in its subtask."""
 
     node: StreamNode
     subtask: SubtaskInfo
@@ -42,12 +42,12 @@ class OperatorContext:
     metrics: MetricRegistry
     # Sends (row kind, payload) to the driver.
     to_driver: Callable[[int, bytes], None]
-    # Whether the operator's input is partitioned by a key.
+    # The operator's input is partitioned by a key.
     keyed: bool = False
     keyed_state: KeyedStateBackend = field(default_factory=HashMapKeyedStateBackend)
     key_context: KeyContext = field(default_factory=KeyContext)
     operator_state: TaskOperatorStateStore = field(default_factory=TaskOperatorStateStore)
-    # Whether the operator goes on from a snapshot, and the checkpoint that the job came from.
+    # The operator continues from a snapshot, and the checkpoint from which the job was restored.
     restored: bool = False
     restored_checkpoint_id: int | None = None
     timers: TimerServices = field(init=False)
@@ -57,7 +57,7 @@ class OperatorContext:
         self.timers = TimerServices(self.keyed_state, self.clock)
 
     def runtime_context(self) -> TaskRuntimeContext:
-        """For the functions of this operator, which all see the same states."""
+        """The context for the functions of this operator, which all see the same states."""
         if self.keyed and self._state_store is None:
             self._state_store = TaskKeyedStateStore(self.keyed_state, self.key_context, self.clock)
         return TaskRuntimeContext(self.node, self.subtask, self.metrics, self._state_store)
@@ -71,7 +71,7 @@ class OperatorContext:
         )
 
     def bare_runtime_context(self) -> TaskRuntimeContext:
-        """For functions that work for this operator, but have no part in its state."""
+        """The context for functions that have no part in the operator's state."""
         return TaskRuntimeContext(self.node, self.subtask, self.metrics)
 
 
@@ -81,12 +81,12 @@ def _discard(batch: RecordBatch) -> None:
 
 @dataclass(slots=True)
 class Output:
-    """Where an operator's results go. The chain fills it in; operators only call it."""
+    """The consumers of an operator's results. The chain fills them in, operators call them."""
 
     emit: Emit = _discard
     side_outputs: dict[str, Emit] = field(default_factory=dict)
     watermark: Callable[[int], None] = lambda _: None
-    # Whether those downstream shall not wait for this output's watermarks.
+    # Tells consumers not to wait for the watermarks of this output, or to wait again.
     idle: Callable[[bool], None] = lambda _: None
     # Every consumer iterates over a batch once, so that its values may be a range.
     is_iterated_once: bool = False
@@ -98,7 +98,7 @@ class Output:
 
 
 class Operator:
-    """One operator of a chain at work."""
+    """A running operator of a chain. Subclasses override the hooks that they need."""
 
     def __init__(self, context: OperatorContext) -> None:
         self.context = context
@@ -131,12 +131,12 @@ class Operator:
         return fuse(loop) if loop.children else self.process
 
     def accept_watermark(self, watermark: int) -> None:
-        """The chain's way in: while timers fire, the new watermark holds already."""
+        """Take a watermark from the chain. It is current before the timers fire."""
         self.context.clock.watermark = watermark
         self.process_watermark(watermark)
 
     def process_watermark(self, watermark: int) -> None:
-        """Timers fire before the watermark goes on."""
+        """Fire the timers that are due, then emit the watermark."""
         self.context.timers.advance_watermark(watermark)
         self.output.watermark(watermark)
 
@@ -145,33 +145,37 @@ class Operator:
         self.output.idle(idle)
 
     def emitted_watermark(self, watermark: int) -> int:
-        """The last watermark that went on, when ``watermark`` was the last that came."""
+        """The last emitted watermark, given the last one that arrived."""
         return watermark
 
     def replace(self, predecessor: Operator) -> None:
-        """Take the place of an operator whose last attempt was in vain; it has been closed."""
+        """Take the place of an operator whose last attempt was abandoned. It has been closed."""
 
     def abort_epoch(self) -> None:
-        """The job fails with this epoch, and is told so already: nothing may be raised."""
+        """Give up the epoch. The failure is reported already, so this must not raise."""
 
     def undo(self, abandoned: Sequence[AbandonedState]) -> None:
-        """Undo what failed attempts of the job have left behind. Called before ``restore``."""
+        """Undo what failed attempts of the job left. Called before ``restore``."""
 
     def resume_time(self, watermark: int) -> None:
-        """The job was restored, and this is the watermark that went on last."""
+        """Continue from the last watermark that was emitted before the job was restored."""
 
     def finish(self) -> None:
-        """The input has ended; the last results may still be emitted."""
+        """Emit the last results. The input has ended."""
 
     def end_epoch(self, *, finished: bool) -> None:
-        """The epoch is over: what was written must leave the process."""
+        """Flush at the end of an epoch: written data must leave the process."""
 
     def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
-        """An epoch ends, perhaps with a checkpoint: what is to be saved goes into the states."""
+        """Put everything to be saved into the states.
+
+        checkpoint_id: the checkpoint that the epoch ends with, or None.
+        timestamp: the time at which the checkpoint was triggered.
+        """
 
     @property
     def saves_itself(self) -> bool:
-        """Whether it holds things in memory that only a checkpoint makes it put into its state."""
+        """True if the operator puts some of its data into its state at checkpoints only."""
         return False
 
     def restore_keyed_state(self, handle: OperatorHandle, store: SegmentStore) -> None:
@@ -180,29 +184,32 @@ class Operator:
         restore_from_handle(context.keyed_state, handle, store, context.subtask.file_systems)
 
     def snapshot(self) -> Any:
-        """What is small and kept whole, besides keyed and operator state."""
+        """The small state that is kept as a whole, apart from keyed and operator state."""
         return None
 
     def restore(self, whole: Any) -> None:
-        """Become what ``snapshot`` returned (None: the beginning). Comes before ``open`` or later."""
+        """Restore what ``snapshot`` returned, or begin anew with None.
+
+        This can come before ``open`` or after it.
+        """
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """It is complete, and with it all earlier ones are superseded. May be told twice."""
+        """A checkpoint is complete and supersedes all earlier ones. This may come twice."""
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """It will never be complete; a later one may."""
+        """A checkpoint will never be complete. A later one may."""
 
     def close(self) -> None:
         """Called once, after the last record or when the job is canceled."""
 
 
 class FunctionOperator(Operator):
-    """An operator around a user's function: opens and closes it and explains its failures."""
+    """An operator around a user's function: opens and closes it, and explains its failures."""
 
     def __init__(self, context: OperatorContext, function: Any) -> None:
         super().__init__(context)
         self.function = function
-        # What is never opened has no way to ask for state, so it need not be told the key.
+        # A function that is never opened cannot ask for state, so it does not need the key.
         self.uses_keys = context.keyed and _is_opened(function)
 
     def open(self) -> None:
@@ -267,7 +274,7 @@ class FunctionOperator(Operator):
 
 
 def _is_opened(function: Any) -> bool:
-    """Whether the user has written a method in which states can be asked for."""
+    """True if the function has a method of the user's that can ask for states."""
     if isinstance(function, CheckpointedFunction):
         return True
     return isinstance(function, Function) and type(function).open is not Function.open

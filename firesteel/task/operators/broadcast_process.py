@@ -1,4 +1,4 @@
-"""process on a stream and a broadcast one: one side reads the broadcast state, the other writes it."""
+"""process on a stream connected with a broadcast stream, which writes the broadcast state."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from firesteel.task.state.operator_state_store import ReadOnlyView, TaskBroadcas
 
 
 class _BaseContext(BaseBroadcastProcessFunction.BaseContext):
-    """One object for all records: the loop sets the timestamp before each call."""
+    """The context of a record. One object serves all: the loop sets the timestamp."""
 
     def __init__(self, operator: BroadcastProcessOperator) -> None:
         self.element_timestamp: int | None = None
@@ -52,7 +52,7 @@ class ReadingContext(
     BroadcastProcessFunction.ReadOnlyContext,
     KeyedBroadcastProcessFunction.OnTimerContext,
 ):
-    """For records of the side that is not broadcast, and for its timers."""
+    """The context for records of the side that is not broadcast, and for its timers."""
 
     domain = TimeDomain.EVENT_TIME
 
@@ -72,7 +72,7 @@ class ReadingContext(
 class WritingContext(
     _BaseContext, BroadcastProcessFunction.Context, KeyedBroadcastProcessFunction.Context
 ):
-    """For records of the broadcast side."""
+    """The context for records of the broadcast side."""
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> TaskBroadcastState:
         return self._operator.broadcast_state(state_descriptor)
@@ -95,7 +95,7 @@ class BroadcastProcessOperator(ProcessOperator):
         self._writing = WritingContext(self)
 
     def open(self) -> None:
-        # At once, so that a state of another type is refused before the first record.
+        # Now, so that a state of a different type is refused before the first record.
         self._states = {
             name: self.context.operator_state.get_broadcast_state(descriptor)
             for name, descriptor in self._descriptors.items()

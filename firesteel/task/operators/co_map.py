@@ -1,4 +1,4 @@
-"""CoMap: one function for two inputs, one result per record; None is no result, as in PyFlink."""
+"""CoMap: one function for two inputs, one result per record. As in PyFlink, None is no result."""
 
 from __future__ import annotations
 

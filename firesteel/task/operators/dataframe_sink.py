@@ -1,4 +1,4 @@
-"""A DataFrame as a sink: records leave as Arrow streams, Spark writes them."""
+"""DataFrame sinks: records leave as Arrow streams, and Spark writes them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class DataFrameSinkOperator(Operator):
 
 
 def arrow_schema(value_type: Any) -> pa.Schema:
-    """A row or tuple gives its fields as columns, any other type one column ``value``."""
+    """The fields of a row or tuple are columns. Any other type is one column ``value``."""
     arrow_type = value_type.to_arrow_type()
     if isinstance(arrow_type, pa.StructType):
         return pa.schema(list(arrow_type))

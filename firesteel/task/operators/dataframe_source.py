@@ -1,4 +1,4 @@
-"""A DataFrame as a source: Spark reads, the records arrive as Arrow streams."""
+"""DataFrame sources: Spark reads, and the records arrive as Arrow streams."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DataFrameSourceOperator(Operator, Ticking):
         return DataFrameHead(self)
 
     def receive_external(self, payload: bytes) -> int:
-        """Emit the records of one Arrow stream; how many they are."""
+        """Emit the records of one Arrow stream, and return their number."""
         count = 0
         with pa.ipc.open_stream(payload) as reader:
             for arrow_batch in reader:
@@ -54,7 +54,7 @@ class DataFrameSourceOperator(Operator, Ticking):
             raise
 
     def _raise_for_first(self, batch: pa.RecordBatch) -> None:
-        """For example a date after the year 9999, which Python does not have."""
+        """Find the value that Python cannot hold, for example a date after the year 9999."""
         kinds = zip(batch.schema.names, self._type.get_field_types(), batch.columns, strict=True)
         for name, kind, column in kinds:
             read = arrow_reader(kind)
@@ -63,7 +63,7 @@ class DataFrameSourceOperator(Operator, Ticking):
                 try:
                     read(value)
                 except MISFITS as error:
-                    # Arrow's own text: what Python cannot hold it cannot print either.
+                    # Arrow's own text, because Python cannot print a value that it cannot hold.
                     text = " ".join(value.to_string().split())
                     reason = f"column {name}: {error}."
                     raise TypeMismatchError(text, kind, reason, self.name) from error

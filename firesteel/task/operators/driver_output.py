@@ -12,7 +12,7 @@ from firesteel.usercode.unpicklable import unpicklable_record
 
 
 class PrintOperator(Operator):
-    """Formats records as PyFlink prints them; the driver writes the lines to standard output."""
+    """Formats records as PyFlink prints them. The driver writes the lines to standard output."""
 
     def __init__(self, spec: PrintSpec, context: OperatorContext) -> None:
         super().__init__(context)
@@ -29,13 +29,13 @@ class PrintOperator(Operator):
         try:
             lines = [prefix + to_line(value) for value in iterator]
         except USER_ERRORS as error:
-            # A __str__ of the user's.
+            # The user's __str__ failed.
             raise user_function_error(error, self.name, to_line, batch.values, iterator) from error
         self.context.to_driver(OUTPUT, pickling.dumps(lines))
 
 
 class CollectOperator(Operator):
-    """execute_and_collect: the records themselves go to the driver."""
+    """execute_and_collect: sends the records themselves to the driver."""
 
     def __init__(self, spec: CollectSpec, context: OperatorContext) -> None:
         super().__init__(context)
@@ -49,7 +49,7 @@ class CollectOperator(Operator):
 
 
 def print_prefix(sink_identifier: str | None, subtask: int, parallelism: int) -> str:
-    """Flink's prefix: the identifier if there is one, the subtask (from 1) if there are several."""
+    """Flink's prefix: the identifier, if any, and the subtask from 1 if there are several."""
     if parallelism == 1:
         return f"{sink_identifier}> " if sink_identifier else ""
     number = subtask + 1

@@ -42,10 +42,10 @@ class FilterOperator(FunctionOperator):
 
 
 class SelectOperator(FilterOperator):
-    """split(...).select(...): keeps what the selector puts under one of the names."""
+    """split(...).select(...): keeps the records that the selector puts under one of the names."""
 
     def __init__(self, spec: SelectSpec, context: OperatorContext) -> None:
-        # The function is opened and closed; what is called is the plain selector.
+        # The function is opened and closed. The plain selector is called.
         super().__init__(FilterSpec(_keep_all), context)
         if spec.functions:
             self.function = spec.functions[0]
@@ -55,7 +55,7 @@ class SelectOperator(FilterOperator):
         def condition(value: Any) -> bool:
             outputs = select(value)
             if type(outputs) is str:
-                # One name; as an iterable it would be its letters.
+                # A single name. As an iterable it would be its letters.
                 return outputs in names
             return not names.isdisjoint(outputs)
 

@@ -1,7 +1,7 @@
 """full_window_partition without a key: all records of a subtask, when the input has ended.
 
-What it has is an entry of a table, under a key of the subtask's key groups. So it survives lost tasks, and
-with another parallelism each partition moves as a whole.
+The records are an entry of a table, under a key of the subtask's key groups. So they survive lost
+tasks, and after rescaling each partition moves as a whole.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from firesteel.task.operators.base import FunctionOperator, OperatorContext
 from firesteel.task.record_batch import RecordBatch
 from firesteel.task.windowing.aggregators import create_aggregator
 
-# Results that are emitted at once.
+# Results per emitted batch.
 _BATCH = 10_000
 
 
 class EndOfInputOperator(FunctionOperator):
-    """Emits when the input has ended, and only then lets the last watermark go on."""
+    """Emits its results when the input has ended, and the last watermark after them."""
 
     def __init__(self, context: OperatorContext, function: Any) -> None:
         super().__init__(context, function)
@@ -37,7 +37,7 @@ class EndOfInputOperator(FunctionOperator):
         raise NotImplementedError
 
     def process_watermark(self, watermark: int) -> None:
-        # Behind the end of time everything is late: the results come first.
+        # After the last watermark everything is late, so the results come first.
         if watermark == MAX_WATERMARK:
             self._time_has_ended = True
         else:
@@ -55,7 +55,7 @@ class EndOfInputOperator(FunctionOperator):
 
 
 class MapPartitionOperator(EndOfInputOperator):
-    """A function of all records, which are kept until then."""
+    """Calls a function with all records, which are kept until then."""
 
     def __init__(self, spec: FullPartitionSpec, context: OperatorContext) -> None:
         super().__init__(context, spec.function)
@@ -79,7 +79,7 @@ class MapPartitionOperator(EndOfInputOperator):
 
 
 class PartitionAggregateOperator(EndOfInputOperator):
-    """reduce and aggregate: one accumulator."""
+    """reduce and aggregate: keeps one accumulator."""
 
     def __init__(self, spec: FullPartitionSpec, context: OperatorContext) -> None:
         self._aggregator = create_aggregator(spec.contents, context.node.name)
@@ -97,7 +97,7 @@ class PartitionAggregateOperator(EndOfInputOperator):
         accumulators = [copy_of(accumulator) for _, accumulator in self._table.items()]
         try:
             if not accumulators and isinstance(function, AggregateFunction):
-                # As in Flink, a subtask that got nothing has a result, too.
+                # As in Flink, a subtask without records has a result, too.
                 accumulators = [function.create_accumulator()]
             if accumulators:
                 yield aggregator.result(reduce(aggregator.merge, accumulators))
@@ -114,7 +114,7 @@ def create_full_partition_operator(
 
 
 def _own_key(context: OperatorContext) -> str:
-    """A key that this subtask owns."""
+    """Return a key that this subtask owns."""
     node = context.node
     groups = KeyGroupRange.of_subtask(context.subtask.index, node.parallelism, node.max_parallelism)
     return next(

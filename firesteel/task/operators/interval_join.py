@@ -1,7 +1,8 @@
-"""interval_join: records of two keyed streams whose timestamps are close to each other.
+"""interval_join: joins records of two keyed streams whose timestamps are close to each other.
 
-A left record l and a right record r of one key are joined if l.time + lower <= r.time <= l.time + upper.
-Each side is kept for as long as a record of the other side can still meet it, as in Flink.
+A left record and a right record of one key are joined if
+left.time + lower <= right.time <= left.time + upper. As in Flink, each side is kept for as long as
+a record of the other side can match it.
 """
 
 from __future__ import annotations
@@ -23,21 +24,24 @@ from firesteel.usercode.failures import USER_ERRORS
 
 
 class IntervalBuffer:
-    """``keep`` is how long a record is of use: it goes when the watermark is so far behind it."""
+    """The records of one side, by key and timestamp.
+
+    keep: a record is dropped when the watermark is this far ahead of it.
+    """
 
     def __init__(self, backend: KeyedStateBackend, name: str, element_type: Any, keep: int) -> None:
         self._table = backend.list_table(
             name, namespaced=True, element_type=None if element_type.is_pickled else element_type
         )
         self._keep = keep
-        # Of each key, in ascending order.
+        # The timestamps of each key, in ascending order.
         self._timestamps: dict[Any, list[int]] = {}
-        # Of each timestamp, and a heap of those.
+        # The keys of each timestamp, and a heap of the timestamps.
         self._keys: dict[int, list[Any]] = {}
         self._heap: list[int] = []
 
     def load(self) -> None:
-        """The keyed state has become another one."""
+        """Read the keyed state after it was replaced."""
         self._timestamps, self._keys = {}, {}
         for key, timestamp in self._table.keys():  # noqa: SIM118 - a table is no mapping
             self._timestamps.setdefault(key, []).append(timestamp)
@@ -48,7 +52,7 @@ class IntervalBuffer:
         heapify(self._heap)
 
     def add(self, values: list[Any], keys: list[Any], timestamps: list[int]) -> None:
-        # What is handed to the user's function must not be what is stored, if it can be changed.
+        # The user's function must not get the stored object if it can change it.
         stored = values if is_immutable(values[0]) else map(copy_of, values)
         self._table.append_all(zip(keys, timestamps, strict=True), stored)
         timestamps_of, keys_at, heap = self._timestamps, self._keys, self._heap
@@ -84,7 +88,7 @@ class IntervalBuffer:
         return found
 
     def advance(self, watermark: int) -> None:
-        """Forget what no record can be joined with any more that is not late."""
+        """Drop records that can only match late records."""
         heap, remove = self._heap, self._table.remove
         last = watermark - self._keep
         gone: dict[Any, int] = {}
@@ -105,7 +109,7 @@ LEFT, RIGHT = 0, 1
 
 
 class PairContext(ProcessJoinFunction.Context):
-    """One object for all pairs: the loop sets the timestamps before each call."""
+    """The context of a pair. One object serves all: the loop sets the timestamps."""
 
     def __init__(self) -> None:
         self.timestamps = [0, 0]
@@ -128,7 +132,7 @@ class IntervalJoinOperator(FunctionOperator):
             IntervalBuffer(backend, "interval-join/left", spec.left_type, max(0, upper)),
             IntervalBuffer(backend, "interval-join/right", spec.right_type, max(0, -lower)),
         )
-        # Where the other side's timestamps are, as seen from a record of each side.
+        # The interval of matching timestamps, as seen from a record of each side.
         self._bounds = ((lower, upper), (-upper, -lower))
         self._late = LateRecords((spec.left_late_tag, spec.right_late_tag), context, self.output)
         self._pair = PairContext()
@@ -222,7 +226,7 @@ class IntervalJoinOperator(FunctionOperator):
     # State
 
     def restore(self, whole: Any) -> None:
-        """Keyed state may still be added after this; it is looked at when it is needed."""
+        """Read the state later, because tables may still be added."""
         self._loaded = False
 
     def _ensure_loaded(self) -> None:

@@ -1,4 +1,8 @@
-"""The tail of a loop: keeps the epoch's records for the head."""
+"""Iterations: the head of a loop, its tail, and the records that travel between them.
+
+Spark knows no cycles. The tail keeps the records of an epoch, and the head reads them in the next
+epoch.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +32,7 @@ from firesteel.task.time.clock import ChunkPacer
 VALUES, TIMESTAMPS = "feedback", "feedback timestamps"
 
 _TABLES = {name: TableDescription(TableKind.LIST) for name in (VALUES, TIMESTAMPS)}
-# Into so many lists records are dealt: enough for as many subtasks to get an equal share.
+# Records are divided into this many lists, so that as many subtasks can get equal shares.
 _MOST_LISTS = 128
 
 Timestamps = list[int | None]
@@ -36,7 +40,7 @@ Timestamps = list[int | None]
 
 @lru_cache(maxsize=64)
 def keys_of(key_groups: KeyGroupRange, max_parallelism: int) -> tuple[str, ...]:
-    """Keys of different groups of a subtask, in the order of the groups."""
+    """Keys of different key groups of a subtask, in the order of the groups."""
     wanted = min(key_groups.end - key_groups.start + 1, _MOST_LISTS)
     found: dict[int, str] = {}
     for number in count():
@@ -57,7 +61,7 @@ def write_feedback(
 ) -> tuple[Segment, ...]:
     if not values:
         return ()
-    # Few records take keys that lie far apart: they shall not all move to the same subtask.
+    # Few records get keys that lie far apart, so that rescaling spreads them.
     lists = min(len(keys), len(values))
     chosen = [keys[(2 * number + 1) * len(keys) // (2 * lists)] for number in range(lists)]
     blocks = [_dealt(VALUES, chosen, values)]
@@ -76,7 +80,7 @@ def _dealt(table: str, keys: list[str], elements: list[Any]) -> Changes:
 def read_feedback(
     handle: OperatorHandle, store: SegmentStore, options: FileSystemOptions | None = None
 ) -> tuple[list[Any], Timestamps | None]:
-    """What ``write_feedback`` wrote; after a change of the parallelism, this subtask's share."""
+    """Read the records that ``write_feedback`` wrote, or this subtask's share after rescaling."""
     tables: dict[str, list[list[Any]]] = {VALUES: [], TIMESTAMPS: []}
     backend = HashMapKeyedStateBackend()
     try:
@@ -92,7 +96,7 @@ def read_feedback(
 def _collected(lists: list[list[Any]]) -> list[Any]:
     total, step = sum(map(len, lists)), len(lists)
     if any(len(one) != len(range(number, total, step)) for number, one in enumerate(lists)):
-        # From several subtasks: there is no order to keep.
+        # The lists come from several subtasks, so there is no order to keep.
         return list(chain.from_iterable(lists))
     collected: list[Any] = [None] * total
     for number, one in enumerate(lists):
@@ -101,7 +105,7 @@ def _collected(lists: list[list[Any]]) -> list[Any]:
 
 
 def uniform_batches(values: list[Any], timestamps: Timestamps | None) -> Iterator[RecordBatch]:
-    """Batches in which all records have a timestamp, or none has."""
+    """Divide records into batches in which all have a timestamp, or none has."""
     if timestamps is None:
         yield RecordBatch(values)
         return
@@ -118,13 +122,13 @@ Records = tuple[list[Any], Timestamps | None]
 
 
 class IterationHeadOperator(Operator):
-    """Watermarks are those of the input: none come back."""
+    """Emits its input and what comes back. Watermarks come from the input only."""
 
     def __init__(self, spec: IterationHeadSpec, context: OperatorContext) -> None:
         super().__init__(context)
         self._feedback_only = spec.feedback_only
         self._pacer = ChunkPacer()
-        # Tails in this very slot: their records need not wait for the next epoch.
+        # Tails in the same slot. Their records need not wait for the next epoch.
         self.tails: list[IterationTailOperator] = []
         self.records_read = 0
 
@@ -137,10 +141,10 @@ class IterationHeadOperator(Operator):
             self.output.emit(RecordBatch(batch.values, batch.timestamps))
 
     def read_epoch(self, carried: Iterable[Records], budget: ReadBudget) -> Iterator[None]:
-        """Emit what came back, chunk by chunk, pausing after each for the slot to send rows on.
+        """Emit what came back in chunks, and pause after each so that the slot can send rows.
 
-        What tails in this slot have by then goes round again, as long as the budget lasts; what is
-        left then is carried to the next epoch.
+        Records that reach tails in this slot go round again as long as the budget lasts. The rest is
+        carried to the next epoch.
         """
         started = time.perf_counter()
         for records in carried:
@@ -182,7 +186,7 @@ class IterationHead(GateHead):
         super().__init__(gate)
         self._operator = operator
         self._feedback: tuple[OperatorHandle, ...] = ()
-        # The gate stays open until the loop is over, whatever its channels say.
+        # The gate stays open until the loop is over, even if all channels have ended.
         gate.held_open = True
 
     def begin_epoch(self) -> None:
@@ -206,7 +210,7 @@ _log = logging.getLogger("firesteel")
 
 
 class IterationTailOperator(Operator):
-    """Watermarks end here, as in Flink: a loop that waited for its own would never go on."""
+    """Keeps the records of an epoch. Watermarks end here, as in Flink."""
 
     def __init__(self, spec: IterationTailSpec, context: OperatorContext) -> None:
         super().__init__(context)
@@ -229,7 +233,7 @@ class IterationTailOperator(Operator):
         self._values += values
 
     def take(self) -> tuple[list[Any], Timestamps | None]:
-        """The records, which are somebody else's from now on."""
+        """Hand over the records, and forget them."""
         taken = self._values, self._timestamps
         self._values, self._timestamps = [], None
         return taken

@@ -1,7 +1,7 @@
-"""join_on: two streams joined by key without a window, as a database joins two tables that change.
+"""join_on: joins two streams by key without a window, as a database joins two changing tables.
 
-The result is a stream of changes: added up, it is what a database gives for all rows that have come,
-in whatever order they came.
+The result is a stream of changes. Added up, it is the result of a database for all rows that have
+arrived, in any order.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from firesteel.task.state.ttl import TtlMapTable, TtlRule, clean_up
 from firesteel.usercode import pickling
 from firesteel.usercode.failures import USER_ERRORS, failed_function
 
-# Nobody's record begins with one of these.
+# No record of a user begins with one of these.
 _LIST, _DICT, _SET, _TUPLE, _ROW, _OBJECT = (
     f"\0{name}" for name in ("list", "dict", "set", "tuple", "row", "object")
 )
 
 
 class Frozen(tuple[Any, ...]):
-    """A record that cannot be hashed, as a tuple that can: what it is, and what is in it."""
+    """A record without a hash, as a hashable tuple of its kind and its contents."""
 
     __slots__ = ()
 
 
 def entry_of(record: Any) -> Any:
-    """Equal records have equal entries; the kind of a row does not count."""
+    """Return the entry of a record. Equal records have equal entries, ignoring row kinds."""
     if type(record) is Row:
         record = new_row(list(record), record._fields, _INSERT)
     try:
@@ -46,7 +46,7 @@ def entry_of(record: Any) -> Any:
 
 
 def record_of(entry: Any) -> Any:
-    """The record again, to be given away."""
+    """Return the record of an entry, as a copy that may be changed."""
     return _thaw(entry) if type(entry) is Frozen else copy_of(entry)
 
 
@@ -65,7 +65,7 @@ def _parts(value: Any) -> tuple[Any, ...]:
     if kind is tuple:
         return _TUPLE, *map(_freeze, value)
     if kind is dict:
-        # Dictionaries are equal whatever their order.
+        # The order of a dictionary does not matter for equality.
         pairs = sorted(value.items(), key=lambda pair: encode_entry(pair[0]))
         return _DICT, *((name, _freeze(content)) for name, content in pairs)
     if kind is set:
@@ -95,10 +95,11 @@ def _thaw(entry: Any) -> Any:
 
 
 class JoinSide:
-    """``outer``: rows without a match are part of the result. ``counts``: matches are counted.
+    """The rows of one side, by key.
 
-    Matches need no counting if every row of a key is joined with every row of the other side: then a row
-    has a match if the other side has any row.
+    outer: rows without a match are part of the result.
+    counts: the matches of each row are counted. This is not needed if all rows of a key match each
+        other: then a row has a match if the other side has any row.
     """
 
     def __init__(
@@ -116,10 +117,10 @@ class JoinSide:
         self._table: MapTable | TtlMapTable = table
         # Adds a row whose matches are not counted.
         self.count_up: Callable[[Any, Any], None] = table.count_up
-        # Replaces the value of an entry: a row stays as old as it is.
+        # Replaces the value of an entry without renewing its time to live.
         self._amend: Callable[[Any, Any, Any], None] = table.put
         self.rows: Callable[[Any], Mapping[Any, Any]] = table.view
-        """The entries of a key; only good until the next change, but values may be replaced."""
+        """The entries of a key. They are valid until rows are added or removed."""
         if ttl is not None:
             rule = TtlRule(ttl, context.clock)
             expiring = self._table = TtlMapTable(table, rule)
@@ -129,7 +130,7 @@ class JoinSide:
             self._amend = expiring.amend
 
     def add(self, key: Any, row: Any, matches: int) -> None:
-        """One more of this row, each of which is joined with so many others."""
+        """Add one more of this row, which has this number of matches."""
         if not self.counts:
             self.count_up(key, row)
             return
@@ -141,7 +142,7 @@ class JoinSide:
         self._table.put(key, row, 1 if known is MISSING else known + 1)
 
     def remove(self, key: Any, row: Any) -> int | None:
-        """One less of it. The number of its matches, -1 if they are not counted; None: no such row."""
+        """Remove one of this row. Returns its matches (-1 if not counted), or None if absent."""
         table = self._table
         known = table.get(key, row)
         if known is MISSING:
@@ -165,13 +166,13 @@ _INSERT, _DELETE = RowKind.INSERT, RowKind.DELETE
 _BEFORE, _AFTER = RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER
 
 Add = Callable[[Any, Any, RowKind], None]
-"""(a row of this side, one of the other side, kind): add a result."""
+"""Adds a result: (a row of this side, a row of the other side, row kind)."""
 
 
 Records = Iterable[tuple[Any, Any, int | None]]
-"""(value, key, timestamp)."""
+"""Records as (value, key, timestamp)."""
 
-# Nobody changes them in place, and none of them is taken back.
+# They cannot be changed in place, and they are only inserted.
 _TYPES_OF_PLAIN_RECORDS = frozenset({bool, bytes, float, int, str, tuple, type(None)})
 
 
@@ -186,7 +187,7 @@ class JoinOperator(FunctionOperator):
             for name, outer in (("join/left", spec.left_outer), ("join/right", spec.right_outer))
         ]
 
-        # Pairs are all there is to it.
+        # An inner join without a predicate or time to live.
         self._is_plain = not counts and not spec.left_outer and not spec.right_outer
 
     def process(self, batch: RecordBatch) -> None:
@@ -216,7 +217,7 @@ class JoinOperator(FunctionOperator):
     def _join_plain(
         self, side: int, records: Records, keys: list[Any], results: list[Any], stamps: list[int]
     ) -> None:
-        """An inner join of records that are only added, and that nobody can change: the fast way."""
+        """Join immutable records that are only inserted: the fast way of an inner join."""
         rows, count_up = self._sides[1 - side].rows, self._sides[side].count_up
         key_context, add = self.context.key_context, self._adder(side, results)
         append = None if self._make is not None else results.append
@@ -253,7 +254,7 @@ class JoinOperator(FunctionOperator):
             is_delete = type(value) is Row and value._row_kind in (_BEFORE, _DELETE)
             row = entry_of(value)
             if nulls and _is_null(key):
-                # It equals nothing, so there is nothing to wait for.
+                # A null key matches nothing, so the row need not be kept.
                 if outer:
                     add(row, None, _DELETE if is_delete else _INSERT)
             elif is_delete:
@@ -293,7 +294,7 @@ class JoinOperator(FunctionOperator):
         own, other = self._sides[side], self._sides[1 - side]
         own_matches = own.remove(key, row)
         if own_matches is None:
-            # It never came, or has expired: nothing in the result is known to come from it.
+            # It never arrived or has expired, so no result of it is known.
             return
         found = self._found(side, key, row)
         if own.outer and (own_matches == 0 if own.counts else not found):
@@ -314,7 +315,7 @@ class JoinOperator(FunctionOperator):
                 _add_last(add, row, match, count, is_alone=is_alone)
 
     def _found(self, side: int, key: Any, row: Any) -> Any:
-        """The rows of the other side that belong to this one."""
+        """The rows of the other side that match this one."""
         found = self._sides[1 - side].rows(key)
         test = self._predicate
         if test is None or not found:
@@ -342,7 +343,7 @@ class JoinOperator(FunctionOperator):
 
 
 def _add_first(add: Add, row: Any, match: Any, count: int, *, was_alone: bool) -> None:
-    """``match`` gets a row; if it was alone, that takes the place of its result without one."""
+    """Join ``match`` with a row. If it was alone, this replaces its result without a match."""
     for _ in range(count):
         if was_alone:
             add(None, match, _BEFORE)
@@ -352,7 +353,7 @@ def _add_first(add: Add, row: Any, match: Any, count: int, *, was_alone: bool) -
 
 
 def _add_last(add: Add, row: Any, match: Any, count: int, *, is_alone: bool) -> None:
-    """``match`` loses a row; if it is alone then, its result without one takes its place."""
+    """Separate ``match`` from a row. If it is alone then, its result without a match returns."""
     for _ in range(count):
         if is_alone:
             add(row, match, _BEFORE)
@@ -362,7 +363,7 @@ def _add_last(add: Add, row: Any, match: Any, count: int, *, is_alone: bool) -> 
 
 
 def _as_row(result: Any, kind: RowKind) -> Row:
-    """Fields of a Row or tuple, else one field."""
+    """Make a row of the fields of a Row or tuple, or of one field otherwise."""
     if isinstance(result, Row):
         return new_row(list(result), result._fields, kind)
     if isinstance(result, tuple):
@@ -375,7 +376,7 @@ def _may_have_nulls(keys: list[Any]) -> bool:
 
 
 def _is_null(key: Any) -> bool:
-    """As in SQL: a key with a NULL in it equals none, not even itself."""
+    """True for a key with a NULL in it. As in SQL, it equals no key, not even itself."""
     if key is None:
         return True
     if isinstance(key, tuple):

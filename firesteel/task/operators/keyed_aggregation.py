@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from firesteel.common.constants import MAX_WATERMARK, MIN_WATERMARK
 from firesteel.graph.operator_specs import KeyedAggregationSpec
 from firesteel.state.tables import MISSING, ValueTable
-from firesteel.task.copies import copy_of, copying, copying_get, is_another
+from firesteel.task.copies import copy_of, copying, copying_get, differs
 from firesteel.task.operators.base import FunctionOperator, OperatorContext, Output
 from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode.failures import USER_ERRORS
@@ -129,7 +129,7 @@ class ResultsOfEpoch(EveryResult):
         in_base, missing = self.table.base.get, MISSING
         for key, result in self.table.overlay.items():
             last = in_base(key, missing)
-            if last is missing or is_another(result, last):
+            if last is missing or differs(result, last):
                 yield key, result
 
 

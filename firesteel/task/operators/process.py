@@ -1,6 +1,6 @@
-"""process: the user's function sees each record with its context and may use side outputs.
+"""process: calls the user's function with each record and a context, and emits side outputs.
 
-On a keyed stream it has state and timers.
+On a keyed stream the function has state and timers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from firesteel.usercode.failures import USER_ERRORS
 
 
 class ElementContext(ProcessFunction.Context, KeyedProcessFunction.Context):
-    """One object for all records: the loop sets the fields before each call."""
+    """The context of a record. One object serves all: the loop sets its fields before each call."""
 
     def __init__(self, timers: TimerService, key_context: KeyContext) -> None:
         self.element_timestamp: int | None = None
@@ -40,7 +40,7 @@ class ElementContext(ProcessFunction.Context, KeyedProcessFunction.Context):
 
 
 class TimerContext(ElementContext, KeyedProcessFunction.OnTimerContext):
-    """The same for timers."""
+    """The context of a timer that fires."""
 
     domain = TimeDomain.EVENT_TIME
 
@@ -49,7 +49,7 @@ class TimerContext(ElementContext, KeyedProcessFunction.OnTimerContext):
 
 
 class FiringTimer:
-    """What an error says in place of the record."""
+    """Stands for the record in the error of a timer."""
 
     def __init__(self, key: Any, timestamp: int) -> None:
         self._key = key
@@ -87,7 +87,7 @@ class ResultCollector:
             stamps.append(timestamp)
 
     def emit(self) -> None:
-        """Side outputs go first: what is late or odd about a record is known before its result."""
+        """Emit the side outputs, then the main output."""
         for tag_id, (values, stamps) in self._side.items():
             self._output.emit_side(tag_id, RecordBatch(values, stamps or None))
         if self.results:
@@ -109,7 +109,7 @@ class ProcessOperator(FunctionOperator):
             self.timer_service = UnkeyedTimerService(context.clock)
         self._element_context = ElementContext(self.timer_service, context.key_context)
         self._timer_context = TimerContext(self.timer_service, context.key_context)
-        # What the timers of a round have emitted.
+        # Results of the timers of a round.
         self._fired = ResultCollector(self.output)
 
     def process(self, batch: RecordBatch) -> None:
@@ -121,7 +121,10 @@ class ProcessOperator(FunctionOperator):
         batch: RecordBatch,
         context: Any = None,
     ) -> None:
-        """``context`` is what the function sees instead of the usual one."""
+        """Call a method of the function with each record.
+
+        context: given to the function instead of the usual context.
+        """
         values, keys, timestamps = batch.values, batch.keys, batch.timestamps
         key_context = self._key_context
         context = self._element_context if context is None else context
@@ -130,7 +133,7 @@ class ProcessOperator(FunctionOperator):
         tag_type = OutputTag
         iterator = iter(values)
         stamps: Iterable[int | None] = repeat(None) if timestamps is None else timestamps
-        # Without keys, what is current stays so.
+        # Without keys, the current key stays.
         in_order: Iterable[Any] = repeat(key_context.key) if keys is None else keys
         try:
             for value, key_context.key, stamp in zip(iterator, in_order, stamps, strict=False):
@@ -138,7 +141,7 @@ class ProcessOperator(FunctionOperator):
                 results = process_element(value, context)
                 if results is None:
                     continue
-                # The collector's add: a call for every record costs more than what it does.
+                # The collector's add, inlined: a call per record would cost more than its work.
                 for result in results:
                     if (
                         type(result) is tuple
@@ -158,7 +161,7 @@ class ProcessOperator(FunctionOperator):
     # Timers
 
     def timer_context(self) -> Any:
-        """What ``on_timer`` sees."""
+        """The context for ``on_timer``."""
         return self._timer_context
 
     def _on_event_time(self, key: Any, _: Any, timestamp: int) -> None:
@@ -179,7 +182,7 @@ class ProcessOperator(FunctionOperator):
         try:
             results = on_timer(timestamp, context)
             if results is not None:
-                # As in PyFlink, results carry the time of the timer, whichever clock it follows.
+                # As in PyFlink, results carry the time of the timer, in both time domains.
                 self._fired.add(results, timestamp)
         except USER_ERRORS as error:
             raise self.failure(error, on_timer, [FiringTimer(key, timestamp)]) from error

@@ -1,4 +1,4 @@
-"""Sinks of the unified kind: a writer in the slot, committables, a committer."""
+"""sink_to: a writer in the slot, committables, and a committer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from firesteel.usercode.failures import USER_ERRORS, called, user_function_error
 
 
 class SinkOperator(Operator, Scheduled, Committing, Rescalable):
-    """Its state is the writer's: files in progress, transactions."""
+    """Runs the writer of a sink. Its state is that of the writer, such as files in progress."""
 
     def __init__(self, spec: SinkSpec, context: OperatorContext) -> None:
         super().__init__(context)
@@ -48,7 +48,7 @@ class SinkOperator(Operator, Scheduled, Committing, Rescalable):
             return
         iterator = iter(values)
         try:
-            # The base class's loop, but with an iterator that tells which record failed.
+            # The loop of the base class, with an iterator that shows which record failed.
             for index, value in enumerate(iterator):
                 context.record_timestamp = None if timestamps is None else timestamps[index]
                 writer.write(value, context)
@@ -62,7 +62,7 @@ class SinkOperator(Operator, Scheduled, Committing, Rescalable):
         self._call(self._writer.flush, finished)
 
     def next_tick(self) -> int | None:
-        """Files that roll by time do so in an epoch, and it may have no records."""
+        """The time of the next flush. Files that roll by time need an epoch without records."""
         if self._writer is None:
             return None
         delay: float | None = self._call(self._writer.next_flush_delay)
@@ -86,14 +86,14 @@ class SinkOperator(Operator, Scheduled, Committing, Rescalable):
 
 
 def commit(sink: Any, committables: Sequence[Any], call: Callable[..., Any]) -> None:
-    """Commit in whatever process this is; ``call`` makes the calls."""
+    """Commit in this process, which may be the driver. ``call`` calls the user's methods."""
     committer = call(sink.create_committer)
     if committer is None:
         return
     try:
         call(committer.commit, committables)
     except BaseException:
-        # What the commit failed of counts.
+        # The error of the commit is the one to raise.
         with suppress(*USER_ERRORS):
             committer.close()
         raise

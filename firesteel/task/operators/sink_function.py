@@ -1,4 +1,4 @@
-"""add_sink: the user's SinkFunction is invoked with every record."""
+"""add_sink: invokes the user's SinkFunction with every record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from firesteel.usercode.failures import USER_ERRORS
 
 
 class InvocationContext(SinkFunction.Context):
-    """One object for all records: the loop sets the timestamp before each call."""
+    """The context of a record. One object serves all: the loop sets the timestamp."""
 
     def __init__(self, clock: SubtaskClock) -> None:
         self._clock = clock

@@ -21,15 +21,15 @@ from firesteel.task.record_batch import RecordBatch
 from firesteel.task.time.clock import ChunkPacer
 from firesteel.usercode.failures import USER_ERRORS, called, failed_function, user_function_error
 
-# A chunk of large records is made, sent and forgotten before it leaves a core's cache. Small records need less, and
-# fill a chunk.
+# Large records are read, sent and freed before they leave a core's cache. Small records fill a
+# chunk in less time.
 _CHUNK_SECONDS = 0.001
 
 
 class SourceOperator(Operator, Ticking):
-    """Its state is the list of unfinished splits at their positions, and their watermarks.
+    """Reads splits. Its state is the unfinished splits at their positions, and their watermarks.
 
-    Reading goes in chunks, so that a slow function behind the source can hold up neither an epoch
+    It reads in chunks, so that a slow function after the source delays neither the end of an epoch
     nor the watermarks.
     """
 
@@ -42,7 +42,7 @@ class SourceOperator(Operator, Ticking):
         self._pacer = None if context.node.buffer_timeout == 0 else ChunkPacer(_CHUNK_SECONDS)
         strategy = spec.watermark_strategy
         self._time = None if strategy is None else create_stream_time(strategy, self)
-        # An alignment group lets the watermark go so far.
+        # The highest watermark that the alignment group allows.
         self._aligned_watermark = MAX_WATERMARK
         self._ahead = False
         self._paused: frozenset[str] = frozenset()
@@ -91,10 +91,10 @@ class SourceOperator(Operator, Ticking):
         self._complete = complete
 
     def _expect(self, splits: Sequence[SourceSplit]) -> None:
-        """Let the watermark wait for splits: one that is read first must not leave others behind.
+        """Let the watermark wait for splits, so that the first one does not make the others late.
 
-        Of those that are read one after the other only the begun ones hold it back. The rest may
-        stand in line for long, and a source that hands them out late does not mind their time.
+        If splits are read one after the other, only those that were begun hold the watermark back.
+        The others may wait in line for long.
         """
         reader = self._reader
         assert reader is not None
@@ -106,7 +106,7 @@ class SourceOperator(Operator, Ticking):
         )
 
     def align(self, watermark: int) -> None:
-        """In this epoch, stop reading once the watermark is beyond ``watermark``."""
+        """Stop reading in this epoch when the source's watermark exceeds ``watermark``."""
         self._aligned_watermark = watermark
 
     def emitted_watermark(self, watermark: int) -> int:
@@ -122,7 +122,7 @@ class SourceOperator(Operator, Ticking):
         return None if self._time is None else self._time.next_tick()
 
     def read_epoch(self, budget: ReadBudget) -> Iterator[None]:
-        """Read and emit chunk by chunk, pausing after each for the slot to send rows on."""
+        """Read and emit in chunks, and pause after each so that the slot can send rows."""
         reader = self._reader
         assert reader is not None
         left = 0 if self._finished else budget.records
@@ -186,7 +186,7 @@ class SourceOperator(Operator, Ticking):
             function = failed_function(error, reader.timestamps, reader.current_split, reader.read)
             raise user_function_error(error, self.name, function, None, None) from error
         if self._time is not None:
-            # A split that stands in line is not asked.
+            # Splits that wait in line are not asked.
             if self._source.side_by_side is not False:
                 self._time.asked(max(0, now_millis() - began))
             if not values:
@@ -194,7 +194,7 @@ class SourceOperator(Operator, Ticking):
         return RecordBatch(values, stamps), split
 
     def _is_ahead(self) -> bool:
-        """Whether to wait for the group; where only some splits are ahead, these alone are paused."""
+        """True if the source must wait for its group. If only some splits are ahead, pause them."""
         stream_time, limit = self._time, self._aligned_watermark
         if stream_time is None or (limit == MAX_WATERMARK and not self._ahead and not self._paused):
             return False
@@ -268,7 +268,7 @@ def _overrides(reader: SourceReader, method: str) -> bool:
 
 
 def _listed(values: Any) -> list[Any]:
-    """What ``read`` returned, as the list that it should have been."""
+    """Convert the result of ``read`` to a list."""
     if values is None or isinstance(values, list | tuple | range):
         return list(values or ())
     raise TypeError(f"read() must return a list of records, but it returned {shorten(values)}")

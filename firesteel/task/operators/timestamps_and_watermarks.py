@@ -1,4 +1,4 @@
-"""assign_timestamps_and_watermarks: event time starts here, whatever the input said about it."""
+"""assign_timestamps_and_watermarks: event time starts here and ignores that of the input."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class TimestampsAndWatermarksOperator(Operator, Ticking):
         self._time.process(_WHOLE_STREAM, batch)
 
     def process_watermark(self, watermark: int) -> None:
-        """Watermarks of the input do not count, but its end does."""
+        """Ignore the watermarks of the input, except for the last one."""
         if watermark == MAX_WATERMARK:
             self.output.watermark(watermark)
 
     def process_idle(self, idle: bool) -> None:
-        """Whether the stream is idle is decided here, as its watermarks are."""
+        """Ignore the idleness of the input. This operator decides about it."""
 
     def emitted_watermark(self, watermark: int) -> int:
         return watermark if watermark == MAX_WATERMARK else self._time.watermark
@@ -38,7 +38,7 @@ class TimestampsAndWatermarksOperator(Operator, Ticking):
         self._time.tick()
 
     def found_nothing(self) -> None:
-        """The harness says so, which has no epochs: the input is silent right now."""
+        """Note that the input is silent now. The test harness, which has no epochs, calls it."""
         self._time.found_nothing()
 
     def next_tick(self) -> int | None:
@@ -62,7 +62,7 @@ def create_stream_time(strategy: WatermarkStrategy, operator: Operator) -> Strea
     context = operator.context
     interval = context.subtask.auto_watermark_interval
     if context.subtask.batch:
-        # A batch has no progress to speak of: its only watermark is the one at its end.
+        # The only watermark of a batch is the one at its end.
         strategy, interval = _without_watermarks(strategy), 0
     return StreamTime(strategy, interval, operator.name, context.clock.now_millis, operator.output)
 

@@ -1,9 +1,9 @@
-"""add_sink with a TwoPhaseCommitSinkFunction: a transaction for each epoch that has records.
+"""add_sink with a TwoPhaseCommitSinkFunction: one transaction per epoch that has records.
 
-Flink keeps one transaction from checkpoint to checkpoint, and goes back to the checkpoint when a
-task is lost. Here a lost task repeats its epoch only, so what its first attempt wrote must be
-separable from the epochs before: the end of an epoch pre-commits, and a checkpoint gathers what
-was pre-committed since the one before it.
+Flink keeps one transaction from checkpoint to checkpoint, and returns to the checkpoint when a task
+is lost. Here a lost task repeats its epoch only, so the writes of its first attempt must be
+separable from earlier epochs. The end of an epoch pre-commits, and a checkpoint collects what was
+pre-committed since the previous one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from firesteel.usercode.failures import USER_ERRORS
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """A handle of the user's. ``id`` is ours: handles need not be comparable."""
+    """A user's handle. It has an id of ours, because handles need not be comparable."""
 
     id: str
     handle: Any
@@ -42,17 +42,18 @@ class Transaction:
 class TransactionState:
     """The transactions of one subtask at the end of an epoch.
 
-    ``execution`` is the run of the job in which it was written, ``version`` counts the epochs.
+    execution: the run of the job in which it was written.
+    version: counts the epochs.
     """
 
     execution: str
     version: int
-    # Open, for the next epoch.
+    # The open transaction for the next epoch.
     current: Transaction | None
-    # Pre-committed: waiting for a checkpoint to complete, and for one to come.
+    # Pre-committed transactions by checkpoint, and those that no checkpoint has taken yet.
     pending: dict[int, tuple[Transaction, ...]]
     unassigned: tuple[Transaction, ...]
-    # Those that the driver will send back to be committed.
+    # Transactions that the driver will send back to be committed.
     handed_over: tuple[Transaction, ...]
     user_context: Any = None
 
@@ -66,11 +67,11 @@ class TransactionState:
         return state
 
     def pre_committed(self) -> list[Transaction]:
-        """In the order in which they were begun."""
+        """All pre-committed transactions, in the order in which they were begun."""
         return [*in_order(self.pending), *self.unassigned]
 
-    def behind(self, completed: int) -> list[Transaction]:
-        """Those that no checkpoint up to ``completed`` holds."""
+    def after(self, completed: int) -> list[Transaction]:
+        """The transactions that no checkpoint up to ``completed`` holds."""
         later = {number: some for number, some in self.pending.items() if number > completed}
         still_open = () if self.current is None else (self.current,)
         return [*in_order(later), *self.unassigned, *still_open]
@@ -82,14 +83,14 @@ class TransactionState:
 
 @dataclass(slots=True)
 class OpenTransactions:
-    """The same while an epoch runs."""
+    """The transactions of one subtask while an epoch runs."""
 
     current: Transaction | None = None
     has_records: bool = False
     pending: dict[int, tuple[Transaction, ...]] = field(default_factory=dict)
     unassigned: tuple[Transaction, ...] = ()
     handed_over: tuple[Transaction, ...] = ()
-    # The one that the last epoch pre-committed, with the version of the state it is in.
+    # The transaction that the last epoch pre-committed, and the version of its state.
     last: tuple[int, Transaction] | None = None
 
 
@@ -117,7 +118,7 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
     # Life
 
     def open(self) -> None:
-        """Recovery comes after the function is opened, unlike in Flink: it may need connections."""
+        """Open the function, then recover. Unlike in Flink, recovery may use open connections."""
         super().open()
         self._opened = True
         self.function._transactions = self
@@ -132,13 +133,13 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
             self._restored = state
 
     def restore_several(self, wholes: Sequence[Any]) -> None:
-        """After rescaling: the transactions of subtasks that are gone are ended, too."""
+        """After rescaling, also end the transactions of subtasks that no longer exist."""
         first, *others = wholes
         self._others = [TransactionState.decode(whole) for whole in others]
         self.restore(first)
 
     def replace(self, predecessor: Operator) -> None:
-        """What the predecessor pre-committed last may be aborted, once the state is known."""
+        """Take over the last pre-commit, which may be aborted once the state is known."""
         assert isinstance(predecessor, TwoPhaseCommitSinkOperator)
         self._transactions.last = predecessor._transactions.last
 
@@ -147,11 +148,11 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
         for one in abandoned:
             if one.whole is not None:
                 state = TransactionState.decode(pickling.loads(one.whole))
-                self._abandoned += state.behind(one.completed)
+                self._abandoned += state.after(one.completed)
             self._abandoned += one.committables
 
     def close(self) -> None:
-        """Only what is open is dropped: what is pre-committed may belong to a checkpoint."""
+        """Abort the open transaction only. Pre-committed ones may belong to a checkpoint."""
         try:
             self._abort_current()
         finally:
@@ -160,7 +161,7 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
     # Writing
 
     def abort_epoch(self) -> None:
-        """The driver may not know what was pre-committed in this epoch: it gets no ack."""
+        """Abort what this epoch pre-committed. The driver gets no ack, so it does not know it."""
         last = self._transactions.last
         if last is None or last[0] != self._version + 1:
             return
@@ -168,7 +169,7 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
         try:
             self._call(self.function.abort, last[1].handle)
         except UserFunctionError as error:
-            _log.warning("A transaction is left behind: %s", error)
+            _log.warning("A transaction could not be aborted: %s", error)
 
     def process(self, batch: RecordBatch) -> None:
         values, timestamps = batch.values, batch.timestamps
@@ -223,13 +224,13 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
             raise self.failure(error, self.function.begin_transaction) from error
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Commit everything up to it: it also stands for earlier ones that never completed."""
+        """Commit everything up to the checkpoint, including earlier ones that never completed."""
         pending = self._transactions.pending
         due = {number: pending.pop(number) for number in sorted(pending) if number <= checkpoint_id}
         self._commit_all(in_order(due))
 
     def prepare_commit(self, *, finished: bool) -> Sequence[Any]:
-        """After the last record no checkpoint may come: the driver says when to commit the rest."""
+        """Hand the rest to the driver after the last record, when no checkpoint may follow."""
         transactions = self._transactions
         if not finished:
             return ()
@@ -242,7 +243,7 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
         self._commit_all(committables)
 
     def _commit_all(self, due: Sequence[Transaction]) -> None:
-        """One that fails does not keep the others from being committed."""
+        """Commit all of them, even if one fails, and raise the first error."""
         first_error: Exception | None = None
         last = self._transactions.last
         for transaction in due:
@@ -270,7 +271,7 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
             self._call(self.function.abort, current.handle)
 
     def _pre_commit(self, *, is_last: bool) -> None:
-        """A transaction without records goes on into the next epoch."""
+        """Pre-commit the open transaction. Without records it stays open for the next epoch."""
         transactions = self._transactions
         current = transactions.current
         if current is None or not transactions.has_records:
@@ -299,22 +300,22 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
         self._begin()
 
     def _abort_attempt(self, state: TransactionState | None) -> set[str]:
-        """Abort what an attempt in this process did in vain; the ids of what was aborted."""
+        """Abort the transactions of an abandoned attempt in this process, and return their ids."""
         transactions = self._transactions
-        in_vain = []
+        abandoned = []
         if transactions.last is not None:
             version, transaction = transactions.last
-            # A state of a later version may lack it because it has long been committed.
+            # A state of a later version may lack it because it was committed long ago.
             if state is None or (state.version <= version and not state.has(transaction)):
-                in_vain.append(transaction)
+                abandoned.append(transaction)
         if transactions.current is not None:
-            in_vain.append(transactions.current)
-        for transaction in in_vain:
+            abandoned.append(transactions.current)
+        for transaction in abandoned:
             self._call(self.function.abort, transaction.handle)
-        return {transaction.id for transaction in in_vain}
+        return {transaction.id for transaction in abandoned}
 
     def _resume(self, state: TransactionState, aborted: set[str]) -> None:
-        """An epoch is repeated, perhaps in another process; the job goes on."""
+        """Continue the job. An epoch is repeated, perhaps in a different process."""
         self.user_context = state.user_context
         self._transactions.pending = dict(state.pending)
         self._transactions.unassigned = state.unassigned
@@ -323,8 +324,8 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
             self._call(self.function.recover_and_abort, state.current.handle)
 
     def _recover_execution(self, state: TransactionState) -> None:
-        """The job was restored: what its checkpoint holds counts, and the rest never will."""
-        # Those that were handed over are committed when the driver says so, very soon.
+        """Commit what the checkpoint of a restored job holds, and abort the rest."""
+        # The driver will soon ask to commit the transactions that were handed over.
         self._transactions.handed_over += state.handed_over
         handled = [transaction.handle for transaction in state.handed_over]
         for transaction in state.pre_committed():
@@ -340,8 +341,8 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
             self._call(self.function.finish_recovering_context, handled)
 
     def _abort_abandoned(self, restored: Sequence[TransactionState]) -> None:
-        """What attempts that failed began behind the checkpoint will be written again."""
-        known = {transaction.id for state in restored for transaction in state.behind(-1)}
+        """Abort what failed attempts began after the checkpoint. It will be written again."""
+        known = {transaction.id for state in restored for transaction in state.after(-1)}
         abandoned, self._abandoned = self._abandoned, []
         for transaction in abandoned:
             if transaction.id not in known:
@@ -407,9 +408,9 @@ def commit_in_driver(
     transactions: Sequence[Transaction],
     call: Callable[..., Any],
 ) -> None:
-    """The end of a batch job: its tasks are over, so a copy of the function commits here.
+    """Commit at the end of a batch job, with a copy of the function, because its tasks are over.
 
-    ``call`` makes the calls of the user's methods.
+    call: calls the user's methods.
     """
     spec = node.spec
     assert isinstance(spec, TwoPhaseCommitSinkSpec)

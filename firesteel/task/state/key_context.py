@@ -1,4 +1,4 @@
-"""The key whose state a function sees."""
+"""The current key, whose state a function sees."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from firesteel.errors import InvalidProgramError
 
 
 class NoKey:
-    """Stands for the key where no record is being processed; it cannot be one, as it has no hash."""
+    """Stands for the key while no record is processed. Its hash raises an error."""
 
     def __hash__(self) -> int:
         raise InvalidProgramError(
@@ -20,27 +20,27 @@ class NoKey:
 
 
 class KeyContext:
-    """Operators set ``key`` before they call the user's function: one attribute write a record."""
+    """Holds the current key. Operators set it before they call the user's function."""
 
     __slots__ = ("after_batch", "key")
 
     def __init__(self) -> None:
         self.key: Any = NoKey()
-        # Called with the number of records of each batch: state that expires cleans up.
+        # Called with the number of records of each batch, to clean up expired state.
         self.after_batch: list[Callable[[int], None]] = []
 
     def forget(self) -> None:
-        """No key is current: what comes now belongs to none."""
+        """Clear the current key."""
         self.key = NoKey()
 
     def following(self, keys: Iterable[Any]) -> Iterator[Any]:
-        """The keys, each of them current once it is given out."""
+        """Yield the keys, and make each one current."""
         for key in keys:
             self.key = key
             yield key
 
     def feed(self, values: Iterator[Any], keys: Iterable[Any]) -> Iterator[Any]:
-        """The values, each with its key current."""
+        """Yield the values, and make the key of each one current."""
         for value, self.key in zip(values, keys, strict=False):
             yield value
 

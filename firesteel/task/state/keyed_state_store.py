@@ -34,7 +34,7 @@ _T = TypeVar("_T", TtlValueTable, TtlListTable, TtlMapTable)
 
 
 class TaskKeyedStateStore(KeyedStateStore):
-    """``current`` says whose state is shown: the current key's, or that within a namespace."""
+    """Creates states. They show the state of ``current``: a key, or a key within a namespace."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class TaskKeyedStateStore(KeyedStateStore):
         self._clock = clock
         self._current = key_context if current is None else current
         self._namespaced = current is not None and current is not key_context
-        # Tables of the operator itself, whose names are not for users.
+        # Tables of the operator itself. Users cannot take their names.
         self._reserved = backend.declared()
         self._states: dict[str, tuple[StateDescriptor, Any]] = {}
 
@@ -99,7 +99,7 @@ class TaskKeyedStateStore(KeyedStateStore):
             )
         if descriptor.name in self._reserved:
             raise InvalidProgramError(
-                f"the name '{descriptor.name}' is taken by the operator's own state; choose another"
+                f"the name '{descriptor.name}' is taken by the operator's own state; choose a different name"
             )
         known = self._states.get(descriptor.name)
         if known is None:
@@ -108,7 +108,7 @@ class TaskKeyedStateStore(KeyedStateStore):
         if before is not descriptor and not _is_same(before, descriptor):
             raise InvalidProgramError(
                 f"the state '{descriptor.name}' was asked for as {before!r} and now as "
-                f"{descriptor!r}; give states of another kind or type another name"
+                f"{descriptor!r}; give states of different kinds or types different names"
             )
         found: _S = state
         return found

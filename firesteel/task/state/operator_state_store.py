@@ -30,7 +30,7 @@ from firesteel.task.copies import copy_of
 class TaskOperatorStateStore(OperatorStateStore):
     def __init__(self) -> None:
         self._states: dict[str, TaskOperatorListState | TaskBroadcastState] = {}
-        # What was restored, until somebody asks for it.
+        # Restored states that no function has asked for yet.
         self._restored: dict[str, OperatorState] = {}
         self._sent: dict[str, OperatorState] = {}
         self._sent_versions: dict[str, int] = {}
@@ -103,7 +103,7 @@ class TaskOperatorStateStore(OperatorStateStore):
         if versions == self._sent_versions:
             return None
         self._sent_versions = versions
-        # What nobody has asked for is kept as it is.
+        # A state that no function has asked for is kept as it is.
         self._sent = {**self._restored}
         for name, state in self._states.items():
             try:
@@ -114,14 +114,14 @@ class TaskOperatorStateStore(OperatorStateStore):
         return self._sent
 
     def restore(self, states: OperatorStates) -> None:
-        """Before functions ask for their states."""
+        """Take restored states. Called before functions ask for them."""
         self._states.clear()
         self._restored = dict(states)
         self._sent_versions = {}
 
 
 class TaskOperatorListState(ListState[Any]):
-    """Elements are copied on their way in and out, if they can be changed in place."""
+    """A list in memory. Mutable elements are copied on their way in and out."""
 
     def __init__(self, mode: Redistribution, element_type: TypeInformation) -> None:
         self.mode = mode
@@ -172,7 +172,7 @@ class TaskBroadcastState(BroadcastState[Any, Any]):
         return key in self._entries
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """The entries as they are now, whatever changes while they are read."""
+        """The present entries. Changes during the iteration do not affect them."""
         return ((key, copy_of(value)) for key, value in list(self._entries.items()))
 
     def keys(self) -> Iterator[Any]:
@@ -211,7 +211,7 @@ class TaskBroadcastState(BroadcastState[Any, Any]):
 
 
 class ReadOnlyView(ReadOnlyBroadcastState[Any, Any]):
-    """Broadcast state for the side whose records only one subtask sees."""
+    """Read-only broadcast state, for the side that is not broadcast."""
 
     def __init__(self, state: TaskBroadcastState) -> None:
         self._state = state

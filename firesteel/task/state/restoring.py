@@ -1,4 +1,4 @@
-"""Keyed state comes back as an operator's handle says."""
+"""Restores keyed state from the handle of an operator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def restore_from_handle(
     store: SegmentStore,
     options: FileSystemOptions | None = None,
 ) -> None:
-    """From the subtask's own segments, or from what a checkpoint assigns to it."""
+    """Restore from the subtask's own segments, or from those that a checkpoint assigns to it."""
     restored = handle.restored
     if restored is None:
         backend.restore(handle.segments, store)
@@ -39,7 +39,7 @@ def restore_keyed_state(
     store: SegmentStore,
     options: FileSystemOptions | None = None,
 ) -> None:
-    """``states`` are those of the operator's assignment; ``options`` say how to reach savepoints."""
+    """Restore the assigned states. ``options`` give access to savepoints."""
     parts = assignment.keyed
     if not assignment.must_materialize:
         backend.restore(parts[0].segments if parts else (), store)

@@ -1,4 +1,4 @@
-"""AggregatingState over a table of accumulators."""
+"""The state objects of user functions, over tables of keyed state."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from firesteel.task.state.ttl import TtlListTable, TtlMapTable, TtlValueTable
 
 
 def own_value_getter(table: ValueTable | TtlValueTable) -> Callable[[Any], Any]:
-    """A ``get(key)`` whose value may be changed in place, if it is put back afterwards.
+    """Return a ``get(key)`` whose value may be changed in place, if it is put back afterwards.
 
-    What the epoch has written is nobody else's; what comes from the base is copied once.
+    Values written in this epoch are not shared. A value from the base is copied once.
     """
     if isinstance(table, TtlValueTable):
         return table.get_own
@@ -61,7 +61,7 @@ class TaskValueState(ValueState[Any]):
 
 
 class TaskListState(ListState[Any]):
-    """Elements are copied on their way in and out, if they can be changed in place."""
+    """A list per key. Mutable elements are copied on their way in and out."""
 
     __slots__ = ("_current", "_table")
 
@@ -70,7 +70,7 @@ class TaskListState(ListState[Any]):
         self._current = current
 
     def get(self) -> list[Any]:
-        """A list of its own; empty where there is nothing, as in PyFlink."""
+        """Return a new list. As in PyFlink, it is empty if there is no state."""
         return list(map(copy_of, self._table.get(self._current.key) or ()))
 
     def add(self, value: Any) -> None:
@@ -87,7 +87,7 @@ class TaskListState(ListState[Any]):
 
 
 class TaskMapState(MapState[Any, Any]):
-    """An iterator shows the map as it was when it was asked for; the map may change meanwhile."""
+    """A map per key. An iterator shows the map as it was when the iteration began."""
 
     __slots__ = ("_current", "_table")
 
@@ -149,13 +149,13 @@ class TaskReducingState(ReducingState[Any]):
         return None if value is MISSING else copy_of(value)
 
     def add(self, value: Any) -> None:
-        """Reduce with what is there; None clears, as in PyFlink."""
+        """Reduce the value with the present one. As in PyFlink, None clears the state."""
         key = self._current.key
         if value is None:
             self._table.remove(key)
             return
         reduced = self._get_own(key)
-        # The function may give back the new value itself, which belongs to the user.
+        # The function may return the new value itself, which the user may still change.
         value = copy_of(value)
         self._table.put(key, value if reduced is MISSING else self._reduce(reduced, value))
 
@@ -185,7 +185,7 @@ class TaskAggregatingState(AggregatingState[Any, Any]):
         return self._function.get_result(copy_of(accumulator))
 
     def add(self, value: Any) -> None:
-        """Add to what is there; None clears, as in PyFlink."""
+        """Add the value. As in PyFlink, None clears the state."""
         key = self._current.key
         if value is None:
             self._table.remove(key)

@@ -1,4 +1,4 @@
-"""Time to live: tables that know when each element was last used, and hide what has expired.
+"""Time to live: tables that know when each element was last used, and hide expired elements.
 
 Elements are stored as (element, time of last use). Time is processing time.
 """
@@ -20,7 +20,7 @@ _VISIBILITY = StateTtlConfig.StateVisibility
 
 
 class TtlRule:
-    """When an element has expired, and what a read does."""
+    """The rule by which elements expire, and by which reads renew them."""
 
     __slots__ = ("_clock", "_ttl", "shows_expired", "updates_on_read")
 
@@ -50,7 +50,7 @@ class TtlValueTable:
     def __init__(self, table: ValueTable, rule: TtlRule) -> None:
         self._table = table
         self._rule = rule
-        # Called with every access: the incremental clean-up.
+        # Called on every access, for the incremental cleanup.
         self.access: Callable[[], None] = _nothing
 
     def get(self, key: Any) -> Any:
@@ -69,7 +69,7 @@ class TtlValueTable:
         return value
 
     def get_own(self, key: Any) -> Any:
-        """The value, to be changed in place and put back."""
+        """Return the value, which may be changed in place and put back."""
         written = key in self._table.overlay
         value = self.get(key)
         return value if written or value is MISSING else copy_of(value)
@@ -167,7 +167,7 @@ class TtlMapTable:
         self._table.put(key, entry, (value, self._rule.now()))
 
     def amend(self, key: Any, entry: Any, value: Any) -> None:
-        """Another value for an entry that is there; it lives no longer for that."""
+        """Replace the value of an existing entry without renewing its time to live."""
         pair = self._table.get(key, entry)
         if pair is not MISSING:
             self._table.put(key, entry, (value, pair[1]))
@@ -185,7 +185,7 @@ class TtlMapTable:
     def entries(self, key: Any) -> Iterator[tuple[Any, Any]]:
         self.access()
         now = self._rule.now()
-        # At once: a read may write the time of use, which must not undo what the user writes
+        # Read at once: a read may write the time of use, which must not undo what the user writes
         # between two entries.
         read = [(e, self._read(key, e, pair, now)) for e, pair in self._table.entries(key)]
         return ((entry, value) for entry, value in read if value is not MISSING)
@@ -200,11 +200,11 @@ TtlTable = TtlValueTable | TtlListTable | TtlMapTable
 
 
 def _nothing() -> None:
-    """No clean-up was asked for."""
+    """Clean up nothing."""
 
 
 class _Cleaner:
-    """Goes round the keys of a table."""
+    """Checks the keys of a table in turn."""
 
     __slots__ = ("_size", "_table", "_ttl_table")
 
@@ -235,11 +235,11 @@ def clean_up(
     rule: TtlRule,
     context: KeyContext,
 ) -> None:
-    """Arrange for the ways of cleaning up that the user chose and the backend has.
+    """Set up the cleanup strategies that the user chose and the backend supports.
 
-    As in Flink, the incremental clean-up is for state in memory, and the clean-up of compaction
-    for RocksDB. RocksDB's compaction cannot call Python, so a round through the table does its work:
-    with every batch of records it looks at ``query_time_after_num_entries`` keys.
+    As in Flink, the incremental cleanup is for state in memory, and the compaction filter is for
+    RocksDB. RocksDB's compaction cannot call Python, so keys are checked in turn instead: with every
+    batch of records, ``query_time_after_num_entries`` keys.
     """
     strategies = config.get_cleanup_strategies()
     if strategies.in_full_snapshot():

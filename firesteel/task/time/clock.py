@@ -1,4 +1,4 @@
-"""How many records to work on before somebody looks at the clock."""
+"""The clocks of a subtask, and the pace at which it looks at them."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from firesteel.common.constants import MIN_WATERMARK
 
 @dataclass(slots=True)
 class SubtaskClock:
-    """Event time is the watermark; processing time can be replaced by tests.
+    """Event time, which is the watermark, and processing time, which tests can replace.
 
-    Every operator has a clock of its own: behind an operator that generates watermarks, event time
-    is another than in front of it.
+    Every operator has its own clock, because event time differs before and after an operator that
+    generates watermarks.
     """
 
     watermark: int = MIN_WATERMARK
     now_millis: Callable[[], int] = field(default=lambda: int(time.time() * 1000))
 
     def of_operator(self) -> SubtaskClock:
-        """A clock with a watermark of its own and this one's processing time."""
+        """Return a clock with its own watermark and the processing time of this one."""
 
         def now_millis() -> int:
-            # Looked up each time: a test may set another one later.
+            # Looked up on each call, because a test may replace it later.
             return self.now_millis()
 
         return SubtaskClock(self.watermark, now_millis)
 
 
-# Nobody knows yet what a record costs.
+# The cost of a record is not known yet.
 _FIRST_RECORDS = 1
 _MOST_RECORDS = 4096
-# Long enough to cost nothing, short enough that nobody waits for it.
+# Long enough to cost nothing, short enough to delay nothing.
 _SECONDS = 0.02
 
 
 class ChunkPacer:
-    """A chunk grows while it takes less than about so many seconds, and shrinks when it takes more."""
+    """Adapts the size of chunks so that each takes about a given time."""
 
     __slots__ = ("_seconds", "records")
 

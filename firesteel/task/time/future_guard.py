@@ -1,4 +1,4 @@
-"""Timestamps from the future: one broken clock must not make all other records late unnoticed."""
+"""A guard against timestamps from the future, which would make all other records late."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _log = logging.getLogger("firesteel")
 _HOUR_MILLIS = 60 * 60 * 1000
 _ODD_MILLIS = 24 * _HOUR_MILLIS
 _NEVER = 1 << 65
-# After a leap of some hours, or the very first record, a single one may be a straggler.
+# After a leap of some hours, or after the first record, a single older record may be a straggler.
 _VOTES = 3
 
 
 @dataclass(slots=True)
 class Front:
-    """How far the timestamps of one split have come, and whether a single record brought them there.
+    """The newest timestamp of one split, and the single record that may have leaped to it.
 
-    ``left_behind``: how many records have come since, all of them far behind the suspect.
+    left_behind: the number of records since then, all of them far older than the suspect.
     """
 
     newest: int = MIN_WATERMARK
@@ -44,32 +44,33 @@ class Front:
 class _Leap(NamedTuple):
     value: Any
     timestamp: int
-    # The newest timestamp that was there before it.
+    # The newest timestamp before it.
     before: int
 
 
 class FutureGuard:
-    """Says how new a timestamp may be for the watermark to follow it.
+    """Decides how new a timestamp may be for the watermark to follow it.
 
-    Without a bound every timestamp counts. What is logged, once for each subtask and together with
-    its record: a timestamp more than a day ahead of the clock; and one that leaps more than an hour
-    ahead of all before it, if the records after it stay behind. A leap alone may be a gap in the data.
+    Without a bound every timestamp counts. The guard logs two things, once per subtask and with the
+    record. The first is a timestamp more than a day ahead of the clock. The second is a timestamp that
+    leaps more than an hour ahead of all earlier ones, if the records after it do not follow. A leap
+    alone may be a gap in the data.
     """
 
     def __init__(self, strategy: WatermarkStrategy, operator: str) -> None:
         drift = strategy.max_future_drift
         self._drift = None if drift is None else drift.to_millis()
         self._operator = operator
-        # What is further ahead of the clock than this is looked at closely.
+        # Timestamps further ahead of the clock than this are examined.
         self.tolerance = _ODD_MILLIS if self._drift is None else self._drift
-        # So is a batch whose newest record is further away than this from where it should be.
+        # A batch is examined if its newest timestamp is this far from the newest one so far.
         self.leap = _leap(strategy)
-        # What a generator of the user's own makes of a timestamp is seen only afterwards.
+        # The watermark of a user's generator is known only after it has seen the record.
         self._follows = not isinstance(strategy.generator, CustomGenerator)
         self._warned = False
 
     def refuses(self, value: Any, timestamp: int, now: int) -> bool:
-        """Whether the watermark must not follow a timestamp that is beyond the tolerance."""
+        """True if the watermark must not follow a timestamp that is beyond the tolerance."""
         if not self._warned:
             self._warned = True
             if self._drift is None:
@@ -94,15 +95,15 @@ class FutureGuard:
     def examine(
         self, front: Front, values: list[Any], stamps: list[int], newest: int, watermark: int
     ) -> None:
-        """Look at a batch that leaps, or that a leap has left behind, in itself or before it."""
+        """Examine a batch that leaps, or that is far older than a leap in it or before it."""
         if newest - stamps[-1] > self.leap:
-            # Without a leap they are mere stragglers.
+            # Without a leap, the old records are mere stragglers.
             if front.suspect is not None or newest - front.newest > self.leap:
                 self._examine_each(front, values, stamps, watermark)
         elif front.newest - newest > self.leap:
             self._leave_behind(front, values[0], stamps[0], len(values), watermark)
         else:
-            # It leaps. Unless its last record did so alone, those after that one vouch for it.
+            # The batch leaps. Unless only its last record does, later records confirm the leap.
             before = stamps[-2] if len(stamps) > 1 else front.newest
             alone = stamps[-1] - before > self.leap
             front.suspects(_Leap(values[-1], stamps[-1], before) if alone else None)
@@ -148,7 +149,7 @@ class FutureGuard:
         )
 
     def _votes(self, leap: _Leap) -> int:
-        """How many records it takes to say that it is not they who are odd."""
+        """The number of old records after which the leap is considered wrong."""
         far = leap.before != MIN_WATERMARK and leap.timestamp - leap.before > _ODD_MILLIS
         return 1 if far else _VOTES
 

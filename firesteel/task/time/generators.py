@@ -1,4 +1,4 @@
-"""Watermark generators at work. All but the user's own look at whole batches."""
+"""Running watermark generators. All except the user's own see whole batches."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from firesteel.common.watermark_strategy import (
     CustomGenerator,
     IngestionTime,
     MonotonousTimestamps,
+    NoWatermarks,
     WatermarkGenerator,
     WatermarkStrategy,
 )
@@ -21,7 +22,7 @@ from firesteel.usercode.failures import user_function_error
 
 
 class PartialWatermark:
-    """The output of one generator: a WatermarkOutput that remembers what was said."""
+    """The output of one generator: a WatermarkOutput that remembers its state."""
 
     __slots__ = ("changed", "idle", "watermark")
 
@@ -48,7 +49,10 @@ class PartialWatermark:
 
 
 class Generator(ABC):
-    """``needs_ticks``: its watermark moves even when no record comes."""
+    """Computes the watermark of one split.
+
+    needs_ticks: the watermark advances even if no record comes.
+    """
 
     needs_ticks = False
 
@@ -56,9 +60,9 @@ class Generator(ABC):
     def on_batch(
         self, values: list[Any], timestamps: list[int], newest: int, output: PartialWatermark
     ) -> Iterator[int]:
-        """See records, of which ``newest`` is the greatest timestamp.
+        """Take records. ``newest`` is their greatest timestamp.
 
-        Yields after each record that changed the output how many were seen.
+        Yields the number of records so far after each record that changed the output.
         """
 
     @abstractmethod
@@ -78,17 +82,17 @@ class NoGenerator(Generator):
         return iter(())
 
     def on_periodic_emit(self, output: PartialWatermark) -> None:
-        """There is nothing to say."""
+        """Emit nothing."""
 
     def snapshot(self) -> Any:
         return None
 
     def restore(self, state: Any) -> None:
-        """There is nothing to know."""
+        """Restore nothing."""
 
 
 class BoundedOutOfOrdernessGenerator(Generator):
-    """The watermark stays ``bound`` milliseconds, and one, behind the newest timestamp."""
+    """Keeps the watermark ``bound`` + 1 milliseconds below the newest timestamp."""
 
     def __init__(self, bound: int) -> None:
         self._behind = bound + 1
@@ -156,23 +160,26 @@ class UserGenerator(Generator):
         try:
             return value_pickler.dumps(self._generator)
         except (TypeError, pickle.PicklingError, AttributeError):
-            # It holds a connection or the like; a new process begins with a new generator.
+            # It holds a connection or the like. A new process begins with a new generator.
             return None
 
     def restore(self, state: Any) -> None:
         self._generator = self._supplier() if state is None else pickle.loads(state)
 
 
+_GENERATORS: dict[type, Callable[[Any, str, Callable[[], int]], Generator]] = {
+    NoWatermarks: lambda _, __, ___: NoGenerator(),
+    MonotonousTimestamps: lambda _, __, ___: BoundedOutOfOrdernessGenerator(0),
+    BoundedOutOfOrderness: lambda described, _, __: BoundedOutOfOrdernessGenerator(
+        described.max_out_of_orderness.to_millis()
+    ),
+    IngestionTime: lambda _, __, now_millis: IngestionTimeGenerator(now_millis),
+    CustomGenerator: lambda described, operator, _: UserGenerator(described.supplier, operator),
+}
+
+
 def create_generator(
     strategy: WatermarkStrategy, operator: str, now_millis: Callable[[], int]
 ) -> Generator:
     described = strategy.generator
-    if isinstance(described, BoundedOutOfOrderness):
-        return BoundedOutOfOrdernessGenerator(described.max_out_of_orderness.to_millis())
-    if isinstance(described, MonotonousTimestamps):
-        return BoundedOutOfOrdernessGenerator(0)
-    if isinstance(described, IngestionTime):
-        return IngestionTimeGenerator(now_millis)
-    if isinstance(described, CustomGenerator):
-        return UserGenerator(described.supplier, operator)
-    return NoGenerator()
+    return _GENERATORS[type(described)](described, operator, now_millis)

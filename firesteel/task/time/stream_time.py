@@ -1,8 +1,8 @@
-"""The event time of a stream that one subtask produces: stamps records and emits watermarks.
+"""The event time of a stream that one subtask produces: it stamps records and emits watermarks.
 
-A source has a generator for each of its splits, any other operator has one. What goes on is the
-least watermark of those that are not idle. Who feeds it says how long the input was asked, and when
-it had nothing: see ``silence``.
+A source has one generator per split, any other operator has one in all. The emitted watermark is
+the least of those that are not idle. The caller reports how long it asked the input for records,
+and when there were none (see ``Silence``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Assign = Callable[[list[Any], list[int] | None], list[int] | None]
 
 
 class AscendingClock:
-    """A clock that stands still while the machine's goes back: event time must not."""
+    """A clock that never goes back, even if the machine's clock does."""
 
     __slots__ = ("_now_millis", "newest")
 
@@ -42,13 +42,13 @@ class AscendingClock:
 
 
 class BadTimestampError(FiresteelError, TypeError):
-    """A timestamp assigner answered with something that is no time."""
+    """A timestamp assigner returned a value that is not a timestamp."""
 
 
 def create_assigner(
     strategy: WatermarkStrategy, operator: str, now_millis: AscendingClock
 ) -> Assign:
-    """A function from values and the timestamps that they have to those that they get."""
+    """Return a function from values and their present timestamps to their new timestamps."""
     if isinstance(strategy.generator, IngestionTime):
         return lambda values, _: [now_millis()] * len(values)
     assigner = strategy.timestamp_assigner
@@ -66,7 +66,7 @@ def create_assigner(
     def assign(values: list[Any], timestamps: list[int] | None) -> list[int]:
         iterator = iter(values)
         try:
-            # No map(): it takes a StopIteration of the user's function for the end.
+            # No map(): it takes a StopIteration of the user's function for the end of the records.
             if timestamps is None:
                 assigned = [extract(value, never) for value in iterator]
             else:
@@ -77,7 +77,7 @@ def create_assigner(
         except Exception as error:
             raise user_function_error(error, operator, extract, values, iterator) from error
         try:
-            # Nothing looks at single timestamps as fast as this, and it takes only 64-bit integers.
+            # This is the fastest check of single timestamps, and accepts 64-bit integers only.
             array("q", assigned)
         except (TypeError, OverflowError) as error:
             raise _bad(assigned, values, operator, extract) from error
@@ -103,13 +103,13 @@ def _bad(
 
 @dataclass(slots=True)
 class Silence:
-    """Two times count, the longer one of them, and no other time does.
+    """The time for which an input has been silent: the longer one of two times.
 
-    The first is how long a source's reader was being asked since the last record came. ``heard_at``
-    is how long it had been asked in all until then. While functions work, rows wait to be sent on,
-    or a split is paused, nobody asks.
+    The first is the time for which a source's reader was asked since the last record. ``heard_at`` is
+    the time for which it had been asked in all by then. The reader is not asked while functions work,
+    while rows wait to be sent, or while the split is paused.
 
-    The second is proven: the input had nothing at ``since``, and still nothing at ``until``.
+    The second is proven: the input had no records at ``since``, and still none at ``until``.
     """
 
     heard_at: int
@@ -121,7 +121,7 @@ class Silence:
         self.since = None
 
     def prove(self, now: int) -> None:
-        """The input has just been asked and had nothing."""
+        """Note that the input was asked just now and had no records."""
         if self.since is None:
             self.since = now
         self.until = now
@@ -132,7 +132,7 @@ class Silence:
 
 
 class TimedOutput(Protocol):
-    """Where records, watermarks and idleness go."""
+    """The consumers of records, watermarks and idleness."""
 
     @property
     def emit(self) -> Emit: ...
@@ -146,7 +146,7 @@ class TimedOutput(Protocol):
 
 @dataclass(slots=True)
 class _Part:
-    """The time of one split. ``paused``: it is too far ahead of others, and nobody reads it."""
+    """The time of one split. A paused split is too far ahead of others and is not read."""
 
     generator: Generator
     output: PartialWatermark
@@ -156,7 +156,11 @@ class _Part:
 
 
 class StreamTime:
-    """``interval`` is the auto-watermark interval in milliseconds; 0: periodic generators rest."""
+    """Stamps the records of a stream, and emits its watermarks and idleness.
+
+    interval: the auto-watermark interval in milliseconds. With 0, periodic generators are not
+        called.
+    """
 
     def __init__(
         self,
@@ -178,11 +182,11 @@ class StreamTime:
         self._idle_timeout = None if timeout is None or not interval else timeout.to_millis()
         self._parts: dict[str | None, _Part] = {}
         self._next_emit = now_millis() + interval
-        # How long the input has been asked, in milliseconds.
+        # The time for which the input has been asked, in milliseconds.
         self._asked = 0
-        # Of a stream that has no split at all.
+        # The silence of a stream without any split.
         self._silence = Silence(0)
-        # Whether a record came in this epoch.
+        # A record has come in this epoch.
         self._fed = False
         self.watermark = MIN_WATERMARK
         self.idle = False
@@ -195,7 +199,7 @@ class StreamTime:
         part.silence.end(self._asked)
         self._fed = True
         if part.output.idle or self.idle:
-            # Those downstream must wait for this stream again before its records come.
+            # Consumers must wait for this stream again before its records come.
             part.output.mark_active()
             self._combine()
         if stamps is None:
@@ -229,7 +233,7 @@ class StreamTime:
     def _process_doubtful(
         self, part: _Part, values: list[Any], stamps: list[int], now: int
     ) -> None:
-        """Record by record: some timestamp is further ahead of the clock than it should be."""
+        """Process record by record, because a timestamp is too far ahead of the clock."""
         latest, refuses = now + self._guard.tolerance, self._guard.refuses
         for value, stamp in zip(values, stamps, strict=True):
             if stamp > latest and refuses(value, stamp, now):
@@ -240,17 +244,17 @@ class StreamTime:
     # Periodic
 
     def tick(self) -> None:
-        """Ask the generators if the interval has passed."""
+        """Call the periodic generators if the interval has passed."""
         if self._interval and self._now_millis() >= self._next_emit:
             self.emit_periodically()
 
     def emit_periodically(self) -> None:
-        """Ask the generators now, as at the end of an epoch, after which nothing may come for long."""
+        """Call the periodic generators now, as at the end of an epoch."""
         if not self._interval:
             return
         self._next_emit = self._now_millis() + self._interval
         for part in self._parts.values():
-            # Those that nobody reads stay what they were.
+            # Splits that are not read keep their state.
             if part.output.idle if part.paused else self._is_long(part.silence):
                 part.output.mark_idle()
             else:
@@ -261,14 +265,14 @@ class StreamTime:
             self._set_idle(True)
 
     def next_tick(self) -> int | None:
-        """When an epoch should come though no record has."""
+        """The time at which an epoch is needed even if no record comes, or None."""
         if not self._interval:
             return None
         dues: list[int] = []
         if self._idle_timeout is not None and not self.idle:
             for silence in self._silences():
                 since = silence.since
-                # What has not been silent yet must be seen to have nothing first.
+                # An input that has not been silent yet must first be found without records.
                 dues.append(self._next_emit if since is None else since + self._idle_timeout)
         if any(part.generator.needs_ticks for part in self._parts.values()):
             dues.append(self._next_emit)
@@ -277,17 +281,17 @@ class StreamTime:
     # Idleness
 
     def asked(self, millis: int) -> None:
-        """A reader was asked for so long; splits that it did not name might have spoken."""
+        """Note that a reader was asked for this time. Every split could have given records."""
         self._asked += millis
 
     def found_nothing(self) -> None:
-        """The input was asked just now, and has nothing."""
+        """Note that the input was asked just now and has no records."""
         now = self._now_millis()
         for silence in self._silences():
             silence.prove(now)
 
     def end_epoch(self) -> None:
-        """For streams that others feed: in an epoch without a record there was none."""
+        """End an epoch of a stream that is fed by others. Without a record, it was silent."""
         if not self._fed:
             self.found_nothing()
         self._fed = False
@@ -297,7 +301,7 @@ class StreamTime:
         return self._idle_timeout is not None and silence.millis(self._asked) >= self._idle_timeout
 
     def _silences(self) -> list[Silence]:
-        """Of everything that may become idle."""
+        """The silences of all parts that may become idle."""
         if not self._parts:
             return [self._silence]
         parts = self._parts.values()
@@ -312,13 +316,13 @@ class StreamTime:
         return part
 
     def expect(self, splits: Iterable[str]) -> None:
-        """Wait for these splits: nothing is known yet about their time."""
+        """Let the watermark wait for these splits, whose time is not known yet."""
         for split in splits:
             if split not in self._parts:
                 self._begin(split)
 
     def keep_only(self, splits: Iterable[str]) -> None:
-        """Forget the splits that have ended: they hold nobody up any more."""
+        """Forget the splits that have ended, so that they no longer hold the watermark back."""
         alive = {*splits, None}
         ended = [split for split in self._parts if split not in alive]
         for split in ended:
@@ -331,7 +335,7 @@ class StreamTime:
             self._silence = Silence(self._asked)
 
     def splits_beyond(self, watermark: int) -> frozenset[str]:
-        """Those whose own watermark is further than that."""
+        """The splits whose own watermark is greater than ``watermark``."""
         return frozenset(
             split
             for split, part in self._parts.items()
@@ -339,14 +343,14 @@ class StreamTime:
         )
 
     def pause_splits(self, splits: Collection[str]) -> None:
-        """Nobody reads these splits now, but all others. They do not become idle by that."""
+        """Note that only the other splits are read now. Paused splits do not become idle."""
         for split, part in self._parts.items():
             if part.paused and not part.output.idle:
                 part.silence.end(self._asked)
             part.paused = split in splits
 
     def pause(self) -> None:
-        """Nobody reads anything now."""
+        """Note that no split is read now."""
         for part in self._parts.values():
             part.paused = True
 
@@ -399,10 +403,10 @@ class StreamTime:
             part.generator.restore(generator)
 
     def resume(self, watermark: int) -> None:
-        """Go on from where event time was."""
+        """Continue from a watermark."""
         self.watermark = watermark
         self._ingestion.newest = max(self._ingestion.newest, watermark + 1)
 
     def _kept(self, silence: Silence) -> Silence:
-        """For a process that begins to ask."""
+        """The silence as a new process must count it, which has not asked yet."""
         return replace(silence, heard_at=silence.heard_at - self._asked)

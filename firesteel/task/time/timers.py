@@ -1,7 +1,7 @@
 """Timers of an operator: by key and namespace, in event time and in processing time.
 
-A timer is an entry of keyed state, so it is part of every snapshot and moves with its key. A heap
-beside it, rebuilt on restore, knows which one is due next.
+A timer is an entry of keyed state, so it is part of every snapshot and moves with its key. A heap,
+which is rebuilt on restore, knows which timer is due next.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ OnTimer = Callable[[Any, Any, int], None]
 """Called with (key, namespace, timestamp) of a timer that is due."""
 
 TIMER_TABLES = "_timers"
-"""The names of timer tables begin with it."""
+"""The prefix of the names of timer tables."""
 
-# So many stale entries a heap may have before it is cleaned.
+# The number of stale entries at which a heap is cleaned.
 _STALE_ENTRIES = 1024
 
 
@@ -32,9 +32,9 @@ def _due(item: tuple[int, int, Any, Any]) -> tuple[int, int]:
 
 
 class _TimerQueue:
-    """The timers of one domain. The table says which exist, the heap which one is next.
+    """The timers of one time domain. The table holds them, the heap orders them.
 
-    A deleted timer stays in the heap until its time comes, or until there are too many of them.
+    A deleted timer stays in the heap until its time comes, or until there are too many.
     """
 
     __slots__ = ("_heap", "_live", "_sequence", "_table")
@@ -75,13 +75,13 @@ class _TimerQueue:
         return None
 
     def fire_until(self, time: int, on_timer: OnTimer) -> bool:
-        """Fire all that are due, also those registered on the way; whether there were any."""
+        """Fire all timers that are due, including those registered meanwhile. True if one fired."""
         heap, table = self._heap, self._table
         fired = False
         while heap and heap[0][0] <= time:
             due, _, key, namespace = heappop(heap)
             entry = (key, (due, namespace))
-            # Deleted in between, or registered again after that: then it is in the heap twice.
+            # It was deleted, or deleted and registered again, so that it is in the heap twice.
             if table.get(entry) is MISSING:
                 continue
             table.remove(entry)
@@ -91,7 +91,7 @@ class _TimerQueue:
         return fired
 
     def fire_all(self, on_timer: OnTimer) -> bool:
-        """Fire those that are pending now, whatever their time; whether there were any."""
+        """Fire all timers that are pending now, regardless of their times. True if one fired."""
         pending = [
             (time, namespace, key) for time, _, key, namespace in sorted(self._heap, key=_due)
         ]
@@ -105,7 +105,7 @@ class _TimerQueue:
         return fired
 
     def restore(self) -> None:
-        """Make the heap from the table."""
+        """Build the heap from the table."""
         self._heap[:] = [
             (time, number, key, namespace)
             for number, (key, (time, namespace)) in enumerate(self._table.keys())
@@ -114,7 +114,7 @@ class _TimerQueue:
         self._sequence = self._live = len(self._heap)
 
     def _drop_stale_entries(self) -> None:
-        # In place: ``fire_until`` may be at work on the heap.
+        # In place, because ``fire_until`` may be using the heap.
         table, seen = self._table, set()
         kept = []
         for item in sorted(self._heap):
@@ -132,9 +132,11 @@ class _TimerQueue:
 class InternalTimerService:
     """Registers timers for a key and a namespace, and calls back when their time has come.
 
-    Equal timers (key, namespace, time) are one timer, and fire once. Timers of equal time fire in
-    the order in which they were registered. ``after_round`` is called after a round in which timers
-    fired, before the watermark goes on: results collected meanwhile can leave then.
+    Equal timers (key, namespace, time) are one timer, and fire once. Timers of equal time fire in the
+    order in which they were registered.
+
+    after_round: called after timers have fired and before the watermark is emitted, so that their
+        results leave first.
     """
 
     def __init__(
@@ -161,7 +163,7 @@ class InternalTimerService:
         return self._clock.now_millis()
 
     def register_event_time_timer(self, key: Any, namespace: Any, time: int) -> None:
-        """One that is late already fires with the next watermark."""
+        """Register a timer. One that is late already fires with the next watermark."""
         self._event_time.register(key, namespace, time)
 
     def delete_event_time_timer(self, key: Any, namespace: Any, time: int) -> None:
@@ -179,14 +181,14 @@ class InternalTimerService:
             self._after_round()
 
     def advance_processing_time(self, now: int) -> bool:
-        """The same for the clock; whether any timer was due."""
+        """Fire the processing-time timers up to ``now``. True if one fired."""
         fired = self._processing_time.fire_until(now, self._on_processing_time)
         if fired:
             self._after_round()
         return fired
 
     def finish_processing_time(self) -> None:
-        """The end of a batch, whose clock stands still: pending timers fire, new ones never do."""
+        """Fire all pending timers at the end of a batch. Timers registered meanwhile never fire."""
         if self._processing_time.fire_all(self._on_processing_time):
             self._after_round()
 
@@ -194,17 +196,17 @@ class InternalTimerService:
         return self._processing_time.next_time()
 
     def restore(self) -> None:
-        """The keyed state has become another one."""
+        """Read the timers after the keyed state was replaced."""
         self._event_time.restore()
         self._processing_time.restore()
 
     def count(self) -> tuple[int, int]:
-        """How many timers are pending: in event time, in processing time."""
+        """The numbers of pending timers in event time and in processing time."""
         return len(self._event_time), len(self._processing_time)
 
 
 class TimerServices:
-    """All timer services of one operator; most operators have none."""
+    """All timer services of one operator. Most operators have none."""
 
     __slots__ = ("_clock", "_keyed_state", "_services")
 
@@ -220,7 +222,7 @@ class TimerServices:
         on_processing_time: OnTimer,
         after_round: Callable[[], None] = lambda: None,
     ) -> InternalTimerService:
-        """Operators call it when they are built, so that a restore finds the service."""
+        """Create a service. Operators call it when they are built, so that a restore finds it."""
         service = self._services[name] = InternalTimerService(
             name, self._keyed_state, self._clock, on_event_time, on_processing_time, after_round
         )
@@ -281,7 +283,7 @@ class KeyedTimerService(TimerService):
 
 
 class UnkeyedTimerService(TimerService):
-    """The times only: a timer needs a key."""
+    """Tells the times, and refuses timers, because a timer needs a key."""
 
     def __init__(self, clock: SubtaskClock) -> None:
         self._clock = clock

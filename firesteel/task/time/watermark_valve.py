@@ -1,8 +1,8 @@
 """The watermark of several channels: the least of those that count.
 
-A channel counts while it is active, and, after it was idle, again once its watermark has caught
-up with what was already passed on. So a silent channel holds nobody up, and one that wakes up
-late cannot turn time back.
+A channel counts while it is active. After it was idle, it counts again when its watermark has
+caught up with the emitted one. So a silent channel delays nothing, and a channel that wakes up late
+cannot turn time back.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from firesteel.common.constants import MIN_WATERMARK
 
 
 class ChannelTime:
-    """What a valve knows of one channel. ``aligned``: it counts for the minimum."""
+    """The time of one channel. An aligned channel counts for the minimum."""
 
     __slots__ = ("aligned", "idle", "watermark")
 
@@ -24,7 +24,7 @@ class ChannelTime:
 
 
 class WatermarkValve:
-    """``on_watermark`` and ``on_idle`` hear only what is new."""
+    """Combines the channels. ``on_watermark`` and ``on_idle`` are called on changes only."""
 
     def __init__(
         self, on_watermark: Callable[[int], None], on_idle: Callable[[bool], None]
@@ -41,7 +41,7 @@ class WatermarkValve:
         return channel
 
     def advance(self, channel: ChannelTime, watermark: int) -> None:
-        """The channel's watermark has come; an older one than before says nothing."""
+        """Take the watermark of a channel. One that is not newer is ignored."""
         if channel.idle:
             self.set_idle(channel, idle=False)
         if watermark <= channel.watermark:
@@ -64,7 +64,7 @@ class WatermarkValve:
         held_up_the_others = channel.watermark == self.watermark
         channel.aligned = False
         if all(other.idle for other in self._channels):
-            # Nobody will advance any more: what the furthest channel has said holds.
+            # No channel will advance, so the watermark of the furthest one holds.
             if held_up_the_others:
                 self._pass_on(max(other.watermark for other in self._channels))
             self.idle = True
@@ -83,7 +83,7 @@ class WatermarkValve:
             self._on_watermark(watermark)
 
     def restore(self, watermark: int, *, idle: bool) -> None:
-        """After the channels' own fields have been restored."""
+        """Restore the valve, after the fields of its channels."""
         self.watermark = watermark
         self.idle = idle
         for channel in self._channels:

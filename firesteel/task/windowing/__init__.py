@@ -1,1 +1,1 @@
-"""Windows at work. ``factory`` chooses between the general operator and the one for slices."""
+"""Window operators. ``factory`` chooses a fast one where it can, and the general one otherwise."""

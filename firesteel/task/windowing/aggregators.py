@@ -1,4 +1,4 @@
-"""Incremental aggregation: one accumulator for a key and window, however many records it gets."""
+"""Incremental aggregation: one accumulator per key and window, for any number of records."""
 
 from __future__ import annotations
 
@@ -20,20 +20,23 @@ from firesteel.usercode.failures import failed_function, user_function_error
 
 
 class Aggregator(ABC):
-    """``function`` is the user's object, to be opened and closed, or None."""
+    """Adds records to accumulators, merges accumulators, and computes results.
+
+    function: the user's object, which is opened and closed, or None.
+    """
 
     function: Function | None = None
-    # What is called, for errors.
+    # The method that is called with each record, for error messages.
     called: Callable[..., Any]
 
     @property
     def called_for_result(self) -> Callable[..., Any]:
-        """The same for ``result``."""
+        """The method that computes a result, for error messages."""
         return self.called
 
     @property
     def user_functions(self) -> tuple[Callable[..., Any], ...]:
-        """All that may be called; the most likely one comes last."""
+        """All methods that may be called. The most likely one comes last."""
         return (self.called,)
 
     def __init__(self, operator: str, accumulator_type: Any) -> None:
@@ -61,10 +64,10 @@ class Aggregator(ABC):
 
     @abstractmethod
     def add_to_each(self, accumulators: list[Any], value: Any) -> list[Any]:
-        """The accumulators of several windows, each with the value added."""
+        """Add the value to the accumulators of several windows."""
 
     def prepare(self, values: list[Any]) -> None:  # noqa: B027 - optional
-        """Called before anything else, with the first records that come."""
+        """Learn from the first records. Called before anything else."""
 
     def failure(self, error: Exception, values: list[Any], iterator: Any) -> Exception:
         function = failed_function(error, *self.user_functions)
@@ -102,7 +105,7 @@ class ReduceAggregator(Aggregator):
     def add_batch(self, table: ValueTable, values: list[Any], keys: list[Any]) -> None:
         reduce, overlay, missing = self.called, table.overlay, MISSING
         in_overlay = overlay.get
-        # What comes from the base may be in a snapshot: the function gets a copy.
+        # A value from the base may be part of a snapshot, so the function gets a copy.
         in_base = table.base.get if is_immutable(values[0]) else copying_get(table.base.get)
         iterator = iter(values)
         try:
@@ -119,7 +122,7 @@ class ReduceAggregator(Aggregator):
 
 
 class FieldAggregator(ReduceAggregator):
-    """sum, min, max, min_by, max_by."""
+    """Runs sum, min, max, min_by and max_by."""
 
     def __init__(self, contents: AggregatedField, operator: str) -> None:
         super().__init__(ReducedRecords(None, contents.element_type), operator)
@@ -185,10 +188,12 @@ class AggregateAggregator(Aggregator):
             raise self.failure(error, values, iterator) from error
 
 
+_AGGREGATORS: dict[type[WindowContents], Callable[[Any, str], Aggregator]] = {
+    ReducedRecords: ReduceAggregator,
+    AggregatedField: FieldAggregator,
+    AggregatedRecords: AggregateAggregator,
+}
+
+
 def create_aggregator(contents: WindowContents, operator: str) -> Aggregator:
-    if isinstance(contents, ReducedRecords):
-        return ReduceAggregator(contents, operator)
-    if isinstance(contents, AggregatedField):
-        return FieldAggregator(contents, operator)
-    assert isinstance(contents, AggregatedRecords)
-    return AggregateAggregator(contents, operator)
+    return _AGGREGATORS[type(contents)](contents, operator)

@@ -1,7 +1,7 @@
-"""Windows of event time that begin and end together for all keys: what their operators share.
+"""The base of operators for event-time windows that begin and end together for all keys.
 
-Records are kept in slices. A batch is added to the slices it falls into, and windows wait in one heap,
-whatever their number of keys. Subclasses say what a slice keeps, and what a window makes of its slices.
+Records are kept in slices. A batch is added to its slices, and windows wait in one heap, regardless
+of the number of keys. Subclasses define the contents of a slice and the result of a window.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from firesteel.task.record_batch import RecordBatch
 from firesteel.task.windowing.base_window_operator import BaseWindowOperator, PassedTime
 from firesteel.task.windowing.slices import SliceLayout
 
-# What happens at a time, in this order.
+# The events of one time, in this order.
 _FIRE, _CLEAR, _DROP = range(3)
 
 
@@ -35,14 +35,14 @@ class AlignedWindowOperator(BaseWindowOperator):
         self._events: list[tuple[int, int, int]] = []
         self._scheduled: set[tuple[int, int]] = set()
         self._passed = PassedTime(context)
-        # For records of windows that fired before a restart which forgot the watermark.
+        # For records of windows that fired before a restart without a watermark.
         self._timers = context.timers.create(
             "window-timers", self._on_timer, self._on_timer, self.emit_collected
         )
 
     @abstractmethod
     def _add_to_slice(self, start: int, values: list[Any], keys: list[Any]) -> None:
-        """Keep the records; ``_schedule_slice`` must hear of each slice that begins."""
+        """Add records to a slice. A new slice must be passed to ``_schedule_slice``."""
 
     @abstractmethod
     def _fire(self, end: int) -> None:
@@ -60,7 +60,7 @@ class AlignedWindowOperator(BaseWindowOperator):
         """Find the slices that were restored, and schedule them."""
 
     def _clear(self, end: int) -> None:
-        """Only called if the window's function wants to know when a window is gone."""
+        """Called when a window expires, if its function has a ``clear`` method."""
 
     def _window(self, end: int) -> TimeWindow:
         return TimeWindow(end - self._layout.size, end)
@@ -97,7 +97,7 @@ class AlignedWindowOperator(BaseWindowOperator):
                 late += chosen
             else:
                 self._add(start, *_pick(chosen, values, keys))
-        # These in the order in which they came, because it can be seen.
+        # Their order is visible, so they keep the order of arrival.
         if too_late:
             late_values, late_stamps = _pick(sorted(too_late), values, timestamps)
             self._drop_late(late_values, late_stamps)
@@ -105,10 +105,10 @@ class AlignedWindowOperator(BaseWindowOperator):
             self._add_late(*_pick(sorted(late), values, keys, starts))
 
     def _prepare(self, values: list[Any], keys: list[Any]) -> None:
-        """Called with each batch before anything else."""
+        """Look at a batch before it is divided."""
 
     def _add_late(self, values: list[Any], keys: list[Any], starts: list[int]) -> None:
-        """Record by record: each one makes the windows that have fired fire again."""
+        """Add records one by one. Each makes the windows that have fired fire again."""
         for value, key, start in zip(values, keys, starts, strict=True):
             self._add(start, [value], [key])
             for end in self._layout.ends(start):
@@ -125,11 +125,11 @@ class AlignedWindowOperator(BaseWindowOperator):
         self.late.add(RecordBatch(values, timestamps), self.side)
 
     def _is_over(self, start: int) -> bool:
-        """Whether all windows of the slice are gone."""
+        """True if all windows of the slice have expired."""
         return self._expiry(self._layout.last_end(start)) <= self.context.clock.watermark
 
     def _refires(self, start: int) -> bool:
-        """Whether a window of the slice has fired and still takes records."""
+        """True if a window of the slice has fired and still takes records."""
         return any(map(self._has_fired, self._layout.ends(start)))
 
     def _has_fired(self, end: int) -> bool:
@@ -179,7 +179,7 @@ class AlignedWindowOperator(BaseWindowOperator):
     # After a restart without a watermark
 
     def _register_timers(self, start: int, keys: list[Any]) -> None:
-        """Windows that fired before fire once more for these keys, when the watermark comes again."""
+        """Let windows that fired before the restart fire again for these keys."""
         watermark = self.context.clock.watermark
         for end in self._layout.ends(start):
             fire_time = end - 1 + self._fire_delay

@@ -1,7 +1,7 @@
-"""Numbers records as they arrive, and remembers which of them windows that began anew have not seen.
+"""Numbers records as they arrive, so that windows that begin again leave out older records.
 
-A window that was over is gone, though slices of it are still there for later windows. After a restart that forgot the
-watermark it may begin again: then only records that came after the restart are in it.
+An expired window is gone, although later windows still use some of its slices. After a restart
+without a watermark it may begin again. Then it holds only records that came after the restart.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Arrivals:
     def __init__(self, context: OperatorContext) -> None:
         self._context = context
         self._next = 0
-        # (watermark, number): windows that were over then hold no record from before this number.
+        # (watermark, number): windows that had expired by then hold no record below this number.
         self._restarts: list[tuple[int, int]] = []
 
     def take(self, count: int) -> range:
@@ -31,21 +31,21 @@ class Arrivals:
         return range(first, self._next)
 
     def records(self, tables: Iterable[ListTable], key: Any, expiry: int) -> list[Any]:
-        """Those of a key in a window that is over at ``expiry``, in the order in which they came.
+        """The records of a key in a window that expires at ``expiry``, in the order of arrival.
 
-        The tables hold pairs: (number, record).
+        tables: hold pairs of (number, record).
         """
         numbered: list[tuple[int, Any]] = []
         for table in tables:
             numbered += table.get(key) or ()
-        # What came in order is found in order, which costs next to nothing.
+        # Records mostly come in order, and then sorting costs almost nothing.
         numbered.sort(key=_number)
         first = max((first for over, first in self._restarts if expiry <= over), default=0)
         return [value for number, value in numbered if number >= first]
 
     def load(self, watermark: int) -> None:
-        """``watermark`` is that of the snapshot."""
-        # The subtasks count each for itself; records may come from any of them.
+        """Read the state. ``watermark`` is that of the snapshot."""
+        # Each subtask counts on its own, and records may come from any of them.
         self._next = max((first for _, first in self._state().get()), default=0)
         known = {(over, first) for over, first in self._state().get() if over > MIN_WATERMARK}
         if watermark > MIN_WATERMARK:
@@ -66,7 +66,7 @@ class Arrivals:
 
 
 def numbered_type(kind: TypeInformation | None) -> TypeInformation | None:
-    """That of the pairs of a number and a record; None for any Python object."""
+    """The type of pairs of a number and a record, or None for any Python object."""
     return None if kind is None or kind.is_pickled else Types.TUPLE([Types.LONG(), kind])
 
 

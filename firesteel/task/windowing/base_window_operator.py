@@ -1,4 +1,4 @@
-"""What both window operators have in common: functions, late records, results."""
+"""The base of all window operators: user functions, late records and results."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ LATE_RECORDS_DROPPED = "numLateRecordsDropped"
 
 
 class LateRecords:
-    """The count is part of the operator's state, so it stays right when an epoch runs again."""
+    """Emits or counts late records. The count is operator state, so retries do not change it."""
 
     def __init__(
         self, tag_ids: Sequence[str | None], context: OperatorContext, output: Output
     ) -> None:
-        """``tag_ids`` has the side output of each input; None: its late records are dropped."""
+        """Create it. ``tag_ids`` has the side output of each input, or None to drop its records."""
         self._tag_ids = tag_ids
         self._context = context
         self._output = output
@@ -59,7 +59,7 @@ class LateRecords:
             self._output.emit_side(tag_id, batch)
 
     def load(self) -> None:
-        """After another parallelism, what several subtasks counted may come to one."""
+        """Read the count. After rescaling, one subtask may get those of several."""
         self._saved = sum(self._state().get())
         self._counter.inc(self._saved - self._counter.get_count())
 
@@ -75,7 +75,7 @@ class LateRecords:
 
 
 class FunctionContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction.Context[Any]):
-    """One object for all windows: ``scope.namespace`` is the window that fires."""
+    """The context of a window. One object serves all: ``scope.namespace`` is the firing window."""
 
     def __init__(self, context: OperatorContext, *, merging: bool) -> None:
         self._context = context
@@ -106,7 +106,7 @@ class FunctionContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFuncti
 
 
 def window_store(context: OperatorContext, scope: NamespacedKey, owner: str) -> KeyedStateStore:
-    """State by key and window. ``owner`` keeps the names of triggers and functions apart."""
+    """Return state by key and window. ``owner`` separates the names of triggers and functions."""
     return _PrefixedStore(
         TaskKeyedStateStore(context.keyed_state, context.key_context, context.clock, scope), owner
     )
@@ -142,9 +142,12 @@ Call = Callable[[Any, Any, list[Any]], Iterable[Any]]
 
 
 class WindowCalls:
-    """``call(key, window, contents)`` gives results. ``clear`` is None where nobody listens.
+    """Calls the function of a window.
 
-    ``function`` is None where the contents are the results, and where there is nothing to open.
+    call: gives the results of (key, window, contents).
+    clear: called when a window expires, or None if the function has no ``clear`` of its own.
+    function: the object to open and close. It is None for a plain callable, and if the contents are
+        the results.
     """
 
     def __init__(
@@ -206,9 +209,11 @@ Sides = tuple[list[Any], list[Any]]
 
 
 class PairCalls:
-    """``call(key, window, (lefts, rights))`` gives results. ``groups``: also if one side is empty.
+    """Calls the function of a window over two streams.
 
-    ``function`` is the user's object, to be opened and closed; None if it is a plain callable.
+    call: gives the results of (key, window, (lefts, rights)).
+    groups: the function is also called if one side is empty.
+    function: the object to open and close, or None for a plain callable.
     """
 
     clear: None = None
@@ -231,7 +236,7 @@ class PairCalls:
             self.call = self._join
 
     def _join(self, _: Any, __: Any, sides: Sides) -> Iterable[Any]:
-        # Not starmap(): it takes a StopIteration of the user's function for the end.
+        # No starmap(): it takes a StopIteration of the user's function for the end of the pairs.
         join, (lefts, rights) = self.user_call, sides
         return chain.from_iterable([join(left, right) for right in rights] for left in lefts)
 
@@ -245,7 +250,11 @@ class PairCalls:
 
 
 class PassedTime:
-    """``fired_until``: the highest watermark ever. ``saved``: the watermark of the snapshot restored."""
+    """Past watermarks, which windows must not fire for again.
+
+    fired_until: the highest watermark so far.
+    saved: the watermark of the restored snapshot.
+    """
 
     def __init__(self, context: OperatorContext) -> None:
         self._context = context
@@ -256,7 +265,7 @@ class PassedTime:
         self.fired_until = max(self.fired_until, watermark)
 
     def load(self) -> None:
-        # All subtasks had the same watermark, because all had the same channels.
+        # All subtasks had the same watermark, because they had the same channels.
         pairs = self._state().get()
         self.fired_until = min((pair[0] for pair in pairs), default=MIN_WATERMARK)
         self.saved = min((pair[1] for pair in pairs), default=MIN_WATERMARK)
@@ -274,7 +283,7 @@ class PassedTime:
 
 
 class FiringWindow:
-    """What an error says in place of the record."""
+    """Stands for the record in the error of a window."""
 
     def __init__(self, key: Any, window: Any) -> None:
         self._key = key
@@ -288,12 +297,12 @@ class BaseWindowOperator(Operator):
     def __init__(self, spec: WindowSpec, context: OperatorContext) -> None:
         super().__init__(context)
         self.late = LateRecords(spec.late_tags, context, self.output)
-        # The input that the records at hand come from.
+        # The input of the current batch.
         self.side = 0
         self.calls = self.create_calls(spec)
         # Results since the last emit.
         self.collected = ResultCollector(self.output)
-        # As in Flink, only the window function has state of its own.
+        # As in Flink, this function has no state. Only the window function has.
         self.stateless_function: Function | None = None
         self._loaded = False
 
@@ -335,7 +344,7 @@ class BaseWindowOperator(Operator):
     # State
 
     def restore(self, whole: Any) -> None:
-        """Tables may still be added after this; they are looked at when they are needed."""
+        """Read the state later, because tables may still be added."""
         self._loaded = False
         self.collected = ResultCollector(self.output)
 
@@ -345,7 +354,7 @@ class BaseWindowOperator(Operator):
             self.load()
 
     def load(self) -> None:
-        """Keyed and operator state are what they are to be."""
+        """Called once state has been restored."""
         self.late.load()
 
     def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
@@ -366,7 +375,7 @@ class BaseWindowOperator(Operator):
     # Results
 
     def call_function(self, key: Any, window: Any, contents: Any) -> None:
-        """Collect what the window's function makes of its contents."""
+        """Call the window's function, and collect its results."""
         self.context.key_context.key = key
         try:
             results: Iterable[Any] | None = self.calls.call(key, window, contents)
@@ -376,7 +385,7 @@ class BaseWindowOperator(Operator):
             raise self.failure(error, self.calls.user_call, [FiringWindow(key, window)]) from error
 
     def clear_function(self, key: Any, window: Any) -> None:
-        """Tell the window's function that the window is gone."""
+        """Tell the window's function that the window has expired."""
         clear = self.calls.clear
         if clear is None:
             return

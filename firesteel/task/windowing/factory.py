@@ -1,4 +1,4 @@
-"""Which operator runs a window: one that is fast where it can, else the general one."""
+"""Chooses the operator of a window: a fast one for common windows, else the general one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def create_window_join_operator(
     return WindowJoinOperator(spec, context)
 
 
-# Classes are compared exactly: a subclass may do anything.
+# Classes are compared exactly, because a subclass may do anything.
 _ALIGNED = (TumblingEventTimeWindows, SlidingEventTimeWindows)
 _SESSIONS = (EventTimeSessionWindows, DynamicEventTimeSessionWindows)
 

@@ -1,7 +1,7 @@
-"""The windows of one key that may merge, and where the state of each lies.
+"""The windows of one key that may merge, and the window that holds the state of each.
 
-When windows become one, the state of one of them serves the new window, so that no state has to move if
-only one of them had any.
+When windows merge, the state of one of them serves the new window. No state moves if only one of
+them had any.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.tables import MISSING
 
 OnMerge = Callable[[Any, list[Any], Any, list[Any]], None]
-"""(new window, the windows that became it, its state's window, the other states' windows)"""
+"""Called with (new window, merged windows, window of its state, windows of the other states)."""
 
 Find = Callable[[dict[Any, Any], Any], list[tuple[Any, list[Any]]]]
-"""From the windows there are and a new one to each (window, what becomes it)."""
+"""Finds the merges for the present windows and a new one: (window, windows merged into it)."""
 
 
 class MergingWindowSets:
-    """The sets of all keys, kept in a table."""
+    """The merging window sets of all keys, in a table."""
 
     def __init__(
         self, backend: KeyedStateBackend, assigner: MergingWindowAssigner[Any, Any]
@@ -50,11 +50,11 @@ class MergingWindowSets:
 
 
 class MergingWindowSet:
-    """``state_windows`` says for each window in flight which window its state is filed under."""
+    """The windows of one key. ``state_windows`` maps each window to the window of its state."""
 
     def __init__(self, find: Find, state_windows: dict[Any, Any]) -> None:
         self._find = find
-        # It may be what the table has: it is copied before it is changed.
+        # The table may hold this very object, so it is copied before it is changed.
         self.state_windows = state_windows
         self.changed = False
 
@@ -65,16 +65,16 @@ class MergingWindowSet:
         return self.state_windows
 
     def state_window(self, window: Any) -> Any:
-        """None if there is no such window any more."""
+        """The window that holds the state, or None if there is no such window."""
         return self.state_windows.get(window)
 
     def retire(self, window: Any) -> None:
-        """The window is over."""
+        """Remove a window that has expired."""
         if window in self.state_windows:
             del self._own()[window]
 
     def add(self, new: Any, on_merge: OnMerge) -> Any:
-        """Add a window, merge what then has to be merged, and return the window that holds ``new``."""
+        """Add a window, merge as needed, and return the window that contains ``new``."""
         if new in self.state_windows:
             return new
         result, merged_new = new, False
@@ -82,11 +82,11 @@ class MergingWindowSet:
             merged = [window for window in to_be_merged if window != new]
             if len(merged) < len(to_be_merged):
                 merged_new, result = True, merge_result
-            # A window that takes the new one in without growing is not merged with anything.
+            # If a window contains the new one already, nothing is merged.
             if merged == [merge_result]:
                 continue
             mapping = self._own()
-            # Any of the merged windows' states will do for the new window.
+            # The state of any merged window can serve the new window.
             kept, *others = [mapping.pop(window) for window in merged if window in mapping]
             mapping[merge_result] = kept
             on_merge(merge_result, merged, kept, others)
@@ -105,7 +105,7 @@ def _are_sessions(assigner: MergingWindowAssigner[Any, Any]) -> bool:
 
 
 def _neighbors(known: dict[Any, Any], new: TimeWindow) -> list[tuple[Any, list[Any]]]:
-    """What TimeWindow.merge_windows finds, given that the known windows do not touch each other."""
+    """Find merges as TimeWindow.merge_windows does, for known windows that do not touch."""
     start, end = new
     touching = [window for window in known if window[0] <= end and window[1] >= start]
     if not touching:
@@ -126,7 +126,7 @@ def _asking(assigner: MergingWindowAssigner[Any, Any]) -> Find:
 
 
 class _Groups(MergingWindowAssigner.MergeCallback[Any]):
-    """Listens to what an assigner wants to merge."""
+    """Collects the merges of an assigner."""
 
     def __init__(self) -> None:
         self.found: list[tuple[Any, list[Any]]] = []

@@ -1,4 +1,4 @@
-"""Which results leave the general operator: at each firing, once, as changes, or as a whole table."""
+"""Output modes of the general operator: every firing, final results, changes, or all results."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import Any, ClassVar
 
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.tables import MISSING
-from firesteel.task.copies import is_another
+from firesteel.task.copies import differs
 from firesteel.task.operators.process import ResultCollector
 
 Emit = Callable[[Any, Any, list[Any]], None]
-"""(key, window, contents): call the window's function and collect its results."""
+"""Calls the window's function with (key, window, contents), and collects its results."""
 
 Contents = Callable[[], list[Any] | None]
-"""Reads the contents of a window; None if there is nothing."""
+"""Reads the contents of a window, or None if it has none."""
 
 
 class EveryFiring:
-    """Flink's way: a firing emits. ``collected`` gives the collector that results go into."""
+    """Emits at every firing, as Flink does. ``collected`` returns the current collector."""
 
     waits: ClassVar[bool] = False
-    """Whether a firing is left out, with all that it would take out of the window."""
+    """Firings are left out, and nothing is purged."""
 
     accumulates: ClassVar[bool] = False
-    """Whether a result takes the place of the window's last one, so that it must be that of all records."""
+    """A result replaces the window's last one, so it must include all records."""
 
     def __init__(
         self, backend: KeyedStateBackend, emit: Emit, collected: Callable[[], ResultCollector]
@@ -33,24 +33,24 @@ class EveryFiring:
         self.collected = collected
 
     def fire(self, key: Any, window: Any, contents: list[Any]) -> None:
-        """The trigger says so."""
+        """Called when the trigger fires a window."""
         self.emit(key, window, contents)
 
     def expire(self, key: Any, window: Any, contents: Contents) -> None:
-        """The window is dropped; nothing can change it any more."""
+        """Called when a window is dropped. Nothing can change it any more."""
 
     def purged(self, key: Any, window: Any) -> None:
-        """The window's contents are gone: its next result has nothing to do with the last one."""
+        """Called when the contents of a window were purged. Its next result begins anew."""
 
     def merged(self, key: Any, windows: list[Any]) -> None:
-        """These windows have become part of another one."""
+        """Called when windows have become part of a different one."""
 
     def round_ended(self) -> None:
-        """After a batch of records, or of timers."""
+        """Called after a batch of records, or of timers."""
 
 
 class Append(EveryFiring):
-    """A window's result is emitted once: when it is final. Until then nothing may be missing in it."""
+    """Emits the result of a window once, when it is final."""
 
     waits = accumulates = True
 
@@ -61,9 +61,9 @@ class Append(EveryFiring):
 
 
 class Update(EveryFiring):
-    """What has changed since the last firing, as ((key, window), result).
+    """Emits changed results as ((key, window), result).
 
-    A window that was emitted and then became part of another one is taken back with a result of None.
+    If an emitted window becomes part of a different one, a result of None takes it back.
     """
 
     accumulates = True
@@ -77,7 +77,7 @@ class Update(EveryFiring):
     def fire(self, key: Any, window: Any, contents: list[Any]) -> None:
         (result,) = contents
         last = self._emitted.get((key, window))
-        if last is MISSING or is_another(result, last):
+        if last is MISSING or differs(result, last):
             self._emitted.put((key, window), result)
             self.collected().add([((key, window), result)], window.max_timestamp())
 
@@ -96,7 +96,7 @@ class Update(EveryFiring):
 
 
 class Complete(EveryFiring):
-    """The results of all windows that ever fired, after every round in which one did."""
+    """Emits the results of all windows that ever fired, after every round in which one fired."""
 
     accumulates = True
 

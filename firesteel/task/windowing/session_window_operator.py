@@ -1,8 +1,8 @@
-"""Session windows of event time with an incremental aggregate: the fast way.
+"""Event-time session windows with an incremental aggregate and the default trigger.
 
-It gives what the general operator gives for the default trigger. A key has a few sessions, (start, end,
-accumulator), in one value; a record extends one of them, begins one, or joins two. A heap says when to look at
-a key again. A record only makes an entry in it if something has to happen earlier than was known.
+The results are those of the general operator. A key has a few sessions, (start, end, accumulator),
+in one value. A record extends a session, begins one, or joins two. A heap holds the time at which
+each key is due. A record adds an entry only if its key becomes due earlier.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from firesteel.task.windowing.base_window_operator import (
 from firesteel.usercode.failures import failed_function
 
 Session = tuple[int, int, Any]
-"""Start, end, accumulator. The sessions of a key do not touch each other."""
+"""(start, end, accumulator). The sessions of a key do not touch each other."""
 
 
 class SessionWindowOperator(BaseWindowOperator):
@@ -45,12 +45,12 @@ class SessionWindowOperator(BaseWindowOperator):
         self._emits_once = spec.output_mode == "append"
         self._table = context.keyed_state.value_table("_sessions")
         self._heap: list[tuple[int, int, Any]] = []
-        # The one entry of a key that counts.
+        # The valid heap entry of each key.
         self._next_look: dict[Any, int] = {}
-        # Orders entries of the same time, so that keys need not be comparable.
+        # Orders entries of equal time, so that keys need not be comparable.
         self._sequence = 0
         self._passed = PassedTime(context)
-        # For records of sessions that fired before a restart which forgot the watermark.
+        # For records of sessions that fired before a restart without a watermark.
         self._timers = context.timers.create(
             "window-timers", self._on_timer, self._on_timer, self.emit_collected
         )
@@ -74,7 +74,7 @@ class SessionWindowOperator(BaseWindowOperator):
                 if sessions is missing:
                     sessions = self._from_base(key)
                 elif len(sessions) == 1:
-                    # Nearly always: one session, which goes on and has not fired.
+                    # The common case: one session, which continues and has not fired.
                     ((old_start, old_end, accumulator),) = sessions
                     if old_start <= end and start <= old_end and old_end - 1 > passed:
                         overlay[key] = (
@@ -103,18 +103,18 @@ class SessionWindowOperator(BaseWindowOperator):
         found: Any = MISSING if key in table.overlay else table.base.get(key, MISSING)
         if found is MISSING:
             return ()
-        # What comes from the base may be in a snapshot: the function gets a copy.
+        # A value from the base may be part of a snapshot, so the function gets a copy.
         return tuple((start, end, copy_of(kept)) for start, end, kept in found)
 
     def _add(
         self, key: Any, value: Any, start: int, end: int, sessions: tuple[Session, ...]
     ) -> bool:
-        """Whether the record is in time for a session."""
+        """Add a record to the sessions of its key. False if it is late."""
         watermark = self.context.clock.watermark
         aggregator = self._aggregator
         apart = sessions
         touching: tuple[Session, ...] = ()
-        # They are in the order of time, and most records are newer than all of them but the last.
+        # Sessions are ordered by time, and most records are newer than all but the last one.
         if sessions and start <= sessions[-1][1]:
             touching = tuple(s for s in sessions if s[0] <= end and start <= s[1])
             apart = tuple(s for s in sessions if s[0] > end or start > s[1])
@@ -151,7 +151,7 @@ class SessionWindowOperator(BaseWindowOperator):
         return self._expiry(end) if self._emits_once else end - 1
 
     def _due(self, session: Session) -> int:
-        """When something happens to a session: it fires, or is dropped."""
+        """The next time at which a session fires or is dropped."""
         end = session[1]
         fire_time = self._fire_time(end)
         passed = max(self.context.clock.watermark, self._passed.fired_until)
@@ -179,7 +179,7 @@ class SessionWindowOperator(BaseWindowOperator):
         super().process_watermark(watermark)
 
     def _at(self, time: int, key: Any) -> None:
-        """Do what is due for the sessions of a key at this very time."""
+        """Fire and drop the sessions of a key that are due at this time."""
         sessions = self._table.get(key)
         if sessions is MISSING:
             return

@@ -1,7 +1,7 @@
-"""Sliding windows of event time whose function gets all records: they share them.
+"""Event-time sliding windows whose function gets all records. The windows share the records.
 
-A record is kept once, in the slice that it falls into, with the number of its arrival: a window that fires puts the
-records of its slices into the order in which they came.
+A record is kept once, in its slice, with the number of its arrival. A window that fires restores
+the order of arrival among the records of its slices.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _EMIT_RECORDS = 4096
 
 
 class SlicedRecordsOperator(AlignedWindowOperator):
-    """Between ``process`` and the tables, a record is a pair: (its number, the record)."""
+    """Keeps records as pairs of (number, record), from ``process`` to the tables."""
 
     def __init__(self, spec: WindowSpec, context: OperatorContext) -> None:
         super().__init__(spec, context)
@@ -70,7 +70,7 @@ class SlicedRecordsOperator(AlignedWindowOperator):
             self.clear_function(key, window)
 
     def _contents(self, end: int) -> Iterator[tuple[Any, list[Any]]]:
-        """The records of each key. Those of all keys may be more than fit into memory."""
+        """Yield the records key by key, because those of all keys may not fit into memory."""
         tables_of: dict[Any, list[ListTable]] = {}
         for table in self._tables(end):
             for key in table.keys():  # noqa: SIM118 - a table is no mapping

@@ -1,7 +1,7 @@
-"""How aligned windows share slices. Pure arithmetic.
+"""Slices that aligned windows share, and their tables.
 
-A slice is the longest stretch of time that lies within each window completely or not at all. Tumbling
-windows are slices themselves; a window of a minute that slides by a second has sixty.
+A slice is the longest time span that lies within each window completely or not at all. Tumbling
+windows are slices themselves. A window of a minute that slides by a second has sixty slices.
 
     windows   [-----------------)
                     [-----------------)
@@ -22,7 +22,7 @@ from firesteel.state.tables import ListTable, Table, ValueTable
 
 @dataclass(frozen=True, slots=True)
 class SliceLayout:
-    """Windows are named by their ends, slices by their starts. ``slide`` is at most ``size``."""
+    """Computes slices and windows. Windows are identified by their ends, slices by their starts."""
 
     size: int
     slide: int
@@ -44,7 +44,7 @@ class SliceLayout:
         return start - (start - self.offset) % self.slide + self.size
 
     def ends(self, start: int) -> range:
-        """The ends of all windows that hold the slice, the last window first, as Flink has them."""
+        """The ends of all windows that hold the slice. As in Flink, the last window comes first."""
         return range(self.last_end(start), start, -self.slide)
 
     def first_end(self, start: int) -> int:
@@ -59,11 +59,11 @@ T = TypeVar("T", bound=Table)
 
 
 class SliceTables(Generic[T]):
-    """Tables by number: the start of a slice."""
+    """One table per slice, by the start of the slice."""
 
     def __init__(self, backend: KeyedStateBackend, prefix: str, element_type: Any) -> None:
         self._backend = backend
-        # No state of the user begins like this.
+        # No name of a user's state begins like this.
         self._prefix = f"_{prefix}/"
         self._element_type = element_type
         self._tables: dict[int, T] = {}
@@ -83,13 +83,13 @@ class SliceTables(Generic[T]):
             self._backend.drop_table(f"{self._prefix}{number}")
 
     def restore(self) -> None:
-        """The backend has become another one: find the tables that it has."""
+        """Find the tables of the backend after its state was replaced."""
         self._tables.clear()
         for name in list(self._backend.descriptions()):
             if name.startswith(self._prefix):
                 number = int(name.removeprefix(self._prefix))
                 if next(self.create(number).keys(), None) is None:
-                    # Left behind by an attempt that broke off.
+                    # An abandoned attempt has left it.
                     self.drop(number)
 
     def __iter__(self) -> Iterator[int]:
@@ -97,21 +97,21 @@ class SliceTables(Generic[T]):
 
 
 class AccumulatorTables(SliceTables[ValueTable]):
-    """One accumulator for each key."""
+    """Tables with one accumulator per key."""
 
     def _declare(self, name: str) -> ValueTable:
         return self._backend.value_table(name, element_type=self._element_type)
 
 
 class RecordTables(SliceTables[ListTable]):
-    """All records of each key."""
+    """Tables with all records of each key."""
 
     def _declare(self, name: str) -> ListTable:
         return self._backend.list_table(name, element_type=self._element_type)
 
 
 def accumulators(table: ValueTable) -> dict[Any, Any]:
-    """All entries of a table from which nothing is ever removed; not to be changed."""
+    """All entries of a table from which nothing is removed. The caller must not change them."""
     base, overlay = table.base, table.overlay
     if not isinstance(base, dict):
         return dict(table.items())

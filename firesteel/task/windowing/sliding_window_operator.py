@@ -1,14 +1,14 @@
-"""Sliding windows of event time with an incremental aggregate: the fast way.
+"""Event-time sliding windows with an incremental aggregate and the default trigger.
 
-It gives what the general operator gives for the default trigger: records are added one by one, as they come, to the
-accumulators of their windows. But
+The results are those of the general operator: records are added one by one, as they come, to the
+accumulators of their windows. It is faster, because
 
-- the windows of a key are one value, which is found once for a record;
-- windows of a key that have had the same records share an accumulator until their records differ;
+- the windows of a key are one value, which is read once per record;
+- windows of a key with the same records share an accumulator until their records differ;
 - keys wait together for the end of a window.
 
-Windows that are over stay in the value until the key gets another record or its last window is over, so that
-keys from which nothing comes are not written again.
+Expired windows stay in the value until the key gets a record or its last window expires, so that
+silent keys are not written again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class KeySchedule:
     def __init__(self) -> None:
         self._times: list[int] = []
         self._waiting: dict[int, list[Any]] = {}
-        # A key that moved to an earlier moment still waits for the later one, in vain.
+        # A key that moved to an earlier time is still in the list of the later one, without effect.
         self._next_look: dict[Any, int] = {}
 
     def clear(self) -> None:
@@ -48,25 +48,25 @@ class KeySchedule:
         self._next_look.clear()
 
     def look(self, key: Any, time: int) -> None:
-        """Look at the key at this time, unless it is looked at earlier."""
+        """Schedule the key for this time, unless it is scheduled earlier."""
         known = self._next_look.get(key)
         if known is None or time < known:
             self.look_next([key], time)
 
     def due(self, watermark: int) -> Iterator[tuple[int, list[Any]]]:
-        """Times with their keys, one after the other.
+        """Yield the times that are due, with their keys.
 
         Each key must then be given to ``look_next`` or to ``forget``.
         """
         times, next_look = self._times, self._next_look.get
-        # At the end of all time everything is due.
+        # With the last watermark everything is due.
         while times and (times[0] <= watermark or watermark == MAX_WATERMARK):
             time = heappop(times)
             waiting = dict.fromkeys(self._waiting.pop(time))
             yield time, [key for key in waiting if next_look(key) == time]
 
     def look_next(self, keys: list[Any], time: int) -> None:
-        """Look at the keys at this time, whatever was known before."""
+        """Schedule the keys for this time, and forget earlier schedules."""
         self._next_look.update(dict.fromkeys(keys, time))
         waiting = self._waiting.get(time)
         if waiting is None:
@@ -81,7 +81,7 @@ class KeySchedule:
 
 _EMIT_RECORDS = 4096
 Plan = tuple[int, int, bool]
-"""The windows that take a record: the ends of the first and the last, and whether none has fired."""
+"""The windows that take a record: the ends of the first and the last, True if none has fired."""
 _LATE: Plan = (0, 0, False)
 
 
@@ -100,7 +100,7 @@ class SlidingWindowOperator(BaseWindowOperator):
         self._table = context.keyed_state.value_table("_sliding-windows")
         self._schedule = KeySchedule()
         self._passed = PassedTime(context)
-        # For records of windows that fired before a restart which forgot the watermark.
+        # For records of windows that fired before a restart without a watermark.
         self._timers = context.timers.create(
             "window-timers", self._on_timer, self._on_timer, self.emit_collected
         )
@@ -115,13 +115,13 @@ class SlidingWindowOperator(BaseWindowOperator):
         overlay = self._table.overlay
         in_overlay, missing = overlay.get, MISSING
         width, offset, slide = self._layout.width, self._layout.offset, self._layout.slide
-        # The watermark is the same for all of them, so records of one slice go to the same windows.
+        # The watermark is constant in a batch, so all records of a slice go to the same windows.
         plans: dict[int, Plan] = {}
         plan_of = plans.get
         late: tuple[list[Any], list[int]] = ([], [])
         iterator = iter(values)
         try:
-            # The values come first: zip must not take one that it then finds no key for.
+            # The values come first: zip must not take a value that it then finds no key for.
             for value, key, timestamp in zip(iterator, keys, timestamps, strict=False):
                 start = timestamp - (timestamp - offset) % width
                 plan = plan_of(start)
@@ -130,7 +130,7 @@ class SlidingWindowOperator(BaseWindowOperator):
                 first, last, is_fresh = plan
                 runs = in_overlay(key, missing)
                 if is_fresh and runs is not missing:
-                    # Nearly always: all of the windows have had the last record of the key, too.
+                    # The common case: all windows have had the last record of the key, too.
                     run_first, ends, held = runs[-1]
                     if ends[-1] == last and first >= run_first:
                         index = bisect_left(ends, first)
@@ -160,21 +160,21 @@ class SlidingWindowOperator(BaseWindowOperator):
         return alive[-1], alive[0], alive[-1] - 1 + self._fire_delay > passed
 
     def _own(self, key: Any) -> list[Run]:
-        """The runs of a key, to be changed; what is over is left out."""
+        """The runs of a key without expired windows, as copies that may be changed."""
         table = self._table
         found: Any = MISSING if key in table.overlay else table.base.get(key, MISSING)
         if found is MISSING:
             return []
-        # What comes from the base may be in a snapshot: the function gets copies.
+        # Values from the base may be part of a snapshot, so the function gets copies.
         return _copies(self._runs.after(found, self._newest_expired()))
 
     def _newest_expired(self) -> int:
-        """Windows with ends up to here are over."""
+        """The highest end of expired windows."""
         watermark = self.context.clock.watermark
         return watermark if watermark == MAX_WATERMARK else watermark + 1 - self._lateness
 
     def _add(self, key: Any, value: Any, plan: Plan, runs: list[Run]) -> None:
-        """Some of the windows are new, or have fired."""
+        """Add a record to windows of which some are new or have fired."""
         first, last, is_fresh = plan
         fired = [] if is_fresh else self._fired_ends(first, last)
         before = [self._result(runs, end) for end in fired] if self._updates else None
@@ -202,7 +202,7 @@ class SlidingWindowOperator(BaseWindowOperator):
             self._schedule.look(key, due)
 
     def _fired_ends(self, first: int, last: int) -> list[int]:
-        """Of those that fire again for each record, as Flink has them: the last one first."""
+        """The ends of the windows that fire again. As in Flink, the last window comes first."""
         watermark, slide = self.context.clock.watermark, self._layout.slide
         ends = range(last, first - 1, -slide)
         return [end for end in ends if end - 1 + self._fire_delay <= watermark]
@@ -213,14 +213,14 @@ class SlidingWindowOperator(BaseWindowOperator):
         return min(end - 1 + self._lateness, MAX_WATERMARK)
 
     def _next_due(self, runs: list[Run], time: int) -> int | None:
-        """When something happens to a key after this time; None if all is over."""
+        """The next time at which a window of the key fires or expires, or None."""
         passed = max(time, self._passed.fired_until)
         end = self._runs.next_end(runs, passed + 1 - self._fire_delay)
         fire_time = None if end is None else end - 1 + self._fire_delay
         if fire_time is not None and self.calls.clear is None:
             return fire_time
         over = time + 1 - self._lateness
-        # Only who has to be told looks at the end of every window.
+        # Only functions with a ``clear`` method need a visit at the end of every window.
         expiring = last_end(runs) if self.calls.clear is None else self._runs.next_end(runs, over)
         if expiring is None or expiring <= over:
             return fire_time
@@ -237,7 +237,7 @@ class SlidingWindowOperator(BaseWindowOperator):
         super().process_watermark(watermark)
 
     def _at(self, time: int, keys: list[Any]) -> None:
-        """Do what is due for the windows of these keys at this very time."""
+        """Fire and drop the windows of these keys that are due at this time."""
         end, slide = time + 1 - self._fire_delay, self._layout.slide
         overlay, base, missing = self._table.overlay.get, self._table.base.get, MISSING
         firing: list[Any] = []
@@ -249,7 +249,7 @@ class SlidingWindowOperator(BaseWindowOperator):
                 runs = base(key, missing)
             first, ends, held = runs[0]
             if first <= end < ends[-1] and not (end - first) % slide:
-                # Nearly always: the next window has records, too.
+                # The common case: the next window has records, too.
                 accumulators.append(held[bisect_left(ends, end)])
                 firing.append(key)
                 continue
@@ -270,7 +270,7 @@ class SlidingWindowOperator(BaseWindowOperator):
             self._schedule.look_next([key for key in keys if key not in ended], time + slide)
 
     def _end(self, key: Any, time: int) -> None:
-        """A window of the key may be over, and the key with it."""
+        """Expire a window of the key, and the key if it was the last one."""
         runs, expired = self._table.get(key), time + 1 - self._lateness
         if self.calls.clear is not None and self._runs.find(runs, expired) is not MISSING:
             self.clear_function(key, self._window(expired))
@@ -282,7 +282,7 @@ class SlidingWindowOperator(BaseWindowOperator):
             self._schedule.look_next([key], due)
 
     def _fire(self, end: int, keys: list[Any], held: list[Any]) -> None:
-        """Emit the results of a window. Each key comes with the accumulator that it holds."""
+        """Emit the results of a window. ``held`` has the accumulator of each key."""
         if not are_scalars(held):
             get, find_own = self._table.get, self._runs.find_own
             held = [find_own(get(key), end) for key in keys]
@@ -298,7 +298,7 @@ class SlidingWindowOperator(BaseWindowOperator):
     # After a restart without a watermark
 
     def _register_timers(self, key: Any, first: int, last: int) -> None:
-        """Windows that fired before fire once more for this key, when the watermark comes again."""
+        """Let windows that fired before the restart fire again for this key."""
         watermark, slide = self.context.clock.watermark, self._layout.slide
         for end in range(first, last + 1, slide):
             fire_time = end - 1 + self._fire_delay
@@ -317,14 +317,14 @@ class SlidingWindowOperator(BaseWindowOperator):
         return TimeWindow(end - self._layout.size, end)
 
     def _result(self, runs: list[Run], end: int) -> Any:
-        """MISSING if there is nothing in the window."""
+        """The result of a window, or MISSING if the window is empty."""
         accumulator = self._runs.find_own(runs, end)
         return MISSING if accumulator is MISSING else self._results(end, [accumulator])[0]
 
     def _results(self, end: int, held: list[Any], key: Any = None) -> list[Any]:
         result = self._aggregator.result
         try:
-            # The accumulators may go on changing after their results were emitted.
+            # The accumulators may change after their results were emitted.
             return copies_of([result(accumulator) for accumulator in held])
         except Exception as error:
             window = None if key is None else [FiringWindow(key, self._window(end))]
@@ -344,7 +344,7 @@ class SlidingWindowOperator(BaseWindowOperator):
         self._passed.load()
         self._schedule.clear()
         watermark = self.context.clock.watermark
-        # What was over when the snapshot was taken must not come back with an earlier watermark.
+        # Windows that had expired at the snapshot must not return with an earlier watermark.
         over = self._passed.saved + 1 - self._lateness
         for key, found in self._table.items():
             runs = found

@@ -1,4 +1,4 @@
-"""What a trigger gets to work with: times, timers and state of one key and window."""
+"""The context of a trigger: times, timers and state of one key and window."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from firesteel.task.windowing.base_window_operator import window_store
 
 
 def merge_states(state: State, scope: NamespacedKey, target: Any, sources: Sequence[Any]) -> None:
-    """Move what ``state`` holds for the source windows to the target window, of the current key."""
+    """Move the state of the source windows to the target window, for the current key."""
     for source in sources:
         if source == target:
             continue
@@ -54,7 +54,7 @@ def merge_states(state: State, scope: NamespacedKey, target: Any, sources: Seque
 
 
 class TaskTriggerContext(Trigger.OnMergeContext):
-    """One object for all: the operator sets the key (in the key context), ``window`` and ``merged``."""
+    """One object for all windows. The operator sets the key, ``window`` and ``merged``."""
 
     def __init__(self, context: OperatorContext, timers: InternalTimerService) -> None:
         self._context = context
@@ -64,7 +64,7 @@ class TaskTriggerContext(Trigger.OnMergeContext):
         self._scope = NamespacedKey(context.key_context)
         self._store = window_store(context, self._scope, "trigger")
         self.merged: Sequence[Any] = ()
-        # A trigger asks for the same ones again and again.
+        # Triggers ask for the same states again and again.
         self._states: dict[tuple[str, type[StateDescriptor]], State] = {}
 
     @property

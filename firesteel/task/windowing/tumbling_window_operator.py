@@ -1,7 +1,7 @@
-"""Tumbling windows of event time with an incremental aggregate: the fast way.
+"""Event-time tumbling windows with an incremental aggregate and the default trigger.
 
-It gives what the general operator gives for the default trigger, but a window is one table with the accumulators of all
-keys. Nothing is done per record besides calling the user's function.
+The results are those of the general operator. A window is one table with the accumulators of all
+keys, so the only work per record is the call of the user's function.
 """
 
 from __future__ import annotations
@@ -74,17 +74,17 @@ class TumblingWindowOperator(AlignedWindowOperator):
         except Exception as error:
             raise self.failure(error, self._aggregator.called_for_result) from error
         if self._fires_late and results and not is_immutable(results[0]):
-            # The accumulators may go on changing after their results were emitted.
+            # The accumulators may change after their results were emitted.
             return list(map(copy_of, results))
         return results
 
     def _contents(self, end: int) -> dict[Any, Any]:
-        """The accumulators of all keys; not to be changed."""
+        """The accumulators of all keys. The caller must not change them."""
         table = self._slices.get(end - self._layout.size)
         return {} if table is None else accumulators(table)
 
     def _result_of(self, key: Any, end: int) -> Any:
-        """MISSING if there is nothing in the window."""
+        """The result of a key's window, or MISSING if the window is empty."""
         table = self._slices.get(end - self._layout.size)
         accumulator = MISSING if table is None else table.get(key)
         return MISSING if accumulator is MISSING else self._results((accumulator,))[0]

@@ -1,8 +1,9 @@
-"""Tumbling and sliding windows of event time over two streams: the fast way.
+"""Windows over two streams, for joins and co-groups.
 
-Each slice has a table of records for either side. A batch is appended to them as it comes, windows that
-overlap share slices instead of copying records, and what is over is dropped as a whole. Where they overlap, records
-are numbered, so that each window gets them in the order in which they came.
+``SlicedWindowJoinOperator`` is the fast one, for event-time tumbling and sliding windows with the
+default trigger. Each slice has one table of records per side, and overlapping windows share slices.
+Then records are numbered, so that each window gets them in the order of arrival. The other two
+operators take any assigner, trigger and evictor.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from firesteel.task.windowing.window_state import WindowState
 
 
 class PairedRecordsState(WindowState):
-    """Two lists for each key and window."""
+    """Two lists per key and window."""
 
     def __init__(self, backend: KeyedStateBackend, contents: PairedRecords) -> None:
         types = (contents.left_type, contents.right_type)
@@ -58,7 +59,7 @@ class PairedRecordsState(WindowState):
 
 
 class _TwoInputs(WindowOperator):
-    """Tags what comes in, and calls a function of two sides."""
+    """Tags records with their side, and calls a function of both sides."""
 
     calls: PairCalls
 
@@ -99,7 +100,7 @@ class WindowJoinOperator(_TwoInputs):
 
 
 class EvictingWindowJoinOperator(_TwoInputs, EvictingWindowOperator):
-    """Evictors see the records of both sides in one list, which is kept like that."""
+    """Keeps the records of both sides in one list, as evictors see them."""
 
     def split(self, contents: list[TaggedUnion]) -> Sides:
         left = [tagged.value for tagged in contents if tagged.side == 0]
@@ -178,7 +179,7 @@ class SlicedWindowJoinOperator(AlignedWindowOperator):
         self.emit_collected()
 
     def _tables_by_key(self, side: int, end: int) -> dict[Any, list[ListTable]]:
-        """Where the records of each key are. The records themselves may be more than fit into memory."""
+        """The tables that have records of each key. The records may not fit into memory."""
         tables_of: dict[Any, list[ListTable]] = {}
         for table in self._tables(side, end):
             for key in table.keys():  # noqa: SIM118 - a table is no mapping

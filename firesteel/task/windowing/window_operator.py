@@ -1,10 +1,10 @@
 """The general window operator: any assigner, any trigger, windows that merge or not.
 
 The rules are those of Flink's WindowOperator:
-- a window is late once the watermark has reached its last moment plus the allowed lateness; a record is
-  late if all of its windows are
-- a window that fires emits the results of its contents, with its last moment as their timestamp
-- the contents, the trigger's state and the function's are dropped at the last moment plus lateness
+- A window is late when the watermark has reached its last moment plus the allowed lateness. A record
+  is late if all of its windows are.
+- A window that fires emits the results of its contents, with its last moment as their timestamp.
+- The contents and the states of trigger and function are dropped at the last moment plus lateness.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ from firesteel.usercode.failures import failed_function
 
 
 class StaggeredAssigner:
-    """``assigner`` is the operator's own: others may use the one of the program, too."""
+    """An assigner with a stagger offset, which is operator state.
+
+    assigner: a copy, because different operators may share the one of the program.
+    """
 
     def __init__(self, assigner: TumblingWindows, context: OperatorContext) -> None:
         self.assigner = copy(assigner)
@@ -45,7 +48,7 @@ class StaggeredAssigner:
         self._saved: int | None = None
 
     def load(self) -> None:
-        """After another parallelism there may be several shifts, or none."""
+        """Read the offset. After rescaling there may be several, or none."""
         shifts = self._state().get()
         self._saved = self.assigner.stagger_offset = shifts[0] if shifts else None
 
@@ -108,7 +111,7 @@ class WindowOperator(BaseWindowOperator):
         self._results = OUTPUT_MODES[spec.output_mode](
             context.keyed_state, self.call_function, lambda: self.collected
         )
-        # Late records of the batch at hand.
+        # Late records of the current batch.
         self._late_values: list[Any] = []
         self._late_stamps: list[int] = []
 
@@ -182,13 +185,13 @@ class WindowOperator(BaseWindowOperator):
             context.register_processing_time_timer(cleanup)
 
     def _skip(self, value: Any, timestamp: int) -> None:
-        """In no window: late, unless the assigner gave it none."""
+        """Note a record that is in no window as late, unless it never had a window."""
         if self._is_event_time and timestamp + self._lateness <= self.context.clock.watermark:
             self._late_values.append(value)
             self._late_stamps.append(timestamp)
 
     def _merge(self, window: Any, merged: list[Any], state_window: Any, others: list[Any]) -> None:
-        """Several windows of the current key have become ``window``."""
+        """Merge windows of the current key into ``window``."""
         self._check_merged(window)
         key, context = self._key_context.key, self._trigger_context
         context.window, context.merged = window, merged
@@ -240,7 +243,7 @@ class WindowOperator(BaseWindowOperator):
             windows = self._merging.of(key)
             state_window = windows.state_window(window)
             if state_window is None:
-                # It has become part of another one; its timer was not deleted by the trigger.
+                # The window was merged, and the trigger did not delete its timer.
                 return
         context = self._trigger_context
         context.window = window
@@ -277,7 +280,7 @@ class WindowOperator(BaseWindowOperator):
                 return
             self.fire(key, window, state_window)
             if results.accumulates and self._cleanup_time(window) != MAX_WATERMARK:
-                # Its contents go when its time is over.
+                # The contents are dropped when the window expires.
                 return
         if result.is_purge():
             self.contents.clear(key, state_window)
@@ -289,7 +292,7 @@ class WindowOperator(BaseWindowOperator):
             self._results.fire(key, window, contents)
 
     def final_contents(self, key: Any, window: Any, state_window: Any) -> list[Any] | None:
-        """What the function of a window that is about to be dropped would get."""
+        """The contents for the function of a window that is about to be dropped."""
         return self.contents.get(key, state_window)
 
     def _round_ended(self) -> None:
@@ -334,7 +337,7 @@ class WindowOperator(BaseWindowOperator):
 
 
 class EvictingWindowOperator(WindowOperator):
-    """A reduction or aggregation is computed anew at each firing, from the records that are left."""
+    """Keeps all records for an evictor. Aggregates are computed from the rest at each firing."""
 
     def __init__(self, spec: WindowSpec, context: OperatorContext) -> None:
         self._aggregator: Aggregator | None = None

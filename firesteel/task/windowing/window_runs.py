@@ -1,7 +1,7 @@
-"""The windows of a key that follow each other, slide by slide, and what they hold. Pure lists.
+"""Runs of consecutive windows of a key, and what they hold. Pure functions on lists.
 
-Windows that have had the same records hold the same: they are a group, until one of them gets a record that another
-one does not get.
+Windows with the same records hold the same value. They are a group until one of them gets a record
+that the others do not get.
 
     windows      1 2 3 4 5 6 7
     records      a a a a             groups   1..2: a,  3..4: ab,  5..6: b
@@ -18,22 +18,22 @@ from firesteel.state.tables import MISSING
 from firesteel.task.copies import copy_of
 
 Run = tuple[int, list[int], list[Any]]
-"""The end of the first window; of each group the end of its last window, and what is held.
+"""The end of the first window, the end of the last window of each group, and the held values.
 
-The windows of a run follow each other without a gap, those of two runs do not.
+The windows of a run follow each other without a gap. There is a gap between two runs.
 """
 
 
 class WindowRuns:
-    """Works on lists of runs, which are in the order of time. Windows are named by their ends."""
+    """Works on lists of runs, ordered by time. Windows are identified by their ends."""
 
     def __init__(self, slide: int) -> None:
         self._slide = slide
 
     def make_room(self, runs: list[Run], first: int, last: int) -> tuple[list[Run], Run, int, int]:
-        """Make groups of their own of these windows, in one run; what is new holds MISSING.
+        """Give these windows groups of their own in one run. New windows hold MISSING.
 
-        Returns the runs, that run, and which of its groups they are. Lists are changed.
+        Returns the runs, that run, and the range of its groups. The given lists are changed.
         """
         slide = self._slide
         if runs and runs[-1][0] <= first <= runs[-1][1][-1] + slide:
@@ -50,7 +50,7 @@ class WindowRuns:
         return runs, run, bisect_left(ends, first), bisect_left(ends, last) + 1
 
     def _joined(self, runs: list[Run], first: int, last: int) -> tuple[list[Run], Run]:
-        """One run of all that the windows touch, with MISSING in between."""
+        """Join all runs that the windows touch into one, with MISSING in the gaps."""
         slide = self._slide
         touching = [run for run in runs if run[0] <= last + slide and first <= run[1][-1] + slide]
         start = min(first, touching[0][0]) if touching else first
@@ -72,14 +72,14 @@ class WindowRuns:
         return sorted([*apart, joined], key=_first), joined
 
     def find(self, runs: Iterable[Run], end: int) -> Any:
-        """What the window holds, or MISSING."""
+        """Return the value of a window, or MISSING."""
         for first, ends, held in runs:
             if first <= end <= ends[-1] and not (end - first) % self._slide:
                 return held[bisect_left(ends, end)]
         return MISSING
 
     def find_own(self, runs: Iterable[Run], end: int) -> Any:
-        """What the window holds, which it may change without another one's noticing; or MISSING."""
+        """Return a value that the window does not share, so that it may be changed, or MISSING."""
         for first, ends, held in runs:
             if first <= end <= ends[-1] and not (end - first) % self._slide:
                 index = bisect_left(ends, end)
@@ -88,7 +88,7 @@ class WindowRuns:
         return MISSING
 
     def after(self, runs: Iterable[Run], end: int) -> list[Run]:
-        """New lists of the windows that end later."""
+        """Return new lists of the windows that end later."""
         later = []
         for run in runs:
             _, ends, held = run
@@ -98,7 +98,7 @@ class WindowRuns:
         return later
 
     def next_end(self, runs: Iterable[Run], end: int) -> int | None:
-        """Of the windows that end later, the one that ends first."""
+        """Return the end of the first window that ends later."""
         for run in runs:
             if end < run[1][-1]:
                 return self._next_in(run, end)
@@ -110,7 +110,7 @@ class WindowRuns:
 
 
 def _split(ends: list[int], held: list[Any], last: int) -> None:
-    """Let a group end here."""
+    """Split a group after the window that ends at ``last``."""
     index = bisect_left(ends, last)
     if ends[index] != last:
         ends.insert(index, last)

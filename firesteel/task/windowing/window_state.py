@@ -1,4 +1,4 @@
-"""What the general operator keeps of a window's records, by key and window."""
+"""The contents of windows of the general operator, by key and window."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from firesteel.state.tables import MISSING
 from firesteel.task.copies import copy_of
 from firesteel.task.windowing.aggregators import Aggregator, create_aggregator
 
-# No state of the user begins with an underscore.
+# No name of a user's state begins with an underscore.
 _TABLE = "_window-contents"
 
 
 class WindowState(ABC):
-    """``window`` is the namespace: of merging windows, the one that holds the state of all."""
+    """The contents of windows. For merging windows, ``window`` is the one that holds the state."""
 
     aggregator: Aggregator | None = None
 
@@ -27,7 +27,7 @@ class WindowState(ABC):
 
     @abstractmethod
     def get(self, key: Any, window: Any) -> list[Any] | None:
-        """What the window's function gets; None if there is nothing."""
+        """The contents for the window's function, or None if there are none."""
 
     @abstractmethod
     def clear(self, key: Any, window: Any) -> None: ...
@@ -37,7 +37,7 @@ class WindowState(ABC):
 
 
 class AggregatedState(WindowState):
-    """One accumulator."""
+    """One accumulator per window."""
 
     def __init__(self, backend: KeyedStateBackend, contents: WindowContents, operator: str) -> None:
         self.aggregator = create_aggregator(contents, operator)
@@ -53,7 +53,7 @@ class AggregatedState(WindowState):
         if accumulator is MISSING:
             accumulator = MISSING if entry in table.overlay else table.base.get(entry, MISSING)
             if accumulator is MISSING:
-                # Other windows may get the same record.
+                # A copy, because different windows may get the same record.
                 table.put(entry, aggregator.first(copy_of(value)))
                 return
             accumulator = copy_of(accumulator)
@@ -94,7 +94,7 @@ class AggregatedState(WindowState):
 
 
 class RecordsState(WindowState):
-    """All records."""
+    """All records of a window."""
 
     def __init__(self, backend: KeyedStateBackend, contents: AllRecords) -> None:
         kind = contents.element_type
@@ -120,7 +120,7 @@ class RecordsState(WindowState):
 
 
 class TimedRecordsState(RecordsState):
-    """All records with their timestamps, for evictors."""
+    """All records of a window with their timestamps, for evictors."""
 
     def __init__(self, backend: KeyedStateBackend) -> None:
         super().__init__(backend, AllRecords())
