@@ -33,11 +33,11 @@ from firesteel.state.changelog import SegmentStore
 from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
 from firesteel.state.operator_state import OperatorStates
 from firesteel.state.table_descriptions import IncompatibleStateError
+from firesteel.task.capabilities import Committing, Rescalable, Scheduled, Ticking
 from firesteel.task.chain import Consumer, LocalEdge, connect_operators
 from firesteel.task.exchange.input_gate import Entrance, InputGate
 from firesteel.task.exchange.record_writers import RecordWriter
 from firesteel.task.operators.base import Operator, OperatorContext
-from firesteel.task.operators.capabilities import Committing, Rescalable, Scheduled, Ticking
 from firesteel.task.operators.factory import create_operator
 from firesteel.task.operators.iteration import IterationTailOperator
 from firesteel.task.runtime_context import SubtaskInfo

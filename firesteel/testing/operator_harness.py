@@ -35,10 +35,10 @@ from firesteel.state.backend_factory import settings_of
 from firesteel.state.changelog import Segment, SegmentStore
 from firesteel.state.key_groups import KeyGroupRange, KeyRouter
 from firesteel.state.operator_state import OperatorState, distribute, redistribute
+from firesteel.task.capabilities import Committing, Rescalable
 from firesteel.task.exchange.keys import bad_key_error, key_converter
 from firesteel.task.exchange.record_writers import RecordWriter
 from firesteel.task.operators.base import Operator
-from firesteel.task.operators.capabilities import Committing, Rescalable
 from firesteel.task.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
 from firesteel.task.record_batch import RecordBatch
 from firesteel.task.slot_wiring import wire_slot

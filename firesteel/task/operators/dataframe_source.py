@@ -10,10 +10,10 @@ from firesteel.common.arrow_values import MISFITS, arrow_reader
 from firesteel.common.constants import MAX_WATERMARK
 from firesteel.errors import TypeMismatchError
 from firesteel.graph.operator_specs import DataFrameSourceSpec
+from firesteel.task.capabilities import Ticking
 from firesteel.task.exchange.input_gate import InputGate
 from firesteel.task.head import SubtaskHead
 from firesteel.task.operators.base import Operator, OperatorContext
-from firesteel.task.operators.capabilities import Ticking
 from firesteel.task.operators.timestamps_and_watermarks import create_stream_time
 from firesteel.task.record_batch import RecordBatch
 

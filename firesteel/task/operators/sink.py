@@ -8,8 +8,8 @@ from typing import Any
 
 from firesteel.connectors.base import SinkWriter, WriteContext, WriterContext
 from firesteel.graph.operator_specs import SinkSpec
+from firesteel.task.capabilities import Committing, Rescalable, Scheduled
 from firesteel.task.operators.base import Operator, OperatorContext
-from firesteel.task.operators.capabilities import Committing, Rescalable, Scheduled
 from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode.failures import USER_ERRORS, called, user_function_error
 

@@ -12,10 +12,10 @@ from firesteel.errors import shorten
 from firesteel.graph.operator_specs import SourceSpec
 from firesteel.protocol.messages import ReadBudget, SlotControl, SourceStatus
 from firesteel.state.changelog import SegmentStore
+from firesteel.task.capabilities import Ticking
 from firesteel.task.exchange.input_gate import InputGate
 from firesteel.task.head import SubtaskHead
 from firesteel.task.operators.base import Operator, OperatorContext
-from firesteel.task.operators.capabilities import Ticking
 from firesteel.task.operators.timestamps_and_watermarks import create_stream_time
 from firesteel.task.record_batch import RecordBatch
 from firesteel.task.time.clock import ChunkPacer

@@ -7,8 +7,8 @@ from typing import Any
 from firesteel.common.constants import MAX_WATERMARK
 from firesteel.common.watermark_strategy import NoWatermarks, WatermarkStrategy
 from firesteel.graph.operator_specs import TimestampsAndWatermarksSpec
+from firesteel.task.capabilities import Ticking
 from firesteel.task.operators.base import Operator, OperatorContext
-from firesteel.task.operators.capabilities import Ticking
 from firesteel.task.record_batch import RecordBatch
 from firesteel.task.time.stream_time import StreamTime
 

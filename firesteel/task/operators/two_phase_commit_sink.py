@@ -20,8 +20,8 @@ from firesteel.graph.operator_specs import TwoPhaseCommitSinkSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.metrics import MetricRegistry
 from firesteel.protocol.messages import AbandonedState
+from firesteel.task.capabilities import Committing, Rescalable
 from firesteel.task.operators.base import FunctionOperator, Operator, OperatorContext
-from firesteel.task.operators.capabilities import Committing, Rescalable
 from firesteel.task.operators.sink_function import InvocationContext
 from firesteel.task.record_batch import RecordBatch
 from firesteel.task.runtime_context import SubtaskInfo, TaskRuntimeContext
