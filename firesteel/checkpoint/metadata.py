@@ -82,6 +82,12 @@ class SubtaskState:
         )
 
 
+def operator_title(name: str, uid: str | None, operator_id: str) -> str:
+    """The name of an operator in messages, with the uid if the user has chosen one."""
+    known = f"uid '{uid}'" if uid is not None else f"id {operator_id}"
+    return f"'{name}' ({known})"
+
+
 @dataclass(frozen=True, slots=True)
 class OperatorMetadata:
     """All subtasks of one operator, and the state of its coordinator (a source's enumerator)."""
@@ -110,9 +116,8 @@ class OperatorMetadata:
 
     @property
     def title(self) -> str:
-        """The name in messages, with the uid if there is one, because the user has chosen it."""
-        known = f"uid '{self.uid}'" if self.uid is not None else f"id {self.operator_id}"
-        return f"'{self.name}' ({known})"
+        """The name in messages."""
+        return operator_title(self.name, self.uid, self.operator_id)
 
 
 @dataclass(frozen=True, slots=True)

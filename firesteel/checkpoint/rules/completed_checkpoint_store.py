@@ -42,9 +42,6 @@ class SharedStateRegistry:
                 unheld.add(file)
         return frozenset(unheld)
 
-    def is_held(self, file: str) -> bool:
-        return file in self._counts
-
     def orphans(self, existing: Iterable[str]) -> frozenset[str]:
         """The existing files without a holder, which discarded attempts have written.
 

@@ -80,10 +80,6 @@ class CheckpointFailureManager:
         self._counted: set[int] = set()
         self._last_completed = 0
 
-    @property
-    def failures_in_a_row(self) -> int:
-        return len(self._counted)
-
     def completed(self, checkpoint_id: int) -> None:
         if checkpoint_id > self._last_completed:
             self._last_completed = checkpoint_id
@@ -300,11 +296,6 @@ class CheckpointCoordinator:
     def write_failed(self, checkpoint_id: int, error: Exception, now: float) -> list[Decision]:
         """Abort a checkpoint that could not be stored. The writer has deleted its files."""
         return self._fail(checkpoint_id, CheckpointFailureReason.IO_EXCEPTION, str(error), now)
-
-    def declined(self, checkpoint_id: int, error: Exception, now: float) -> list[Decision]:
-        """Abort a checkpoint because a subtask could not take its snapshot. The subtask continues."""
-        reason = CheckpointFailureReason.CHECKPOINT_DECLINED
-        return self._fail(checkpoint_id, reason, str(error), now)
 
     def expire(self, now: float) -> list[Decision]:
         """Abort checkpoints that exceed the timeout. The caller polls it."""

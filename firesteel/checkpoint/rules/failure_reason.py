@@ -13,8 +13,6 @@ class CheckpointFailureReason(Enum):
     """A reason. Its value is the text for users."""
 
     CHECKPOINT_EXPIRED = "it was not complete in time"
-    CHECKPOINT_DECLINED = "a task could not take its snapshot"
-    CHECKPOINT_ASYNC_EXCEPTION = "a task could not write its snapshot"
     IO_EXCEPTION = "it could not be written to checkpoint storage"
     CHECKPOINT_SUBSUMED = "a newer one was completed before it"
     NOT_ALL_REQUIRED_TASKS_RUNNING = "some tasks have finished, and execution.checkpointing.checkpoints-after-tasks-finish is off"
@@ -30,8 +28,6 @@ class CheckpointFailureReason(Enum):
 _COUNTED = frozenset(
     {
         CheckpointFailureReason.CHECKPOINT_EXPIRED,
-        CheckpointFailureReason.CHECKPOINT_DECLINED,
-        CheckpointFailureReason.CHECKPOINT_ASYNC_EXCEPTION,
         CheckpointFailureReason.IO_EXCEPTION,
     }
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from firesteel.checkpoint.metadata import CheckpointMetadata, OperatorMetadata
+from firesteel.checkpoint.metadata import CheckpointMetadata, OperatorMetadata, operator_title
 from firesteel.checkpoint.payload import Payload
 from firesteel.checkpoint.rules.redistribution import (
     KeyedPart,
@@ -101,8 +101,7 @@ class RestoreTarget:
 
     @property
     def title(self) -> str:
-        known = f"uid '{self.uid}'" if self.uid is not None else f"id {self.operator_id}"
-        return f"'{self.name}' ({known})"
+        return operator_title(self.name, self.uid, self.operator_id)
 
 
 @dataclass(frozen=True, slots=True)

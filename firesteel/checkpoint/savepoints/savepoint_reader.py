@@ -184,31 +184,6 @@ def open_state(
     )
 
 
-def read_state(
-    location: str,
-    operator: str,
-    state: str,
-    options: FileSystemOptions | None = None,
-    *,
-    allow_pickle: bool = False,
-) -> Iterator[StateEntry]:
-    """The entries of one keyed state."""
-    return open_state(location, operator, state, options, allow_pickle=allow_pickle).entries()
-
-
-def state_table(
-    location: str,
-    operator: str,
-    state: str,
-    options: FileSystemOptions | None = None,
-    *,
-    allow_pickle: bool = False,
-) -> pa.Table:
-    """One keyed state as a table."""
-    found = open_state(location, operator, state, options, allow_pickle=allow_pickle)
-    return found.arrow_table(found.entries())
-
-
 def find_operator(metadata: CheckpointMetadata, wanted: str) -> OperatorMetadata:
     """The operator with this uid, id or name."""
     for key in ("uid", "operator_id", "name"):

@@ -213,7 +213,7 @@ class TestFailures:
         it = coordinator(tolerable_failures=1)
         for now in (10.0, 30.0, 50.0):
             barrier = start(it, now)
-            assert it.declined(barrier.checkpoint_id, ValueError("x"), now) == [
+            assert it.write_failed(barrier.checkpoint_id, ValueError("x"), now) == [
                 NotifyCheckpointAborted(barrier.checkpoint_id)
             ]
             complete(it, now + 10)
@@ -423,8 +423,6 @@ class TestLifeOfTheJob:
         counted = {reason for reason in CheckpointFailureReason if reason.counts}
         assert counted == {
             CheckpointFailureReason.CHECKPOINT_EXPIRED,
-            CheckpointFailureReason.CHECKPOINT_DECLINED,
-            CheckpointFailureReason.CHECKPOINT_ASYNC_EXCEPTION,
             CheckpointFailureReason.IO_EXCEPTION,
         }
 

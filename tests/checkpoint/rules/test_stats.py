@@ -127,7 +127,7 @@ def test_counts_latest_and_the_last_ones() -> None:
     for number in range(1, 5):
         complete(it, number * 10.0)
     start(it, 50.0)
-    it.declined(5, ValueError("no"), 51.0)
+    it.write_failed(5, ValueError("no"), 51.0)
     start(it, 60.0)
     overview = it.stats.overview()
     assert overview["counts"] == {

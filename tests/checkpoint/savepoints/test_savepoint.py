@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,8 +42,7 @@ from firesteel.checkpoint.savepoints.savepoint import (
 )
 from firesteel.checkpoint.savepoints.savepoint_reader import (
     StateNotFoundError,
-    read_state,
-    state_table,
+    open_state,
 )
 from firesteel.checkpoint.storage.checkpoint_directory import CheckpointDirectory
 from firesteel.checkpoint.storage.metadata_file import (
@@ -274,7 +274,7 @@ class TestDamage:
         payload = local.at("s").read(name)
         local.at("s").write(name, payload[:-1] + b"?")
         with pytest.raises(CorruptFileError, match=name):
-            list(read_state(local.at("s").location, "counter", "total"))
+            list(open_state(local.at("s").location, "counter", "total").entries())
 
     @pytest.mark.parametrize("path", ["*count-1-0*", "*_metadata*"])
     @pytest.mark.parametrize("kind", [StorageFaultKind.FAIL, StorageFaultKind.FULL])
@@ -375,21 +375,26 @@ class TestDescription:
         assert summary.size > 0
 
 
+def _table(location: str, operator: str, state: str) -> pa.Table:
+    found = open_state(location, operator, state)
+    return found.arrow_table(found.entries())
+
+
 class TestReading:
     def test_state_as_a_table(self, local: Storage) -> None:
         _filled(local.at("job")).savepoint(local.at("s"))
         location = local.at("s").location
-        table = state_table(location, "counter", "total")
+        table = _table(location, "counter", "total")
         assert table.schema.to_string() == "key: string\nvalue: int64"
         assert sorted(table.to_pylist(), key=lambda row: row["value"])[3] == {
             "key": "key 3",
             "value": 3,
         }
-        sums = state_table(location, "count", "sums")
+        sums = _table(location, "count", "sums")
         assert str(sums.schema.field("value").type) == "map<string, int64>"
-        seen = state_table(location, "id-of-count", "seen")
+        seen = _table(location, "id-of-count", "seen")
         assert seen.column("value").to_pylist()[0].startswith("[")
-        timers = state_table(location, "counter", "_timers/x")
+        timers = _table(location, "counter", "_timers/x")
         assert timers.column_names == ["key", "namespace", "value"]
 
     def test_rows_and_tuples_become_structs(self, local: Storage) -> None:
@@ -403,10 +408,10 @@ class TestReading:
         taken = metadata(operator("rows", states))
         write_savepoint(taken, local.at("s"), job.open_backend)
         location = local.at("s").location
-        assert state_table(location, "rows", "rows").to_pylist() == [
+        assert _table(location, "rows", "rows").to_pylist() == [
             {"key": {"f0": 1, "f1": "x"}, "value": {"name": "a", "age": 3}}
         ]
-        assert state_table(location, "rows", "pairs").to_pylist()[0]["value"] == [
+        assert _table(location, "rows", "pairs").to_pylist()[0]["value"] == [
             {"f0": 1, "f1": 2},
             {"f0": 3, "f1": 4},
         ]
@@ -415,9 +420,9 @@ class TestReading:
         _filled(local.at("job")).savepoint(local.at("s"))
         location = local.at("s").location
         with pytest.raises(StateNotFoundError, match=r"no operator is called 'x'.*uid 'counter'"):
-            read_state(location, "x", "total")
+            open_state(location, "x", "total")
         with pytest.raises(StateNotFoundError, match=r"has no keyed state 'x'.*'seen', 'sums'"):
-            read_state(location, "counter", "x")
+            open_state(location, "counter", "x")
 
     def test_classes_of_the_job_are_rebuilt_only_if_that_is_wanted(self, local: Storage) -> None:
         job = Job(local.at("job"))
@@ -425,8 +430,8 @@ class TestReading:
         job.savepoint(local.at("s"))
         location = local.at("s").location
         with pytest.raises(ForeignClassError, match=r"'seen' .*Point.*allow_pickle=True"):
-            list(read_state(location, "counter", "seen"))
-        (entry,) = read_state(location, "counter", "seen", allow_pickle=True)
+            list(open_state(location, "counter", "seen").entries())
+        (entry,) = open_state(location, "counter", "seen", allow_pickle=True).entries()
         assert entry.value == [Point(3)]
         # A job that restores its own state needs its own classes.
         assert _restored(location, 1)[0].snapshot()["seen"] == {"key": [Point(3)]}
