@@ -139,7 +139,7 @@ class _Stage:
         return JobFile(str(path), archive.target, unpack=True)
 
     def cached_file(self, file: CachedFile) -> JobFile:
-        file_name = qualify(file.path).rstrip("/").rpartition("/")[2]
+        file_name = without_password(qualify(file.path)).rstrip("/").rpartition("/")[2]
         path = self._on_disk(file.path, _CACHED_FILES)
         is_directory = path.is_dir()
         if is_directory:
