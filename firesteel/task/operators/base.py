@@ -202,6 +202,20 @@ class Operator:
     def close(self) -> None:
         """Called once, after the last record or when the job is canceled."""
 
+    def failure(
+        self,
+        error: BaseException,
+        function: Callable[..., Any],
+        values: list[Any] | None = None,
+        iterator: Any = None,
+    ) -> Exception:
+        """The error to raise for a failed function of the user.
+
+        values: the records of the batch.
+        iterator: iterates over them, so that it shows which one failed.
+        """
+        return user_function_error(error, self.name, function, values, iterator)
+
 
 class FunctionOperator(Operator):
     """An operator around a user's function: opens and closes it, and explains its failures."""
@@ -262,15 +276,6 @@ class FunctionOperator(Operator):
             return self.failure(error, function, [record])
 
         return Step(kind, function, explain, context)
-
-    def failure(
-        self,
-        error: BaseException,
-        function: Callable[..., Any],
-        values: list[Any] | None = None,
-        iterator: Any = None,
-    ) -> Exception:
-        return user_function_error(error, self.name, function, values, iterator)
 
 
 def _is_opened(function: Any) -> bool:

@@ -7,7 +7,7 @@ from firesteel.protocol.rows import OUTPUT
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode import pickling
-from firesteel.usercode.failures import USER_ERRORS, user_function_error
+from firesteel.usercode.failures import USER_ERRORS
 from firesteel.usercode.unpicklable import unpicklable_record
 
 
@@ -30,7 +30,7 @@ class PrintOperator(Operator):
             lines = [prefix + to_line(value) for value in iterator]
         except USER_ERRORS as error:
             # The user's __str__ failed.
-            raise user_function_error(error, self.name, to_line, batch.values, iterator) from error
+            raise self.failure(error, to_line, batch.values, iterator) from error
         self.context.to_driver(OUTPUT, pickling.dumps(lines))
 
 

@@ -143,8 +143,8 @@ class IterationHeadOperator(Operator):
     def read_epoch(self, carried: Iterable[Records], budget: ReadBudget) -> Iterator[None]:
         """Emit what came back in chunks, and pause after each so that the slot can send rows.
 
-        Records that reach tails in this slot go round again as long as the budget lasts. The rest is
-        carried to the next epoch.
+        Records that reach tails in this slot go round again as long as the budget lasts. The rest
+        is carried to the next epoch.
         """
         started = time.perf_counter()
         for records in carried:

@@ -156,7 +156,7 @@ class ChangedResults(ResultsOfEpoch):
 
 
 class AllResults(ResultsOfEpoch):
-    """All results, if one has changed, with the last timestamp of the epoch: output mode complete."""
+    """All results, if one has changed, with the epoch's last timestamp: output mode complete."""
 
     def reset(self) -> None:
         super().reset()

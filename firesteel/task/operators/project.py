@@ -7,7 +7,7 @@ from operator import itemgetter
 from firesteel.graph.operator_specs import ProjectSpec
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.record_batch import RecordBatch
-from firesteel.usercode.failures import USER_ERRORS, user_function_error
+from firesteel.usercode.failures import USER_ERRORS
 
 
 class ProjectOperator(Operator):
@@ -22,7 +22,5 @@ class ProjectOperator(Operator):
         try:
             results = list(map(self._project, iterator))
         except USER_ERRORS as error:
-            raise user_function_error(
-                error, self.name, self._project, batch.values, iterator
-            ) from error
+            raise self.failure(error, self._project, batch.values, iterator) from error
         self.output.emit(RecordBatch(results, batch.timestamps))

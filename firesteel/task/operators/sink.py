@@ -11,7 +11,7 @@ from firesteel.graph.operator_specs import SinkSpec
 from firesteel.task.capabilities import Committing, Rescalable, Scheduled
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.record_batch import RecordBatch
-from firesteel.usercode.failures import USER_ERRORS, called, user_function_error
+from firesteel.usercode.failures import USER_ERRORS, called
 
 
 class SinkOperator(Operator, Scheduled, Committing, Rescalable):
@@ -53,9 +53,7 @@ class SinkOperator(Operator, Scheduled, Committing, Rescalable):
                 context.record_timestamp = None if timestamps is None else timestamps[index]
                 writer.write(value, context)
         except USER_ERRORS as error:
-            raise user_function_error(
-                error, self.name, type(writer).write, values, iterator
-            ) from error
+            raise self.failure(error, type(writer).write, values, iterator) from error
 
     def end_epoch(self, *, finished: bool) -> None:
         assert self._writer is not None

@@ -19,7 +19,7 @@ from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.operators.timestamps_and_watermarks import create_stream_time
 from firesteel.task.record_batch import RecordBatch
 from firesteel.task.time.clock import ChunkPacer
-from firesteel.usercode.failures import USER_ERRORS, called, failed_function, user_function_error
+from firesteel.usercode.failures import USER_ERRORS, called, failed_function
 
 # Large records are read, sent and freed before they leave a core's cache. Small records fill a
 # chunk in less time.
@@ -184,7 +184,7 @@ class SourceOperator(Operator, Ticking):
                 stamps, split = reader.timestamps(), reader.current_split()
         except USER_ERRORS as error:
             function = failed_function(error, reader.timestamps, reader.current_split, reader.read)
-            raise user_function_error(error, self.name, function, None, None) from error
+            raise self.failure(error, function, None, None) from error
         if self._time is not None:
             # Splits that wait in line are not asked.
             if self._source.side_by_side is not False:

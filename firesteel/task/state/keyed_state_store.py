@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.functions import KeyedStateStore, ReduceFunction
 from firesteel.datastream.state import (
     AggregatingStateDescriptor,
@@ -12,7 +13,6 @@ from firesteel.datastream.state import (
     MapStateDescriptor,
     ReducingStateDescriptor,
     StateDescriptor,
-    StateTtlConfig,
     ValueStateDescriptor,
 )
 from firesteel.errors import InvalidProgramError
@@ -30,7 +30,8 @@ from firesteel.task.state.ttl import TtlListTable, TtlMapTable, TtlRule, TtlValu
 from firesteel.task.time.clock import SubtaskClock
 
 _S = TypeVar("_S")
-_T = TypeVar("_T", TtlValueTable, TtlListTable, TtlMapTable)
+_Plain = TypeVar("_Plain", ValueTable, ListTable, MapTable)
+_Expiring = TypeVar("_Expiring", TtlValueTable, TtlListTable, TtlMapTable)
 
 
 class TaskKeyedStateStore(KeyedStateStore):
@@ -114,47 +115,39 @@ class TaskKeyedStateStore(KeyedStateStore):
         return found
 
     def _values(self, descriptor: StateDescriptor) -> ValueTable | TtlValueTable:
-        ttl = _ttl_of(descriptor)
-        table = self._backend.value_table(
-            descriptor.name,
-            namespaced=self._namespaced,
-            element_type=descriptor.type_info,
-            ttl=ttl is not None,
-        )
-        return table if ttl is None else self._expiring(table, TtlValueTable, ttl)
+        create, kind = self._backend.value_table, descriptor.type_info
+        return self._table(descriptor, create, TtlValueTable, element_type=kind)
 
     def _lists(self, descriptor: ListStateDescriptor) -> ListTable | TtlListTable:
-        ttl = _ttl_of(descriptor)
-        table = self._backend.list_table(
-            descriptor.name,
-            namespaced=self._namespaced,
-            element_type=descriptor.element_type_info,
-            ttl=ttl is not None,
-        )
-        return table if ttl is None else self._expiring(table, TtlListTable, ttl)
+        create, kind = self._backend.list_table, descriptor.element_type_info
+        return self._table(descriptor, create, TtlListTable, element_type=kind)
 
     def _maps(self, descriptor: MapStateDescriptor) -> MapTable | TtlMapTable:
-        ttl = _ttl_of(descriptor)
-        table = self._backend.map_table(
-            descriptor.name,
-            namespaced=self._namespaced,
+        return self._table(
+            descriptor,
+            self._backend.map_table,
+            TtlMapTable,
             entry_type=descriptor.key_type_info,
             element_type=descriptor.value_type_info,
-            ttl=ttl is not None,
         )
-        return table if ttl is None else self._expiring(table, TtlMapTable, ttl)
 
-    def _expiring(self, table: Any, wrapper: type[_T], config: StateTtlConfig) -> _T:
-        rule = TtlRule(config, self._clock)
-        expiring = wrapper(table, rule)
-        clean_up(config, self._backend, table, expiring, rule, self._key_context)
-        return expiring
+    def _table(
+        self,
+        descriptor: StateDescriptor,
+        create: Callable[..., _Plain],
+        expiring: Callable[[_Plain, TtlRule], _Expiring],
+        **types: TypeInformation | None,
+    ) -> _Plain | _Expiring:
+        """Create the table of a state, and wrap it if its elements expire."""
+        ttl = descriptor.ttl_config
+        if ttl is None or not ttl.is_enabled():
+            return create(descriptor.name, namespaced=self._namespaced, ttl=False, **types)
+        table = create(descriptor.name, namespaced=self._namespaced, ttl=True, **types)
+        rule = TtlRule(ttl, self._clock)
+        wrapped = expiring(table, rule)
+        clean_up(ttl, self._backend, table, wrapped, rule, self._key_context)
+        return wrapped
 
 
 def _is_same(one: StateDescriptor, other: StateDescriptor) -> bool:
     return type(one) is type(other) and one.type_info == other.type_info
-
-
-def _ttl_of(descriptor: StateDescriptor) -> StateTtlConfig | None:
-    config = descriptor.ttl_config
-    return config if config is not None and config.is_enabled() else None

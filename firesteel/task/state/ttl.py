@@ -238,8 +238,8 @@ def clean_up(
     """Set up the cleanup strategies that the user chose and the backend supports.
 
     As in Flink, the incremental cleanup is for state in memory, and the compaction filter is for
-    RocksDB. RocksDB's compaction cannot call Python, so keys are checked in turn instead: with every
-    batch of records, ``query_time_after_num_entries`` keys.
+    RocksDB. RocksDB's compaction cannot call Python, so keys are checked in turn instead:
+    ``query_time_after_num_entries`` keys with every batch of records.
     """
     strategies = config.get_cleanup_strategies()
     if strategies.in_full_snapshot():

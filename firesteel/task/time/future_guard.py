@@ -52,9 +52,9 @@ class FutureGuard:
     """Decides how new a timestamp may be for the watermark to follow it.
 
     Without a bound every timestamp counts. The guard logs two things, once per subtask and with the
-    record. The first is a timestamp more than a day ahead of the clock. The second is a timestamp that
-    leaps more than an hour ahead of all earlier ones, if the records after it do not follow. A leap
-    alone may be a gap in the data.
+    record. The first is a timestamp more than a day ahead of the clock. The second is a timestamp
+    that leaps more than an hour ahead of all earlier ones, if the records after it do not follow. A
+    leap alone may be a gap in the data.
     """
 
     def __init__(self, strategy: WatermarkStrategy, operator: str) -> None:

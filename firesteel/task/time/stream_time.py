@@ -105,9 +105,9 @@ def _bad(
 class Silence:
     """The time for which an input has been silent: the longer one of two times.
 
-    The first is the time for which a source's reader was asked since the last record. ``heard_at`` is
-    the time for which it had been asked in all by then. The reader is not asked while functions work,
-    while rows wait to be sent, or while the split is paused.
+    The first is the time for which a source's reader was asked since the last record. ``heard_at``
+    is the time for which it had been asked in all by then. The reader is not asked while functions
+    work, while rows wait to be sent, or while the split is paused.
 
     The second is proven: the input had no records at ``since``, and still none at ``until``.
     """

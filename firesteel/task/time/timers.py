@@ -132,8 +132,8 @@ class _TimerQueue:
 class InternalTimerService:
     """Registers timers for a key and a namespace, and calls back when their time has come.
 
-    Equal timers (key, namespace, time) are one timer, and fire once. Timers of equal time fire in the
-    order in which they were registered.
+    Equal timers (key, namespace, time) are one timer, and fire once. Timers of equal time fire in
+    the order in which they were registered.
 
     after_round: called after timers have fired and before the watermark is emitted, so that their
         results leave first.

@@ -32,7 +32,6 @@ from firesteel.task.operators.process import ResultCollector
 from firesteel.task.record_batch import RecordBatch
 from firesteel.task.state.key_context import NamespacedKey
 from firesteel.task.state.keyed_state_store import TaskKeyedStateStore
-from firesteel.usercode.failures import user_function_error
 
 LATE_RECORDS_DROPPED = "numLateRecordsDropped"
 
@@ -331,15 +330,6 @@ class BaseWindowOperator(Operator):
                     function.close()
                 except Exception as error:
                     raise self.failure(error, function.close) from error
-
-    def failure(
-        self,
-        error: BaseException,
-        function: Callable[..., Any],
-        values: list[Any] | None = None,
-        iterator: Any = None,
-    ) -> Exception:
-        return user_function_error(error, self.name, function, values, iterator)
 
     # State
 

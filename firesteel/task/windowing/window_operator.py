@@ -1,8 +1,8 @@
 """The general window operator: any assigner, any trigger, windows that merge or not.
 
 The rules are those of Flink's WindowOperator:
-- A window is late when the watermark has reached its last moment plus the allowed lateness. A record
-  is late if all of its windows are.
+- A window is late when the watermark has reached its last moment plus the allowed lateness. A
+  record is late if all of its windows are.
 - A window that fires emits the results of its contents, with its last moment as their timestamp.
 - The contents and the states of trigger and function are dropped at the last moment plus lateness.
 """
