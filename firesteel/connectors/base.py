@@ -88,7 +88,9 @@ class SourceSplit:
 
 @public_evolving
 class SplitEnumerator(ABC):
-    """Finds the splits of a source. It runs in the driver. Not in PyFlink.
+    """Finds the splits of a source. It runs in the driver, in a thread of its own. Not in PyFlink.
+
+    All its methods are called in that thread. The job continues while one of them waits.
 
     >>> from firesteel.datastream.connectors.base import SourceSplit, SplitEnumerator
     >>> class DayEnumerator(SplitEnumerator):
@@ -117,7 +119,7 @@ class SplitEnumerator(ABC):
 
     @abstractmethod
     def discover_splits(self) -> Sequence[SourceSplit]:
-        """Return the splits that were found since the last call. Called between epochs."""
+        """Return the splits that were found since the last call."""
 
     def is_complete(self) -> bool:
         """Return True if no more splits can be found. A bounded source ends after these."""
@@ -132,7 +134,10 @@ class SplitEnumerator(ABC):
         return None
 
     def snapshot_state(self) -> Any:
-        """Return JSON from which ``Source.create_enumerator`` can continue."""
+        """Return JSON from which ``Source.create_enumerator`` can continue.
+
+        Called after each discovery. A checkpoint keeps the last result.
+        """
         return None
 
     def next_discovery_delay(self) -> float:
@@ -140,7 +145,7 @@ class SplitEnumerator(ABC):
         return 1.0
 
     def checkpoint_complete(self, splits: Sequence[SourceSplit]) -> None:  # noqa: B027 - optional
-        """Learn that a checkpoint is complete. This method must not wait.
+        """Learn that a checkpoint is complete.
 
         Args:
             splits: The unfinished splits of the checkpoint, at their positions. Splits that were

@@ -32,6 +32,18 @@ def test_close_lets_a_waiting_job_go():
     assert list(buffer) == []
 
 
+def test_a_job_that_is_being_canceled_waits_no_longer():
+    buffer = CollectBuffer(capacity=1)
+    buffer.add([1])
+    thread = threading.Thread(target=buffer.add, args=([2],))
+    thread.start()
+    buffer.release()
+    thread.join(10)
+    assert not thread.is_alive()
+    buffer.end()
+    assert list(buffer) == [1, 2]
+
+
 def test_an_epoch_larger_than_the_capacity_is_taken_whole():
     buffer = CollectBuffer(capacity=1)
     buffer.add([1, 2, 3])
