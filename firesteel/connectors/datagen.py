@@ -62,6 +62,7 @@ class RateLimiter(ABC):
         """Return the seconds until at least one record may be emitted."""
 
 
+@public_evolving
 class RateLimiterStrategy(ABC):
     """Creates the rate limiter of each subtask. Derive from it for a rule of your own.
 
@@ -113,6 +114,7 @@ class RateLimiterStrategy(ABC):
         return _NoLimit()
 
 
+@public_evolving
 class DataGeneratorSource(Source):
     """Computes records from their index.
 
