@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
-from firesteel.datastream.stream_execution_environment.interaction import is_interactive
+from firesteel.datastream.stream_execution_environment.program_process import is_interactive
 from firesteel.master.running_jobs import RunningJobs, running_jobs
 
 __all__ = ["ProgramEnd", "program_end"]

@@ -36,15 +36,7 @@ from firesteel.datastream.data_stream.data_stream import DataStream
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.slot_sharing_group import SlotSharingGroup
 from firesteel.datastream.state_backend import StateBackend
-from firesteel.datastream.stream_execution_environment import (
-    cached_files,
-    data_frame_types,
-    local_parallelism,
-    python_dependencies,
-    typed_elements,
-)
-from firesteel.datastream.stream_execution_environment.explanation import draw
-from firesteel.datastream.stream_execution_environment.interaction import is_interactive
+from firesteel.datastream.stream_execution_environment import program_process, shipped_files
 from firesteel.datastream.stream_execution_environment.job_compiler import (
     NO_BUFFER_TIMEOUT,
     CompiledJob,
@@ -52,16 +44,17 @@ from firesteel.datastream.stream_execution_environment.job_compiler import (
     compile_job,
     warn_of_sinks_that_never_commit,
 )
-from firesteel.errors import (
-    InvalidProgramError,
-    NeverSupportedError,
-    shorten,
+from firesteel.datastream.stream_execution_environment.source_types import (
+    data_frame_type,
+    fit_elements,
 )
+from firesteel.errors import InvalidProgramError, NeverSupportedError, shorten
 from firesteel.graph.operator_specs import DataFrameSourceSpec, OperatorSpec, SourceSpec
 from firesteel.graph.parallelism import check_max_parallelism, check_parallelism
 from firesteel.graph.rendering import plan_json
 from firesteel.graph.settings import check_buffer_timeout
 from firesteel.graph.transformations import Origin, Transformation
+from firesteel.stability import public_evolving
 
 __all__ = ["StreamExecutionEnvironment"]
 
@@ -70,10 +63,21 @@ _JVM = "there is no JVM that could load it"
 
 
 class StreamExecutionEnvironment:
-    """The context of a program: sources start here, ``execute`` runs what was added to it.
+    """The context of a program. Streams start at its sources, and ``execute`` runs them.
 
-    All settings live in one Configuration, so a config file, ``configure`` and the setters below
-    are three ways to the same thing; what is said last counts.
+    All settings are in one Configuration. A configuration file, ``configure`` and the setters write to
+    it, and the last one counts.
+
+    Args:
+        configuration: The settings. ``get_execution_environment`` also reads config.yaml.
+
+    >>> env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    >>> sink = env.from_collection(["to be", "or not"]).flat_map(str.split).print()
+    >>> result = env.execute("words")
+    to
+    be
+    or
+    not
     """
 
     _default_local_parallelism: int | None = None
@@ -87,50 +91,121 @@ class StreamExecutionEnvironment:
     def get_execution_environment(
         configuration: Configuration | None = None,
     ) -> StreamExecutionEnvironment:
-        """An environment with the settings of config.yaml, and of ``configuration`` on top."""
+        """Return an environment with the settings of config.yaml.
+
+        Args:
+            configuration: Settings that override those of the file.
+
+        >>> settings = Configuration().set_integer("parallelism.default", 4)
+        >>> StreamExecutionEnvironment.get_execution_environment(settings).get_parallelism()
+        4
+        """
         return StreamExecutionEnvironment(load_configuration(configuration))
 
     # -- settings ------------------------------------------------------------------------------
 
     def get_config(self) -> ExecutionConfig:
+        """Return the ExecutionConfig, a view of the settings.
+
+        >>> env.get_config().get_parallelism()
+        1
+        """
         return ExecutionConfig(self._configuration)
 
     def configure(self, configuration: Configuration) -> None:
-        """Take over all settings of ``configuration``."""
+        """Take over all settings of a configuration.
+
+        Args:
+            configuration: The settings.
+
+        Raises:
+            ConfigurationError: A key is unknown.
+
+        >>> env.configure(Configuration().set_integer("parallelism.default", 4))
+        >>> env.get_parallelism()
+        4
+        """
         check_keys(configuration.key_set())
         override(self._configuration, configuration)
 
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
-        """Set the parallelism of all operators that set none themselves."""
+        """Set the parallelism of all operators that set none.
+
+        Args:
+            parallelism: A number from 1 on.
+
+        >>> env.set_parallelism(4).get_parallelism()
+        4
+        """
         self._configuration.set(options.DEFAULT_PARALLELISM, check_parallelism(parallelism))
         return self
 
     def get_parallelism(self) -> int:
+        """Return the parallelism of operators that set none. The default is the number of cores.
+
+        >>> env.get_parallelism()
+        1
+        """
         parallelism = self._configuration.get_optional(options.DEFAULT_PARALLELISM)
         if parallelism is not None:
             return check_parallelism(parallelism)
         master = self._configuration.get(options.SPARK_MASTER)
-        return local_parallelism.default_parallelism(master, self.get_default_local_parallelism())
+        return program_process.default_parallelism(master, self.get_default_local_parallelism())
 
     def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
-        """Set the number of key groups of all operators that set none themselves."""
+        """Set the number of key groups of all operators that set none.
+
+        Args:
+            max_parallelism: A number from 1 to 32768. State cannot be rescaled beyond it.
+
+        >>> env.set_max_parallelism(720).get_max_parallelism()
+        720
+        """
         check_max_parallelism(max_parallelism)
         self._configuration.set(options.MAX_PARALLELISM, max_parallelism)
         return self
 
     def get_max_parallelism(self) -> int:
-        """-1 where nothing was set: then it follows from each operator's parallelism."""
+        """Return the number of key groups, or -1 if none is set.
+
+        Without a setting it follows from the parallelism of each operator.
+
+        >>> env.get_max_parallelism()
+        -1
+        """
         return self._configuration.get(options.MAX_PARALLELISM)
 
     def get_default_local_parallelism(self) -> int:
-        """What counts where neither program nor configuration says it: the number of cores."""
-        return self._default_local_parallelism or local_parallelism.available_cores()
+        """Return the parallelism for programs without any setting: the number of cores.
+
+        >>> env.get_default_local_parallelism() >= 1
+        True
+        """
+        return self._default_local_parallelism or program_process.available_cores()
 
     def set_default_local_parallelism(self, parallelism: int) -> None:
-        """Set it for all environments of this process, as in Flink."""
+        """Set the parallelism for programs without any setting, in all environments of this process.
+
+        Args:
+            parallelism: A number from 1 on.
+
+        >>> env.set_default_local_parallelism(2)
+        >>> StreamExecutionEnvironment().get_parallelism()
+        2
+        """
         StreamExecutionEnvironment._default_local_parallelism = check_parallelism(parallelism)
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
+        """Set the runtime mode.
+
+        Args:
+            execution_mode: STREAMING (the default), BATCH or AUTOMATIC.
+
+        >>> _ = env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+        >>> words = env.from_collection(["a", "a"]).map(lambda word: (word, 1))
+        >>> list(words.key_by(lambda pair: pair[0]).sum(1).execute_and_collect())
+        [('a', 2)]
+        """
         if not isinstance(execution_mode, RuntimeExecutionMode):
             raise ProgramTypeError(
                 f"set_runtime_mode expects a RuntimeExecutionMode, not {shorten(execution_mode)}."
@@ -139,7 +214,14 @@ class StreamExecutionEnvironment:
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
-        """How long records may wait in a buffer; 0: not at all, -1: until it is full."""
+        """Set how long records may wait in a buffer.
+
+        Args:
+            timeout_millis: Milliseconds; 0 sends each record at once, -1 waits until a buffer is full.
+
+        >>> env.set_buffer_timeout(10).get_buffer_timeout()
+        10
+        """
         check_buffer_timeout(timeout_millis)
         enabled = timeout_millis != NO_BUFFER_TIMEOUT
         self._configuration.set(options.BUFFER_TIMEOUT_ENABLED, enabled)
@@ -148,29 +230,60 @@ class StreamExecutionEnvironment:
         return self
 
     def get_buffer_timeout(self) -> int:
+        """Return the buffer timeout in milliseconds.
+
+        >>> env.get_buffer_timeout()
+        100
+        """
         return buffer_timeout(self._configuration)
 
     def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
-        """Say where keyed state lives. PyFlink 2 has only the setting ``state.backend.type``."""
+        """Set the store of keyed state. PyFlink 2 has only the setting ``state.backend.type``.
+
+        Args:
+            state_backend: The backend.
+
+        >>> _ = env.set_state_backend(EmbeddedRocksDBStateBackend())
+        """
         require_instance("set_state_backend", state_backend, StateBackend)
         state_backend._configure(self._configuration)
         return self
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
-        """Make a vertex of its own of each operator."""
+        """Run each operator in a vertex of its own.
+
+        >>> env.disable_operator_chaining().is_chaining_enabled()
+        False
+        """
         self._configuration.set(options.OPERATOR_CHAINING, False)
         return self
 
     def is_chaining_enabled(self) -> bool:
+        """Return True if operators are chained. This is the default.
+
+        >>> env.is_chaining_enabled()
+        True
+        """
         return self._configuration.get(options.OPERATOR_CHAINING)
 
     def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
+        """Return True if operators with a different max parallelism are chained. This is the default.
+
+        >>> env.is_chaining_of_operators_with_different_max_parallelism_enabled()
+        True
+        """
         return self._configuration.get(options.CHAIN_DIFFERENT_MAX_PARALLELISM)
 
     def register_slot_sharing_group(
         self, slot_sharing_group: SlotSharingGroup
     ) -> StreamExecutionEnvironment:
-        """Accepted for a group without resources; Spark gives all slots the same ones."""
+        """Accepted without effect: Spark gives all slots the same resources.
+
+        Args:
+            slot_sharing_group: The group.
+
+        >>> _ = env.register_slot_sharing_group(SlotSharingGroup("heavy"))
+        """
         require_instance("register_slot_sharing_group", slot_sharing_group, SlotSharingGroup)
         return self
 
@@ -179,52 +292,118 @@ class StreamExecutionEnvironment:
     def enable_checkpointing(
         self, interval: int, mode: CheckpointingMode | None = None
     ) -> StreamExecutionEnvironment:
-        """Take a checkpoint every ``interval`` milliseconds."""
+        """Take checkpoints at an interval.
+
+        Args:
+            interval: Milliseconds, at least 10.
+            mode: The checkpointing mode. The default is EXACTLY_ONCE.
+
+        >>> env.enable_checkpointing(10_000).get_checkpoint_interval()
+        10000
+        """
         config = self.get_checkpoint_config().set_checkpoint_interval(interval)
         if mode is not None:
             config.set_checkpointing_mode(mode)
         return self
 
     def get_checkpoint_config(self) -> CheckpointConfig:
+        """Return the checkpoint settings.
+
+        >>> env.get_checkpoint_config().set_checkpoint_interval(1000).is_checkpointing_enabled()
+        True
+        """
         return CheckpointConfig(self._configuration)
 
     def get_checkpoint_interval(self) -> int:
-        """Milliseconds; -1 where there are no checkpoints."""
+        """Return the interval of checkpoints in milliseconds, or -1 if there are none.
+
+        >>> env.get_checkpoint_interval()
+        -1
+        """
         return self.get_checkpoint_config().get_checkpoint_interval()
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
+        """Return the checkpointing mode.
+
+        >>> env.get_checkpointing_mode().name
+        'EXACTLY_ONCE'
+        """
         return self.get_checkpoint_config().get_checkpointing_mode()
 
     def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
+        """Return the checkpointing mode, by its newer name.
+
+        >>> env.get_checkpointing_consistency_mode().name
+        'EXACTLY_ONCE'
+        """
         return self.get_checkpointing_mode()
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
+        """Return the setting for unaligned checkpoints. It has no effect.
+
+        >>> env.is_unaligned_checkpoints_enabled()
+        False
+        """
         return self.get_checkpoint_config().is_unaligned_checkpoints_enabled()
 
     def is_force_unaligned_checkpoints(self) -> bool:
+        """Return the setting for forced unaligned checkpoints. It has no effect.
+
+        >>> env.is_force_unaligned_checkpoints()
+        False
+        """
         return self.get_checkpoint_config().is_force_unaligned_checkpoints()
 
     def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
-        """Accepted: every state backend of Firesteel writes a changelog."""
+        """Accepted without effect: every state backend of Firesteel writes a changelog.
+
+        Args:
+            enabled: The setting.
+
+        >>> env.enable_changelog_state_backend(True).is_changelog_state_backend_enabled()
+        True
+        """
         self._configuration.set(checkpoint_options.CHANGELOG_STATE_BACKEND, enabled)
         return self
 
     def is_changelog_state_backend_enabled(self) -> bool | None:
-        """None where nothing was said."""
+        """Return the setting for the changelog, or None if there is none.
+
+        >>> env.is_changelog_state_backend_enabled() is None
+        True
+        """
         return self._configuration.get_optional(checkpoint_options.CHANGELOG_STATE_BACKEND)
 
     def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
-        """Where savepoints go if the one who asks for one does not say."""
+        """Set the directory for savepoints without a directory of their own.
+
+        Args:
+            directory: The directory or the path of an object store.
+
+        >>> env.set_default_savepoint_directory("/savepoints").get_default_savepoint_directory()
+        '/savepoints'
+        """
         self._configuration.set(checkpoint_options.SAVEPOINT_DIR, directory)
         return self
 
     def get_default_savepoint_directory(self) -> str | None:
+        """Return the directory for savepoints, or None.
+
+        >>> env.get_default_savepoint_directory() is None
+        True
+        """
         return self._configuration.get(checkpoint_options.SAVEPOINT_DIR)
 
     def set_restart_strategy(
         self, restart_strategy_configuration: RestartStrategyConfiguration
     ) -> StreamExecutionEnvironment:
-        """Say what happens when the job fails. In PyFlink 1; PyFlink 2 has the keys only."""
+        """Set the restart strategy of jobs that fail. PyFlink 1 has this method, PyFlink 2 only the keys.
+
+        Args:
+            restart_strategy_configuration: A result of RestartStrategies.
+
+        >>> _ = env.set_restart_strategy(RestartStrategies.fixed_delay_restart(3, 10_000))
+        """
         require_instance(
             "set_restart_strategy", restart_strategy_configuration, RestartStrategyConfiguration
         )
@@ -235,35 +414,67 @@ class StreamExecutionEnvironment:
     # -- files that travel with the job --------------------------------------------------------
 
     def add_python_file(self, file_path: str) -> None:
-        """Put a file, package or zip on the Python path of the tasks."""
-        python_dependencies.add_file(self._configuration, file_path)
+        """Put a file on the Python path of the tasks.
+
+        Args:
+            file_path: A module, a directory, or a zip file.
+
+        >>> env.add_python_file("helpers.py")
+        """
+        shipped_files.add_python_file(self._configuration, file_path)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """Unpack a zip file in the working directory of the tasks, as the directory ``target_dir``.
+        """Unpack a zip file in the working directory of the tasks.
 
-        Functions find it by its relative path. Without a target it is named like the archive.
+        Args:
+            archive_path: The zip file.
+            target_dir: The name of the directory. Without it the directory has the archive's name.
+
+        >>> env.add_python_archive("models.zip", "models")
         """
-        python_dependencies.add_archive(self._configuration, archive_path, target_dir)
+        shipped_files.add_python_archive(self._configuration, archive_path, target_dir)
 
     def set_python_requirements(
         self, requirements_file_path: str, requirements_cache_dir: str | None = None
     ) -> None:
-        """Install a requirements.txt where the tasks run."""
-        python_dependencies.set_requirements(
+        """Install the packages of a requirements file where the tasks run.
+
+        Args:
+            requirements_file_path: The file.
+            requirements_cache_dir: A directory with packages, to install without a network.
+
+        >>> env.set_python_requirements("requirements.txt", "wheels")
+        """
+        shipped_files.set_requirements(
             self._configuration, requirements_file_path, requirements_cache_dir
         )
 
     def set_python_executable(self, python_exec: str) -> None:
-        """Set the interpreter that runs the tasks."""
+        """Set the interpreter that runs the tasks.
+
+        Args:
+            python_exec: Its path on the machines of the tasks.
+
+        >>> env.set_python_executable("/opt/python/bin/python3")
+        """
         self._configuration.set(options.PYTHON_EXECUTABLE, python_exec)
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
         """Bring a file or directory to all tasks.
 
-        Functions find it with ``runtime_context.get_distributed_cache().get_file(name)``, which
-        PyFlink lacks: there only Java functions can read it.
+        Functions find it with ``runtime_context.get_distributed_cache().get_file(name)``. In PyFlink only
+        Java functions can read it.
+
+        Args:
+            file_path: The file or directory.
+            name: The name for ``get_file``.
+            executable: Make the file executable.
+
+        >>> env.register_cached_file("model.bin", "model")
         """
-        cached_files.register(self._configuration, file_path, name, executable=executable)
+        shipped_files.register_cached_file(
+            self._configuration, file_path, name, executable=executable
+        )
 
     # -- sources -------------------------------------------------------------------------------
 
@@ -274,13 +485,27 @@ class StreamExecutionEnvironment:
         source_name: str,
         type_info: TypeInformation | None = None,
     ) -> DataStream:
-        """A stream of what a source reads."""
+        """Make a stream of the records of a source.
+
+        Args:
+            source: The source.
+            watermark_strategy: Gives records timestamps and the stream watermarks. None gives none.
+            source_name: The name of the operator.
+            type_info: The type of the records. Without it the source determines it.
+
+        >>> from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+        >>> numbers = env.from_source(
+        ...     NumberSequenceSource(1, 3), WatermarkStrategy.no_watermarks(), "numbers"
+        ... )
+        >>> list(numbers.execute_and_collect())
+        [1, 2, 3]
+        """
         require_instance("from_source", source, Source)
         _check_strategy("from_source", watermark_strategy)
         value_type = as_type(
             "from_source", source.get_produced_type() if type_info is None else type_info
         )
-        # Sources of ours say rightly what they produce.
+        # Sources of Firesteel declare their type correctly.
         ours = type_info is None and type(source).__module__.startswith("firesteel.")
         spec = SourceSpec(source, _copy_of(watermark_strategy), checked=not ours)
         return self._source(source_name, spec, value_type)
@@ -288,7 +513,16 @@ class StreamExecutionEnvironment:
     def from_collection(
         self, collection: Iterable[Any], type_info: TypeInformation | None = None
     ) -> DataStream:
-        """A bounded stream of the elements, read by one subtask."""
+        """Make a bounded stream of some elements. One subtask reads them.
+
+        Args:
+            collection: The elements.
+            type_info: Their type. The elements are checked and converted. Without it they are arbitrary
+                Python objects.
+
+        >>> list(env.from_collection([1, 2, 3], Types.INT()).execute_and_collect())
+        [1, 2, 3]
+        """
         if not isinstance(collection, Iterable):
             raise ProgramTypeError(
                 f"from_collection expects an iterable, but got {shorten(collection)} of type "
@@ -296,38 +530,72 @@ class StreamExecutionEnvironment:
             )
         value_type = as_type("from_collection", type_info)
         if type_info is not None:
-            collection = typed_elements.fit(collection, value_type)
+            collection = fit_elements(collection, value_type)
         source = CollectionSource(collection, value_type)
         stream = self._source("Collection Source", SourceSpec(source), value_type)
         return stream.force_non_parallel()
 
+    @public_evolving
     def from_sequence(self, start: int, end: int) -> DataStream:
-        """The whole numbers from ``start`` to ``end``, both included. Not in PyFlink."""
+        """Make a bounded stream of whole numbers. Not in PyFlink.
+
+        Args:
+            start: The first number.
+            end: The last number.
+
+        >>> list(env.from_sequence(1, 3).execute_and_collect())
+        [1, 2, 3]
+        """
         source = SourceSpec(NumberSequenceSource(start, end))
         return self._source("Sequence Source", source, Types.LONG())
 
+    @public_evolving
     def socket_text_stream(
         self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0
     ) -> DataStream:
-        """The lines that a server sends; they are lost if the job fails. Not in PyFlink."""
+        """Make a stream of the lines that a server sends. Lines are lost if the job fails. Not in PyFlink.
+
+        Args:
+            hostname: The host of the server.
+            port: Its port.
+            delimiter: The text that ends a line.
+            max_retry: Seconds to try again if the server is gone; -1 tries forever.
+
+        >>> lines = env.socket_text_stream("localhost", 9999)
+        >>> lines.get_type()
+        String
+        """
         source = SourceSpec(SocketTextStreamSource(hostname, port, delimiter, max_retry))
         stream = self._source("Socket Stream", source, Types.STRING())
         return stream.force_non_parallel()
 
+    @public_evolving
     def from_dataframe(
         self,
         data_frame: Any,
         watermark_strategy: WatermarkStrategy | None = None,
         source_name: str = "DataFrame",
     ) -> DataStream:
-        """A stream of the rows of a Spark DataFrame, batch or streaming. Not in PyFlink."""
+        """Make a stream of the rows of a Spark DataFrame, batch or streaming. Not in PyFlink.
+
+        Args:
+            data_frame: The DataFrame. A batch DataFrame needs a batch job.
+            watermark_strategy: Gives records timestamps and the stream watermarks.
+            source_name: The name of the operator.
+
+        >>> _ = env.set_runtime_mode(RuntimeExecutionMode.AUTOMATIC)
+        >>> frame = env.get_spark_session().createDataFrame([("a", 1), ("b", 2)], ["word", "n"])
+        >>> rows = env.from_dataframe(frame).filter(lambda row: row["n"] > 1)
+        >>> list(rows.execute_and_collect())
+        [Row(word='b', n=2)]
+        """
         if not all(hasattr(data_frame, name) for name in ("columns", "schema", "isStreaming")):
             raise ProgramTypeError(
                 f"from_dataframe expects a Spark DataFrame, but got {shorten(data_frame)} of type "
                 f"{type(data_frame).__qualname__}."
             )
         _check_strategy("from_dataframe", watermark_strategy)
-        value_type = data_frame_types.row_type(data_frame.schema)
+        value_type = data_frame_type(data_frame.schema)
         spec = DataFrameSourceSpec(
             value_type=value_type,
             watermark_strategy=_copy_of(watermark_strategy),
@@ -342,7 +610,7 @@ class StreamExecutionEnvironment:
         value_type: TypeInformation,
         driver_object: Any = None,
     ) -> DataStream:
-        """A source alone is no program: it takes part once an operator reads it, as in Flink."""
+        """Return the stream of a source. It is part of the program once an operator reads it, as in Flink."""
         transformation = Transformation(
             name=name, spec=spec, output_type=value_type, driver_object=driver_object
         )
@@ -351,44 +619,97 @@ class StreamExecutionEnvironment:
     # -- running -------------------------------------------------------------------------------
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Run what was added since the last job, and wait for its end."""
+        """Run everything that was added since the last job, and wait for its end.
+
+        Args:
+            job_name: The name of the job.
+
+        Returns:
+            The result of the job: its id, runtime and accumulators.
+
+        Raises:
+            JobExecutionError: The job failed. A UserFunctionError names the function and the line.
+
+        >>> sink = env.from_collection(["a"]).print()
+        >>> result = env.execute("letters")
+        a
+        >>> result.get_net_runtime() >= 0
+        True
+        """
         client = self._launch(self._compile(job_name))
         try:
             return client.get_job_execution_result().result()
         except KeyboardInterrupt:
             client._cancel_and_wait()
-            if is_interactive():
+            if program_process.is_interactive():
                 raise
-            # A script ends as the shell expects, without a traceback of ours.
+            # A script ends as the shell expects, without a traceback of Firesteel.
             raise SystemExit(_INTERRUPTED) from None
 
     def execute_async(self, job_name: str = "Flink Streaming Job") -> JobClient:
-        """Run what was added since the last job, and return at once."""
+        """Run everything that was added since the last job, and return at once.
+
+        Args:
+            job_name: The name of the job.
+
+        Returns:
+            The client of the job, to watch and cancel it.
+
+        >>> sink = env.from_collection(["a"]).print()
+        >>> client = env.execute_async()
+        a
+        >>> client.get_job_status().result().name
+        'FINISHED'
+        """
         return self._launch(self._compile(job_name))
 
+    @public_evolving
     def get_spark_session(self) -> Any:
-        """The ``pyspark.sql.SparkSession`` that jobs run on, to make DataFrames with. Not in PyFlink.
+        """Return the ``pyspark.sql.SparkSession`` of the jobs, to make DataFrames with. Not in PyFlink.
 
-        If there is none yet, it is started, with a slot for each core or as many as this
-        environment's parallelism needs.
+        If there is none, it is started with a slot per core, or more if the parallelism needs it.
+
+        >>> env.get_spark_session().range(3).count()
+        3
         """
         from firesteel.spark.session import user_session
 
         return user_session(self.get_parallelism(), self._configuration)
 
     def get_execution_plan(self) -> str:
-        """The plan as JSON, in the form that Flink prints. Nothing runs."""
+        """Return the plan as JSON, in the form of Flink. No job runs.
+
+        >>> sink = env.from_collection(["a"]).print()
+        >>> import json
+        >>> [node["type"] for node in json.loads(env.get_execution_plan())["nodes"]]
+        ['Source: Collection Source', 'Sink: Print to Std. Out']
+        """
         return plan_json(self._compile().stream_graph)
 
+    @public_evolving
     def explain(self, graph: str = "job", style: str = "text") -> str:
-        """Draw what was added so far: the "stream", "job" or "execution" graph.
+        """Draw a graph of the program so far. No job runs. Not in PyFlink.
 
-        ``style`` is "text", "mermaid" or "dot". Not in PyFlink. Nothing runs.
+        Args:
+            graph: "stream" for the operators, "job" for the chains, "execution" for the slots.
+            style: "text", "mermaid" or "dot".
+
+        >>> sink = env.from_collection(["a"]).map(str.upper).print()
+        >>> print(env.explain("stream", "mermaid"))
+        %% StreamGraph of 'Flink Streaming Job'
+        flowchart LR
+            n1["Source: Collection Source<br/>parallelism 1/1, group default"]
+            n2["Map<br/>parallelism 1/128, group default"]
+        ...
         """
-        return draw(self._compile(), graph, style)
+        return self._compile().draw(graph, style)
 
     def close(self) -> None:
-        """Forget what was added and has not run."""
+        """Drop everything that was added and has not run.
+
+        >>> sink = env.from_collection(["a"]).print()
+        >>> env.close()
+        """
         self._transformations.clear()
 
     def _add_operator(self, transformation: Transformation) -> None:
@@ -422,7 +743,7 @@ class StreamExecutionEnvironment:
         return job
 
     def _launch(self, job: CompiledJob) -> JobClient:
-        """What has been compiled is taken out of the environment, whether its job ends well or not."""
+        """Start a job. The environment drops what was compiled, even if the job fails."""
         from firesteel.master.launcher import launch
 
         self._transformations.clear()
@@ -438,7 +759,7 @@ class StreamExecutionEnvironment:
     def _execute_and_collect(
         self, collect: Transformation, buffer: CollectBuffer, job_name: str | None
     ) -> CloseableIterator:
-        """Run the job with ``collect``, whose records come out of ``buffer``."""
+        """Run the job with the sink ``collect``, whose records come out of ``buffer``."""
         client = self._launch(self._compile(job_name, collect))
         result = client.get_job_execution_result()
 
@@ -449,7 +770,7 @@ class StreamExecutionEnvironment:
 
         return CloseableIterator(iter(buffer), close)
 
-    # -- not yet, and never --------------------------------------------------------------------
+    # -- never supported -----------------------------------------------------------------------
 
     def add_source(
         self,
@@ -457,26 +778,66 @@ class StreamExecutionEnvironment:
         source_name: str = "Custom Source",
         type_info: TypeInformation | None = None,
     ) -> NoReturn:
+        """Not supported: a SourceFunction is a Java object. Use ``from_source``.
+
+        Raises:
+            NeverSupportedError: Always.
+
+        >>> env.add_source(None)
+        Traceback (most recent call last):
+        ...
+        firesteel.errors.NeverSupportedError: ...derive from Source and call from_source()...
+        """
         raise NeverSupportedError(
             "StreamExecutionEnvironment.add_source",
             "a SourceFunction is a Java object; derive from Source and call from_source()",
         )
 
     def create_input(self, input_format: Any, type_info: TypeInformation | None = None) -> NoReturn:
+        """Not supported: an InputFormat is a Java object. Use ``from_source``.
+
+        Raises:
+            NeverSupportedError: Always.
+
+        >>> env.create_input(None)
+        Traceback (most recent call last):
+        ...
+        firesteel.errors.NeverSupportedError: ...derive from Source and call from_source()...
+        """
         raise NeverSupportedError(
             "StreamExecutionEnvironment.create_input",
             "an InputFormat is a Java object; derive from Source and call from_source()",
         )
 
     def add_jars(self, *jars_path: str) -> NoReturn:
+        """Not supported: there is no JVM that could load a jar.
+
+        Raises:
+            NeverSupportedError: Always.
+
+        >>> env.add_jars("file:///connector.jar")
+        Traceback (most recent call last):
+        ...
+        firesteel.errors.NeverSupportedError: ...there is no JVM that could load it...
+        """
         raise NeverSupportedError("StreamExecutionEnvironment.add_jars", _JVM)
 
     def add_classpaths(self, *classpaths: str) -> NoReturn:
+        """Not supported: there is no JVM that could load a class.
+
+        Raises:
+            NeverSupportedError: Always.
+
+        >>> env.add_classpaths("file:///classes")
+        Traceback (most recent call last):
+        ...
+        firesteel.errors.NeverSupportedError: ...there is no JVM that could load it...
+        """
         raise NeverSupportedError("StreamExecutionEnvironment.add_classpaths", _JVM)
 
 
 def _copy_of(strategy: WatermarkStrategy | None) -> WatermarkStrategy | None:
-    """A program may go on changing the strategy, as PyFlink allows it."""
+    """Return a copy, because a program may change the strategy afterwards, as in PyFlink."""
     return None if strategy is None else replace(strategy)
 
 
@@ -489,7 +850,7 @@ def _check_strategy(operation: str, strategy: WatermarkStrategy | None) -> None:
 
 
 def _end_with_the_job(buffer: CollectBuffer, client: JobClient) -> None:
-    """Whoever reads the buffer learns how the job ended."""
+    """End a buffer with its job, so that its reader gets the error of a job that failed."""
     result = client.get_job_execution_result()
 
     def wait() -> None:
@@ -502,12 +863,12 @@ def _end_with_the_job(buffer: CollectBuffer, client: JobClient) -> None:
 
 
 def configuration_of(environment: StreamExecutionEnvironment) -> Configuration:
-    """The settings of an environment."""
+    """Return the settings of an environment."""
     return environment._configuration
 
 
 def compiled_job(
     environment: StreamExecutionEnvironment, job_name: str, *sinks: Transformation
 ) -> CompiledJob:
-    """The job of the program so far, with further sinks."""
+    """Return the job of the program so far, with further sinks."""
     return environment._compile(job_name, *sinks)

@@ -1,4 +1,4 @@
-"""From what an environment has recorded to what the launcher runs."""
+"""The job compiler: makes graphs and settings for the launcher from the recorded operators."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from firesteel.common.configuration import Configuration
 from firesteel.config import checkpoint_options, options
 from firesteel.connectors.base import Boundedness
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
-from firesteel.datastream.stream_execution_environment import python_dependencies
-from firesteel.datastream.stream_execution_environment.cached_files import cached_files
+from firesteel.datastream.stream_execution_environment import shipped_files
 from firesteel.errors import InvalidProgramError
-from firesteel.graph import stream_graph_generator
+from firesteel.graph import rendering, stream_graph_generator
 from firesteel.graph.iterations import iterations_of
 from firesteel.graph.job_graph import JobGraph, generate_job_graph
 from firesteel.graph.levels import Levels, assign_levels
@@ -31,12 +30,12 @@ from firesteel.graph.transformations import Transformation
 
 
 def unbounded_sources(stream_graph: StreamGraph) -> list[str]:
-    """The names of the sources that do not end by themselves."""
+    """Return the names of the sources that do not end by themselves."""
     return [node.name for node in stream_graph.nodes.values() if _is_unbounded(node.spec)]
 
 
 def check_final_results(stream_graph: StreamGraph) -> None:
-    """What is emitted when it is final must become final."""
+    """Refuse output mode ``append`` where results never become final."""
     for node in stream_graph.nodes.values():
         if isinstance(node.spec, KeyedAggregationSpec) and node.spec.output_mode == "append":
             endless = _unbounded_source_of(stream_graph, node)
@@ -71,15 +70,37 @@ def _is_unbounded(spec: OperatorSpec) -> bool:
 
 NO_BUFFER_TIMEOUT = -1
 
+_STYLES = {
+    "text": rendering.as_text,
+    "mermaid": rendering.as_mermaid,
+    "dot": rendering.as_dot,
+}
+
 _log = logging.getLogger("firesteel")
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledJob:
+    """The graphs and settings of a job."""
+
     stream_graph: StreamGraph
     job_graph: JobGraph
     levels: Levels
     settings: JobSettings
+
+    def draw(self, graph: str, style: str) -> str:
+        """Return a drawing of the stream graph, the job graph or the execution graph."""
+        pictures = {
+            "stream": lambda: rendering.picture_of_stream_graph(self.stream_graph),
+            "job": lambda: rendering.picture_of_job_graph(self.job_graph),
+            "execution": lambda: rendering.picture_of_levels(self.levels),
+        }
+        if graph not in pictures or style not in _STYLES:
+            raise InvalidProgramError(
+                f"explain(graph={graph!r}, style={style!r}): graph is one of "
+                f"{', '.join(pictures)}; style is one of {', '.join(_STYLES)}"
+            )
+        return _STYLES[style](pictures[graph]())
 
 
 def compile_job(
@@ -104,10 +125,10 @@ def compile_job(
         runtime_mode=runtime_mode,
         bounded=not unbounded,
         buffer_timeout=graph_settings.buffer_timeout,
-        python_files=python_dependencies.files(configuration),
-        requirements=python_dependencies.requirements(configuration),
-        python_archives=python_dependencies.archives(configuration),
-        cached_files=cached_files(configuration),
+        python_files=shipped_files.python_files(configuration),
+        requirements=shipped_files.requirements(configuration),
+        python_archives=shipped_files.python_archives(configuration),
+        cached_files=shipped_files.cached_files(configuration),
     )
     return CompiledJob(stream_graph, job_graph, assign_levels(job_graph), settings)
 
@@ -144,14 +165,14 @@ def settings_of_graph(
 
 
 def buffer_timeout(configuration: Configuration) -> int:
-    """Milliseconds; -1 where buffers are sent on only when they are full."""
+    """Return the buffer timeout in milliseconds, or -1 if only full buffers are sent."""
     if not configuration.get(options.BUFFER_TIMEOUT_ENABLED):
         return NO_BUFFER_TIMEOUT
     return configuration.get(options.BUFFER_TIMEOUT) // timedelta(milliseconds=1)
 
 
 def warn_of_sinks_that_never_commit(job: CompiledJob) -> None:
-    """Transactions of an unbounded job are committed by checkpoints only."""
+    """Warn about an unbounded job without checkpoints, which never commits its transactions."""
     if job.settings.bounded:
         return
     if job.settings.configuration.get_optional(checkpoint_options.CHECKPOINTING_INTERVAL):
@@ -181,7 +202,7 @@ def resolve_runtime_mode(
 
 
 def check_frames(stream_graph: StreamGraph, mode: RuntimeExecutionMode) -> None:
-    """A streaming query cannot read a DataFrame that is not a stream."""
+    """Refuse a batch DataFrame in a streaming job, which a streaming query cannot read."""
     if mode is RuntimeExecutionMode.BATCH:
         return
     for node in stream_graph.nodes.values():
@@ -194,7 +215,7 @@ def check_frames(stream_graph: StreamGraph, mode: RuntimeExecutionMode) -> None:
 
 
 def check_iterations(stream_graph: StreamGraph, mode: RuntimeExecutionMode) -> None:
-    """A loop needs one epoch after the other, and a batch job has only one."""
+    """Refuse a loop in a batch job: a loop needs one epoch after the other."""
     iterations = iterations_of(stream_graph)
     if mode is RuntimeExecutionMode.BATCH and iterations:
         raise InvalidProgramError(

@@ -3,7 +3,7 @@ import time
 import pytest
 
 from firesteel.common import CompletableFuture
-from firesteel.datastream.stream_execution_environment import environment
+from firesteel.datastream.stream_execution_environment import program_process
 from firesteel.errors import InvalidProgramError, JobExecutionError
 
 
@@ -86,7 +86,7 @@ def test_interrupt_cancels_the_job_and_ends_a_script_without_a_traceback(
     env, launcher, monkeypatch, prompt, raised
 ):
     launcher.end_at_once = False
-    monkeypatch.setattr(environment, "is_interactive", lambda: prompt)
+    monkeypatch.setattr(program_process, "is_interactive", lambda: prompt)
 
     def interrupted(*_):
         raise KeyboardInterrupt

@@ -7,7 +7,7 @@ from firesteel.datastream import (
     SlotSharingGroup,
     StreamExecutionEnvironment,
 )
-from firesteel.datastream.stream_execution_environment import local_parallelism
+from firesteel.datastream.stream_execution_environment import program_process
 from firesteel.errors import ConfigurationError, InvalidProgramError
 from firesteel.graph.settings import CachedFile, PythonArchive, PythonRequirements
 
@@ -50,7 +50,7 @@ def test_the_users_configuration_is_not_changed(launcher):
 
 
 def test_parallelism_is_the_number_of_cores_by_default(monkeypatch):
-    monkeypatch.setattr(local_parallelism, "available_cores", lambda: 6)
+    monkeypatch.setattr(program_process, "available_cores", lambda: 6)
     assert StreamExecutionEnvironment().get_parallelism() == 6
 
 
@@ -68,11 +68,11 @@ def test_parallelism_is_the_number_of_cores_by_default(monkeypatch):
     ],
 )
 def test_parallelism_by_master(master, expected):
-    assert local_parallelism.default_parallelism(master, cores=6) == expected
+    assert program_process.default_parallelism(master, cores=6) == expected
 
 
 def test_cores_are_counted():
-    assert local_parallelism.available_cores() >= 1
+    assert program_process.available_cores() >= 1
 
 
 def test_default_local_parallelism_is_for_all_environments(monkeypatch):

@@ -1,11 +1,9 @@
-"""The type of a stream that comes from a DataFrame, without importing pyspark.
-
-Spark's type objects are asked for their names only.
-"""
+"""Types of the records that collections and DataFrames give."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from firesteel.common.typeinfo import TypeInformation, Types
@@ -31,8 +29,11 @@ _BY_NAME: dict[str, Callable[[], TypeInformation]] = {
 }
 
 
-def row_type(schema: Any) -> TypeInformation:
-    """A row with the columns' names; a column without a counterpart holds Python objects."""
+def data_frame_type(schema: Any) -> TypeInformation:
+    """Return the type of a DataFrame's rows. pyspark is not imported: its types have names.
+
+    A column without a counterpart holds Python objects.
+    """
     return Types.ROW_NAMED(
         [field.name for field in schema.fields],
         [_type_of(field.dataType) for field in schema.fields],
@@ -42,9 +43,31 @@ def row_type(schema: Any) -> TypeInformation:
 def _type_of(data_type: Any) -> TypeInformation:
     name = data_type.typeName()
     if name == "struct":
-        return row_type(data_type)
+        return data_frame_type(data_type)
     if name == "array":
         return Types.LIST(_type_of(data_type.elementType))
     if name == "map":
         return Types.MAP(_type_of(data_type.keyType), _type_of(data_type.valueType))
     return _BY_NAME.get(name.partition("(")[0], Types.PICKLED_BYTE_ARRAY)()
+
+
+_CHUNK_ELEMENTS = 8192
+
+
+def fit_elements(elements: Iterable[Any], type_info: TypeInformation) -> Iterable[Any]:
+    """Check the elements of a collection and convert them to a type.
+
+    A list that fits already is not copied, and a range stays a range.
+    """
+    if isinstance(elements, range):
+        ends = [elements[0], elements[-1]] if elements else []
+        return elements if type_info.convert_batch(ends) is ends else _chunked(elements, type_info)
+    if isinstance(elements, list):
+        return type_info.convert_batch(elements)
+    return _chunked(elements, type_info)
+
+
+def _chunked(elements: Iterable[Any], type_info: TypeInformation) -> Iterator[Any]:
+    iterator = iter(elements)
+    while chunk := list(islice(iterator, _CHUNK_ELEMENTS)):
+        yield from type_info.convert_batch(chunk)

@@ -1,6 +1,8 @@
-"""The user's own files and requirements, kept in Flink's configuration keys.
+"""Files, archives and requirements that travel with a job, in the notation of Flink's settings.
 
-Flink separates entries with a comma, and the two parts of an entry with a hash sign.
+Python files and archives are separated by commas; a hash sign separates the parts of an entry. An
+entry of the distributed cache reads ``name:model,path:/models/m.bin,executable:false``, and
+semicolons separate the entries.
 """
 
 from __future__ import annotations
@@ -11,29 +13,29 @@ from firesteel.common.configuration import Configuration
 from firesteel.config import options
 from firesteel.config.option import Option
 from firesteel.errors import ConfigurationError, InvalidProgramError
-from firesteel.graph.settings import PythonArchive, PythonRequirements
+from firesteel.graph.settings import CachedFile, PythonArchive, PythonRequirements
 
 _ENTRIES = ","
 _PARTS = "#"
 
 
-def add_file(configuration: Configuration, file_path: str) -> None:
-    """A file that was added last comes first on the path."""
-    _set(configuration, options.PYTHON_FILES, [file_path, *files(configuration)])
+def add_python_file(configuration: Configuration, file_path: str) -> None:
+    """Put a file on the Python path of the tasks. The last one comes first."""
+    _set(configuration, options.PYTHON_FILES, [file_path, *python_files(configuration)])
 
 
-def files(configuration: Configuration) -> tuple[str, ...]:
+def python_files(configuration: Configuration) -> tuple[str, ...]:
     return tuple(_entries(configuration, options.PYTHON_FILES))
 
 
-def add_archive(configuration: Configuration, path: str, target: str | None) -> None:
+def add_python_archive(configuration: Configuration, path: str, target: str | None) -> None:
     _check_archive(path, target)
     entries = _entries(configuration, options.PYTHON_ARCHIVES)
     _set(configuration, options.PYTHON_ARCHIVES, [*entries, _joined(path, target)])
 
 
-def archives(configuration: Configuration) -> tuple[PythonArchive, ...]:
-    """An archive without a target becomes a directory of its own name, as in Flink."""
+def python_archives(configuration: Configuration) -> tuple[PythonArchive, ...]:
+    """Return the archives. One without a target becomes a directory of its own name, as in Flink."""
     found = []
     for entry in _entries(configuration, options.PYTHON_ARCHIVES):
         path, target = _split(entry)
@@ -59,7 +61,7 @@ def _check_archive(path: str, target: str | None) -> None:
 def _refuse_interpreter_in_archive(
     configuration: Configuration, found: list[PythonArchive]
 ) -> None:
-    """Spark starts the interpreter before any job and its archives are there."""
+    """Refuse it, because Spark starts the interpreter before a job brings its archives."""
     executable = configuration.get_optional(options.PYTHON_EXECUTABLE)
     if executable is None:
         return
@@ -98,3 +100,44 @@ def _joined(first: str, second: str | None) -> str:
 def _split(entry: str) -> tuple[str, str | None]:
     first, separator, second = entry.partition(_PARTS)
     return first, second if separator else None
+
+
+_CACHED_FILES, _CACHED_FIELDS, _CACHED_PARTS = ";", ",", ":"
+
+
+def register_cached_file(
+    configuration: Configuration, path: str, name: str, *, executable: bool
+) -> None:
+    for text in (path, name):
+        if not text or _CACHED_FILES in text or _CACHED_FIELDS in text:
+            raise InvalidProgramError(
+                f"register_cached_file: path and name must be texts without ',' and ';', but one "
+                f"is {text!r}."
+            )
+    registered = cached_files(configuration)
+    if any(file.name == name for file in registered):
+        raise InvalidProgramError(f"register_cached_file: the name {name!r} is taken.")
+    files = [*registered, CachedFile(path, name, executable)]
+    configuration.set(options.CACHED_FILES, _CACHED_FILES.join(map(_cached_text, files)))
+
+
+def cached_files(configuration: Configuration) -> tuple[CachedFile, ...]:
+    text = configuration.get_optional(options.CACHED_FILES) or ""
+    return tuple(_parse_cached(entry) for entry in text.split(_CACHED_FILES) if entry.strip())
+
+
+def _cached_text(file: CachedFile) -> str:
+    return f"name:{file.name},path:{file.path},executable:{str(file.executable).lower()}"
+
+
+def _parse_cached(entry: str) -> CachedFile:
+    fields = {}
+    for field in entry.split(_CACHED_FIELDS):
+        key, _, value = field.partition(_CACHED_PARTS)
+        fields[key.strip()] = value.strip()
+    if not fields.get("name") or not fields.get("path"):
+        raise ConfigurationError(
+            f"{options.CACHED_FILES.key}: {entry!r} lacks a name or a path; write name:model,path:/models/m.bin",
+            key=options.CACHED_FILES.key,
+        )
+    return CachedFile(fields["path"], fields["name"], fields.get("executable") == "true")
