@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from typing import Any
 
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream import StreamExecutionEnvironment
@@ -57,9 +56,10 @@ def test_three_sources_four_branches_a_self_union_and_five_sinks_are_one_query(
     client = env.execute_async("shapes")
     end = client.get_job_execution_result()
     job: Any = client._control
+    session = job._runner._executor.session
     queries = set()
     while not end.done():
-        queries |= {query.runId for query in job._engine._session.streams.active}
+        queries |= {query.runId for query in session.streams.active}
         time.sleep(0.02)
     assert len(queries) == 1
 
