@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from typing import Any
 
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream import StreamExecutionEnvironment
