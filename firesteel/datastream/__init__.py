@@ -1,4 +1,4 @@
-"""Flink's DataStream API: what a program imports, under PyFlink's names."""
+"""Flink's DataStream API, under PyFlink's names."""
 
 from typing import TYPE_CHECKING
 

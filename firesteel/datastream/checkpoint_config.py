@@ -346,7 +346,7 @@ class CheckpointConfig:
         """
         _require(storage, CheckpointStorage, "set_checkpoint_storage")
         for option in (keys.CHECKPOINT_STORAGE, keys.CHECKPOINT_DIR):
-            # An older key in a file must not count beside what the program says.
+            # An older key in a file must not override the program.
             for key in (option.key, *option.deprecated_keys):
                 self._configuration.remove_config(key)
         given = {key: value for key, value in storage.to_settings().items() if value is not None}

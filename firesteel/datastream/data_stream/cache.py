@@ -140,7 +140,7 @@ class CachedDataStream(DataStream):
 
     @_origins.setter
     def _origins(self, origins: tuple[Origin, ...]) -> None:
-        """Those of the cache, whatever they are at the time."""
+        """Ignore the value: the origins are those of the cache."""
 
     def invalidate(self) -> None:
         """Drop the records. A job that uses the stream again computes and caches it again."""

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# What comes after the keys; asked for too early, it would be a cross join.
+# Methods that need keys. Before the keys are set, they would make a cross join.
 _NEED_KEYS = frozenset(
     {"allowed_lateness", "apply", "evictor", "filter", "trigger", "window", "with_ttl"}
 )

@@ -165,7 +165,7 @@ class KeyedAggregations(ABC):
 _PARTITIONING = "Cannot override partitioning for KeyedStream: key_by() decides where records go."
 _SETTING = "is not supported for KeyedStream: call it on the stream that an operator returns."
 
-# What a DataStream has and a KeyedStream must not have, with what the user is told.
+# Methods of a DataStream that a KeyedStream must not have, with the error for each.
 _NOT_ON_A_KEYED_STREAM = {
     **dict.fromkeys(
         (

@@ -478,7 +478,7 @@ class WindowOperations(WindowSettings):
         if mode == APPEND and isinstance(assigner, _ENDLESS):
             raise InvalidProgramError(
                 f"output_mode('append') waits until a window is final, which one of {assigner} "
-                f"never is. Use time windows, or another mode."
+                f"never is. Use time windows, or a different mode."
             )
         if mode in (UPDATE, COMPLETE) and (
             window_function is not None or not contents.is_aggregate

@@ -60,8 +60,9 @@ class SinkFunction(Function):
         return super().__new__(cls)
 
     @abstractmethod
+    @public_evolving
     def invoke(self, value: Any, context: SinkFunction.Context) -> None:
-        """Write a record.
+        """Write a record. Not in PyFlink.
 
         Args:
             value: The record.

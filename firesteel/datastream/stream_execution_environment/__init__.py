@@ -1,4 +1,4 @@
-"""Where a program begins and where it is run, under PyFlink's import path."""
+"""The environment of a program, under PyFlink's import path."""
 
 from firesteel.datastream.stream_execution_environment.environment import (
     StreamExecutionEnvironment,

@@ -42,8 +42,9 @@ T = TypeVar("T")
 W = TypeVar("W")
 
 
+@public_evolving
 class NoTimestampError(FiresteelError, ValueError):
-    """Raised if a record without a timestamp reaches an operator that works by event time.
+    """Raised if a record without a timestamp reaches an event-time operator. Not in PyFlink.
 
     Event-time windows and interval joins raise it.
 
@@ -301,8 +302,9 @@ class AlignedTimeWindows(TimeWindowAssigner):
         self.offset = offset
 
     @property
+    @public_evolving
     def is_staggered(self) -> bool:
-        """True if each subtask shifts its windows by a time of its own.
+        """True if each subtask shifts its windows by a time of its own. Not in PyFlink.
 
         >>> TumblingEventTimeWindows.of(Time.minutes(1)).is_staggered
         False
@@ -361,6 +363,7 @@ class TumblingWindows(AlignedTimeWindows):
         return cls(to_millis(size, "The size"), _offset_millis(offset), window_stagger)
 
     @property
+    @public_evolving
     def is_staggered(self) -> bool:
         return self.window_stagger is not WindowStagger.ALIGNED
 
