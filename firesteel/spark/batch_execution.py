@@ -63,15 +63,15 @@ class BatchExecution:
             server.close()
 
     def break_off(self, seconds: float) -> None:
-        """Cancel the Spark job at once: the output of a batch that is not finished is never used."""
+        """Cancel the Spark job at once. The output of an unfinished batch is never used."""
         was_broken_off, self._is_broken_off = self._is_broken_off, True
         if self._plan is not None and not was_broken_off:
             self._session.sparkContext.cancelJobGroup(self._group)
 
     def close(self) -> None:
-        """Everything has been released at the end of the epoch."""
+        """Do nothing: ``run_epoch`` has released everything."""
 
-    # The clock's questions
+    # Called by the epoch server
 
     def next_epoch(self, after: int) -> int:
         return after

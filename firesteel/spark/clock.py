@@ -1,4 +1,4 @@
-"""The clock: a Python data source whose rows are those of level 0.
+"""The clock: a Python data source that starts epochs and runs level 0.
 
 Spark asks the stream reader for the latest offset. The reader asks the driver for the next epoch
 and waits there until one is due. The partitions of an epoch carry the control of the slots. Reading
@@ -28,12 +28,12 @@ from firesteel.spark.slot_task import SlotTask
 from firesteel.task.slot import control_row
 
 FORMAT = "firesteel-clock"
-# The batch reader asks for the only epoch there is.
+# The batch reader asks for the only epoch of its job.
 ONLY_EPOCH = -1
 
 
 def clock_options(task: SlotTask, address: str, token: str) -> dict[str, str]:
-    """Options are the only way from the driver into a data source, and they are text."""
+    """Return the options of the clock, as text: a data source gets nothing else from the driver."""
     hosts = task.hosts
     return {
         "address": address,
@@ -45,7 +45,7 @@ def clock_options(task: SlotTask, address: str, token: str) -> dict[str, str]:
                 "max_attempts": task.max_attempts,
             }
         ),
-        # Spark masks the values of options that are named like this one.
+        # Spark masks the values of options whose name contains "token".
         "host_token": json.dumps(
             None if hosts is None else [hosts.application, hosts.token, hosts.idle_timeout]
         ),
@@ -60,7 +60,7 @@ def _task_of(options: Any) -> SlotTask:
 
 
 class EpochClient:
-    """Asks the driver. Connects when first used, in the process that uses it."""
+    """Asks the driver for epochs. The first question opens the connection."""
 
     def __init__(self, address: str, token: str) -> None:
         self._address = address

@@ -1,4 +1,4 @@
-"""DataFrames in and out: rows of theirs packed into buffers, and buffers unpacked into rows."""
+"""DataFrames as sources and sinks: packs their rows into buffers, and unpacks buffers into rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from firesteel.task.operators.dataframe_sink import arrow_schema
 
 
 class _EncodeRows:
-    """Packs each Arrow batch of a DataFrame into one EXTERNAL row, targets in turn."""
+    """Packs each Arrow batch of a DataFrame into one EXTERNAL row, for the slots in turn."""
 
     def __init__(self, node_id: int, first_slot: int, parallelism: int) -> None:
         self._node_id = node_id
@@ -50,12 +50,16 @@ class _EncodeRows:
 def encode_dataframe(
     frame: DataFrame, node_id: int, first_slot: int, parallelism: int
 ) -> DataFrame:
+    """Return a DataFrame of EXTERNAL rows for the subtasks of a DataFrame source."""
     rows = _with_wall_times(frame)
     return map_in_arrow(rows, _EncodeRows(node_id, first_slot, parallelism), SPARK_SCHEMA)
 
 
 def _with_wall_times(frame: DataFrame) -> DataFrame:
-    """Timestamps as the frame's session shows them: a job has no time zone, its session another."""
+    """Replace timestamps by local times in the time zone of the frame's session.
+
+    A job has no time zone, and the time zone of its own session may differ.
+    """
     columns = []
     for column in frame.schema:
         wall_type = _wall_type(column.dataType)
@@ -91,16 +95,16 @@ class _DecodeRows:
 
 
 def decode_dataframe(rows: DataFrame, node_id: int, schema: StructType) -> DataFrame:
-    """The records that a DataFrame sink let through in this plan."""
+    """Return the records that reached a DataFrame sink in this plan."""
     selected = rows.where(f"kind = {DATAFRAME} and edge = {node_id}")
     return map_in_arrow(selected, _DecodeRows(), schema)
 
 
 def spark_schema(value_type: Any) -> StructType:
-    """The columns of a DataFrame sink."""
+    """Return the columns of a DataFrame sink."""
     return from_arrow_schema(arrow_schema(value_type))
 
 
 def without_frames(rows: DataFrame) -> DataFrame:
-    """The rows that are for the driver itself."""
+    """Return the rows for the driver, without those of DataFrame sinks."""
     return rows.where(f"kind <> {DATAFRAME}")

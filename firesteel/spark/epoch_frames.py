@@ -1,4 +1,4 @@
-"""The DataFrames of an epoch: those that sources read, and those that arrive in the driver."""
+"""The DataFrames of an epoch: the input of sources, and the rows that arrive in the driver."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from firesteel.usercode.failures import called
 
 
 class EpochFrames:
-    """Knows the sources and sinks of a job that are DataFrames."""
+    """The DataFrame sources and DataFrame sinks of a job."""
 
     def __init__(self, graph: StreamGraph) -> None:
         self._driver_objects = graph.driver_objects
@@ -33,9 +33,9 @@ class EpochFrames:
         return bool(self.sources or self._sinks)
 
     def collect(self, frame: DataFrame, plan: EpochPlan, *, write: bool) -> EpochRows:
-        """Collect the rows of an epoch and, with ``write``, call the functions that take DataFrames."""
+        """Collect the rows of an epoch. With ``write``, call the functions of DataFrame sinks."""
         if not self._sinks:
-            # One job for all partitions; an iterator would run them one after the other.
+            # Collecting runs all partitions at once. An iterator would run them one by one.
             return EpochRows.sort(frame.collect())
         frame = frame.persist()
         try:

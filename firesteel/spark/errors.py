@@ -1,4 +1,4 @@
-"""What Spark raises, and what of it a person wants to read."""
+"""Messages for users, from the errors that Spark raises."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pyspark.errors import PySparkException
 
 from firesteel.slothost.client import WHY_PROCESSES_DIE
 
-#: A canceled job comes as py4j's error, most others as PySpark's.
+#: A canceled job raises an error of py4j. Most other failures raise one of PySpark.
 SPARK_ERRORS = (PySparkException, Py4JError)
 
-# The last line of a traceback of ours, which Spark quotes among its own.
+# The last line of a traceback of Firesteel, which Spark quotes in its message.
 _OURS = re.compile(r"^\s*firesteel\.[\w.]+Error: (.+)$", re.MULTILINE)
-# What Spark says where a slot runs in its worker.
+# Spark's message about a dead worker, for slots that live in Spark's workers.
 _WORKER_DIED = "Python worker exited unexpectedly"
 
 
 def failure_of(job_name: str, error: BaseException) -> str:
-    """Why Spark has given up the job."""
+    """Return the reason why Spark gave up the job."""
     text = str(error)
     said = _OURS.findall(text)
     if said:
@@ -30,6 +30,6 @@ def failure_of(job_name: str, error: BaseException) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """The message without the JVM's stack frames."""
+    """Return the message without the stack frames of the JVM."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     return "\n".join(line for line in lines if not line.lstrip().startswith(("at ", "... ")))

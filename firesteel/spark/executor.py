@@ -45,7 +45,7 @@ class SparkExecutor:
             self._held = held.pop_all()
 
     def place(self) -> Placement:
-        """Bring the job's files to the tasks. The program follows: it takes the module search path along."""
+        """Ship the files of the job to the tasks. ``start`` ships the program."""
         context, root = self.session.sparkContext, self._files.root
         local = is_local(self.session)
         ship(context, self._settings, root, local=local)
@@ -74,7 +74,7 @@ class SparkExecutor:
             else host_settings(
                 self.session,
                 idle_timeout,
-                # A process has one working directory, which archives change.
+                # A process has one working directory, and archives change it.
                 only_job=program.job_id if self._settings.python_archives else None,
             ),
             batch=program.batch,
@@ -86,5 +86,5 @@ class SparkExecutor:
 
 
 def _has_frames(graph: StreamGraph) -> bool:
-    """DataFrames belong to a session: one that has made some must not be started over."""
+    """Return True if the job reads DataFrames. Their session must not be restarted."""
     return any(isinstance(node.spec, DataFrameSourceSpec) for node in graph.nodes.values())

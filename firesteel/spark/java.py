@@ -1,4 +1,4 @@
-"""Which Java runs Spark."""
+"""Finds the Java runtime for Spark, and starts Spark's JVM with it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _LAUNCHER_HOME = Path(__file__).parent / "launcher_java"
 
 
 def find_java() -> Path:
-    """JAVA_HOME's, else the one on the path, else that of the ``jre`` extra; 17 or newer."""
+    """Return a Java of version 17 or newer.
+
+    The first one counts: that of JAVA_HOME, the one on the search path, that of the ``jre`` extra.
+    """
     for candidate in _candidates():
         if _version(candidate) >= _LEAST_VERSION:
             return candidate
@@ -31,7 +34,7 @@ def find_java() -> Path:
 def _candidates() -> Iterator[Path]:
     home = os.environ.get("JAVA_HOME")
     if home == str(_LAUNCHER_HOME):
-        # Within another java_environment: the launcher must not launch itself.
+        # A java_environment surrounds this one. The launcher must not launch itself.
         yield Path(os.environ["FIRESTEEL_JAVA"])
     elif home:
         yield Path(home) / "bin" / "java"
@@ -58,7 +61,7 @@ def _version(java: Path) -> int:
 
 @contextmanager
 def java_environment() -> Iterator[None]:
-    """Let PySpark start its JVM through the launcher, which drops an option."""
+    """Let PySpark start its JVM through ``launcher_java``, which drops an option of the JVM."""
     java = find_java()
     before = {name: os.environ.get(name) for name in ("JAVA_HOME", "FIRESTEEL_JAVA")}
     os.environ["JAVA_HOME"] = str(_LAUNCHER_HOME)

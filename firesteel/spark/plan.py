@@ -1,4 +1,4 @@
-"""The linear chain of stages that every job becomes, whatever its graph."""
+"""The plan of a job on Spark: one linear chain of stages for every graph."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from firesteel.spark.slot_task import SlotTask
 
 
 class LevelFunction:
-    """Finds out from its first rows which slot and epoch it works for."""
+    """Runs the slots of a level. The first rows tell the slot and the epoch."""
 
     def __init__(self, level: int, task: SlotTask) -> None:
         self._level = level
@@ -37,7 +37,10 @@ class LevelFunction:
                 return
 
     def _find_address(self, batch: pa.RecordBatch) -> SlotAddress | None:
-        """Every upstream slot sends a header first; only rows from DataFrames may come before."""
+        """Return the slot and epoch from a header or control row, or None if the batch has neither.
+
+        Every upstream slot sends a header first. Only rows of DataFrames may arrive before it.
+        """
         kinds = batch.column("kind").to_pylist()
         if HEADER not in kinds and CONTROL not in kinds:
             return None
@@ -58,7 +61,16 @@ def build_plan(
     *,
     streaming: bool,
 ) -> DataFrame:
-    """Clock -> level 0 -> exchange -> level 1 -> ... -> level n. ``frames`` are DataFrame sources."""
+    """Return clock -> level 0 -> exchange -> level 1 -> ... -> level n.
+
+    Args:
+        session: The session of the job.
+        levels: The levels of the job and their slots.
+        task: The program, and the place of the slots.
+        options: The options of the clock.
+        frames: The DataFrames of sources, by node.
+        streaming: True for a streaming query, False for one batch.
+    """
     session.dataSource.register(ClockSource)
     reader = session.readStream if streaming else session.read
     rows = reader.format(FORMAT).options(**options).load()

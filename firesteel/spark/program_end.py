@@ -1,7 +1,7 @@
 """The end of the program: cancels running jobs first, then stops Spark.
 
-A non-daemon thread waits for the end of the main thread. Functions registered with atexit would come
-too late: Python starts no threads by then, and Spark needs some.
+A non-daemon thread waits for the end of the main thread. Functions registered with atexit run too
+late: Python starts no threads by then, and Spark needs some.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ _POLL_SECONDS = 0.1
 
 
 class ProgramEnd:
+    """Ends jobs and Spark when the program ends, or when a signal arrives."""
+
     def __init__(self, jobs: RunningJobs) -> None:
         self._jobs = jobs
         self._lock = threading.Lock()
         self._process = 0
-        # Set when the jobs are to end without further waiting.
+        # Set when jobs must end without further waiting.
         self._ending = threading.Event()
         self._interrupt: KeyboardInterrupt | None = None
         self._handle_interrupt: Callable[[int, FrameType | None], Any] = signal.default_int_handler
@@ -74,7 +76,7 @@ class ProgramEnd:
         if _main_has_ended(frame):
             self._hurry()
         elif self._jobs and os.getpid() == self._process:
-            # PySpark's handler would cancel Spark jobs of ours in the middle of an epoch.
+            # PySpark's handler would cancel Firesteel's Spark jobs in the middle of an epoch.
             self._interrupt = KeyboardInterrupt()
             raise self._interrupt
         else:

@@ -1,4 +1,4 @@
-"""State of savepoints as DataFrames: files are read and written by Spark's tasks."""
+"""State of savepoints as DataFrames. Spark's tasks read and write the files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from firesteel.spark.shipping import ship_firesteel
 
 
 class _ReadFiles:
-    """From the numbers of a state's parts to its rows."""
+    """Reads the parts of a state, given their numbers."""
 
     def __init__(self, state: SavepointState) -> None:
         self._state = state
@@ -41,7 +41,7 @@ class _ReadFiles:
 
 
 def read_frame(session: SparkSession, state: SavepointState) -> DataFrame:
-    """One keyed state."""
+    """Return a keyed state as a DataFrame."""
     if not state.is_typed:
         return session.createDataFrame(state.arrow_table(state.entries()))
     ship_firesteel(session)
@@ -69,12 +69,12 @@ class _Write:
 def import_frame(
     order: KeyedStateImport, frame: DataFrame
 ) -> dict[int, tuple[KeyedStateFile, ...]]:
-    """Write the rows of a DataFrame as state; its files, by subtask."""
+    """Write the rows of a DataFrame as state, and return the files by subtask."""
     ship_firesteel(frame.sparkSession)
     rows = frame.select(KEY, VALUE)
     routed_schema = StructType([*rows.schema.fields, StructField(TARGET, IntegerType())])
     routed = map_in_arrow(rows, _Route(order), routed_schema)
-    # Adaptive execution may give several subtasks to one task: one after the other.
+    # Adaptive execution may give several subtasks to one task. Sorting keeps each one together.
     by_subtask = routed.repartitionById(order.parallelism, F.col(TARGET)).sortWithinPartitions(
         TARGET
     )

@@ -1,4 +1,4 @@
-"""The Spark session that jobs run on: the user's, or one of our own on this machine."""
+"""The Spark session that jobs run on: the session of the user, or one that Firesteel starts."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from firesteel.slothost.client import HostSettings
 from firesteel.spark.java import java_environment
 from firesteel.spark.program_end import program_end
 
-# What every job's plan needs, set in a session of the job's own: the user's settings stay.
+# Settings that the plan of a job needs. Each job has its own session, so the user's settings stay.
 _JOB_SETTINGS = {
     # Adaptive execution would merge slots.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "256",
     # Rows are buffers: a batch of the default size would hold 64 MB.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
-    # A hash over every byte, for stages that run again; runs have numbers that tell them apart.
+    # Spark would hash every byte to compare two runs of a stage. Firesteel's runs have numbers.
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.streaming.minBatchesToRetain": "2",
-    # What is tracked in memory must be kept there.
+    # Progress is tracked in memory only, so Spark must keep it there.
     "spark.sql.streaming.metadataCache.enabled": "true",
     "spark.sql.streaming.numRecentProgressUpdates": "1",
     "spark.sql.streaming.forceDeleteTempCheckpointLocation": "true",
@@ -46,7 +46,7 @@ _JOB_SETTINGS = {
     # SQL_TIME in DataFrames: Spark has the type, but hides it.
     "spark.sql.timeType.enabled": "true",
 }
-# What a job's session takes over from the one it is started from: it decides what timestamps mean.
+# Copied from the user's session into the session of a job, because timestamps depend on it.
 _TIME_ZONE = "spark.sql.session.timeZone"
 _CONTEXT_SETTINGS = {
     "spark.ui.enabled": "false",
@@ -57,8 +57,8 @@ _CONTEXT_SETTINGS = {
     "spark.ui.retainedTasks": "100",
     "spark.sql.streaming.ui.retainedProgressUpdates": "1",
     "spark.sql.streaming.ui.retainedQueries": "1",
-    # A stage that runs again after its output was used, or a task that runs twice at once, may
-    # give other output: sources read by the clock.
+    # A second run of a stage or task may give different output, because sources read by the clock.
+    # So no stage runs again after its output was used, and no task runs twice at once.
     "spark.stage.maxConsecutiveAttempts": "1",
     "spark.speculation": "false",
     "spark.sql.warehouse.dir": "spark-warehouse",
@@ -66,7 +66,7 @@ _CONTEXT_SETTINGS = {
 # On one machine an exchange does not leave memory, and large buffers are compressed already.
 _LOCAL_SETTINGS = {
     "spark.shuffle.compress": "false",
-    # Only here: the package reaches executors of a cluster with the job, after their daemons have started.
+    # Local mode only. On a cluster Firesteel arrives with the job, after the daemons have started.
     "spark.python.daemon.module": "firesteel.spark.worker_daemon",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -75,7 +75,7 @@ _TASK_ATTEMPTS = 4
 
 
 class _OwnSession:
-    """The session that Firesteel started, if it did."""
+    """The session that Firesteel started, or None, and the number of jobs that use it."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -91,9 +91,9 @@ _hosts: dict[str, HostSettings] = {}
 def acquire_session(
     required_slots: int, configuration: Configuration, *, may_restart: bool = True
 ) -> SparkSession:
-    """A session for one job, with its own SQL settings. Give it back with ``release_session``.
+    """Return a session for one job, with its own SQL settings. ``release_session`` gives it back.
 
-    A session of our own that has too few slots is started over if nothing else needs it.
+    A session that Firesteel started, and that has too few slots, is restarted if no job uses it.
     """
     with _own.lock:
         session = _base_session(required_slots, configuration, may_restart=may_restart)
@@ -112,18 +112,18 @@ def acquire_session(
 
 
 def user_session(required_slots: int, configuration: Configuration) -> SparkSession:
-    """The session that jobs will run on, for the user to make DataFrames with."""
+    """Return the session that jobs will run on, for DataFrames of the user."""
     with _own.lock:
         return _base_session(required_slots, configuration, may_restart=False)
 
 
 def is_local(session: SparkSession) -> bool:
-    """Whether driver and tasks share this machine's disk."""
+    """Return True if driver and tasks share the disk of this machine."""
     return local_master(str(session.sparkContext.master)) is not None
 
 
 def task_attempts(session: SparkSession) -> int:
-    """How often Spark tries a task before it gives up: ``local[n,attempts]``, or its setting."""
+    """Return the attempts that Spark makes per task: from ``local[n,attempts]``, or its setting."""
     local = local_master(str(session.sparkContext.master))
     if local is not None:
         return local.attempts
@@ -131,6 +131,7 @@ def task_attempts(session: SparkSession) -> int:
 
 
 def release_session() -> None:
+    """Count a job less that uses the session."""
     with _own.lock:
         _own.jobs -= 1
 
@@ -142,7 +143,7 @@ def _base_session(
     if level is not None:
         set_log_level(level)
     session = _active_or_new_session(required_slots, configuration, may_restart=may_restart)
-    # After PySpark, which sets a handler of its own.
+    # PySpark has set its own signal handler by now, so Firesteel's handler replaces it.
     program_end.watch(stop_own_session)
     return session
 
@@ -158,7 +159,7 @@ def _active_or_new_session(
     if active is not None and may_restart and _is_ours(active) and _own.jobs == 0:
         too_small = active.sparkContext.defaultParallelism < required_slots
         if too_small and configuration.get_optional(options.TASK_SLOTS) is None:
-            # Nothing runs: start over with as many slots as the job needs.
+            # No job runs, so restart Spark with as many slots as this job needs.
             active.stop()
             active = None
     if active is not None:
@@ -185,7 +186,7 @@ def _start(required_slots: int, configuration: Configuration) -> SparkSession:
     level = configuration.get(options.LOG_LEVEL_OPTION).upper()
     settings = dict(_CONTEXT_SETTINGS)
     if local_master(master) is not None:
-        # Executors on other machines must reach the driver, and pay for every byte.
+        # Not on a cluster: executors must reach the driver, and compression saves network traffic.
         settings |= _LOCAL_SETTINGS
     quiet = Path(__file__).parent / "log4j2-quiet.properties"
     verbose = level in ("INFO", "DEBUG", "TRACE")
@@ -208,7 +209,13 @@ def _start(required_slots: int, configuration: Configuration) -> SparkSession:
 def host_settings(
     session: SparkSession, idle_timeout: float, only_job: str | None = None
 ) -> HostSettings:
-    """How the slot hosts of this application, or of one of its jobs only, are found and protected."""
+    """Return the address and token of the slot hosts of this application.
+
+    Args:
+        session: The session of the application.
+        idle_timeout: The seconds after which an idle host ends.
+        only_job: The id of a job that needs hosts of its own, or None to share the hosts.
+    """
     application = str(session.sparkContext.applicationId)
     if only_job is not None:
         application = f"{application}-{only_job[:8]}"
@@ -220,7 +227,7 @@ def host_settings(
 
 
 def _silence(context: SparkContext) -> None:
-    """Tasks that were killed a moment ago complain when Spark goes, in the JVM and in PySpark."""
+    """Turn off logs of Spark and PySpark, because killed tasks write errors while Spark stops."""
     context.setLogLevel("OFF")
     context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # noqa: SLF001
 

@@ -1,4 +1,4 @@
-"""Ships code and files to the tasks: those of the user, requirements, and Firesteel itself."""
+"""Ships code and files to tasks: user code, requirements, files, and Firesteel itself."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from firesteel.graph.settings import CachedFile, JobSettings, PythonArchive, Pyt
 from firesteel.spark.session import is_local
 from firesteel.usercode.resources import JobFile, JobResources
 
-# Executors have pyspark and pyarrow; these are plain Python and travel with the job.
+# Executors have pyspark and pyarrow. These packages are plain Python and travel with the job.
 _OWN_PACKAGES = ("firesteel", "cloudpickle", "yaml")
 
 _shipped_to: set[str] = set()
@@ -110,7 +110,7 @@ def stage_resources(
         context: The Spark context that ships files.
         settings: The settings of the job.
         directory: A directory of the job's own.
-        local: Whether tasks see the files of the driver, so that nothing has to be shipped.
+        local: True if tasks see the files of the driver, so that nothing has to be shipped.
     """
     stage = _Stage(directory, file_system_options(settings.configuration))
     archives = [stage.archive(archive) for archive in settings.python_archives]

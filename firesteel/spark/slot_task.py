@@ -1,4 +1,4 @@
-"""What a Spark task does for a slot: run it in its host, or right here in the worker."""
+"""Runs a slot for a Spark task, in its slot host or in Spark's Python worker."""
 
 from __future__ import annotations
 
@@ -21,29 +21,35 @@ from firesteel.slothost.registry import SlotRegistry
 from firesteel.usercode import pickling
 from firesteel.usercode.search_path import SearchPath
 
-# The slots of this worker process, where no hosts are used.
+# The slots of this worker process, for jobs without slot hosts.
 _worker_slots = SlotRegistry()
 
 
 @dataclass(frozen=True, slots=True)
 class SlotTask:
-    """Where the program is and where slots live. ``hosts`` None: in the worker itself."""
+    """The location of the program and of its slots.
+
+    Args:
+        program_file: The driver's path of the packed program.
+        hosts: The slot hosts, or None if slots live in Spark's Python workers.
+        batch: True for a batch job.
+        max_attempts: The number of attempts that Spark makes per task of a batch job.
+    """
 
     program_file: str
     hosts: HostSettings | None
     batch: bool = False
-    # A batch task that fails is tried again by Spark this many times in all.
     max_attempts: int = 1
 
     def load_program(self) -> PackedProgram:
         path = _locate(self.program_file)
         packed = pickling.loads(path.read_bytes())
         assert isinstance(packed, PackedProgram)
-        # Beside the program: that directory goes with the job, or with Spark's executor.
+        # Next to the program. That directory is removed with the job, or with Spark's executor.
         resources = path.parent / f"resources-{packed.job_id}"
         return replace(
             packed,
-            # What Spark has shipped to this worker since its host was started.
+            # Spark may have shipped files to this worker after its host was started.
             search_path=packed.search_path.then(SearchPath.of_task()),
             placed=packed.resources.place(resources, _locate),
         )
@@ -71,7 +77,7 @@ class SlotTask:
         try:
             yield from run_in_host(hosts, address, self.load_program, batches, control)
         except HostIsGoneError:
-            # Nothing is open any more. What is for later levels must still be passed on.
+            # The open functions died with the host. Rows for later levels must still be passed on.
             yield from self._run_here(address, batches, control)
 
     def _run_here(
@@ -80,7 +86,7 @@ class SlotTask:
         batches: Iterable[pa.RecordBatch] | None,
         control: SlotControl | None,
     ) -> Iterator[pa.RecordBatch]:
-        # As in a slot host.
+        # The same thresholds as in a slot host.
         gc.set_threshold(100_000, 20, 50)
         entry = _worker_slots.entry(address, self.load_program)
         context = TaskContext.get()
@@ -101,24 +107,25 @@ class SlotTask:
 
 @cache
 def _spare_imports() -> None:
-    """Once in each worker. PySpark has it look for cycles after every task, before it can take the next.
+    """Exempt imported modules from garbage collection, once per worker.
 
-    Going through all that was ever imported takes longer than a small epoch's work.
+    PySpark runs the collector after every task. A scan of all imported modules takes longer than
+    a small epoch.
     """
     gc.freeze()
 
 
 def _locate(path: str) -> Path:
-    """A file of the driver's, on this machine."""
+    """Return the path on this machine of a file of the driver."""
     if Path(path).exists():
         return Path(path)
-    # Another machine: Spark has shipped the file.
+    # This is not the driver's machine, so Spark has shipped the file.
     return Path(SparkFiles.get(Path(path).name))
 
 
 @contextmanager
 def _working_directory(path: str | None) -> Iterator[None]:
-    """Spark's worker goes back where it was: its next task may be another job's."""
+    """Change the working directory for one task. The next task may belong to a different job."""
     if path is None:
         yield
         return

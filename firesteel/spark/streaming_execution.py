@@ -36,14 +36,14 @@ _log = logging.getLogger("firesteel")
 _STOP_SECONDS = 10.0
 # The running epoch is checked on this often.
 _POLL_SECONDS = 0.25
-# Spark writes two files for each micro-batch and waits for them: a third of the time of a small epoch.
-# They are never read: a query is never resumed, and confirmed state is in the job's own checkpoints.
-# Queries with state of Spark's own, which a DataFrame may bring along, cannot do without them.
+# Spark writes two files per micro-batch and waits for them, a third of the time of a small epoch.
+# Firesteel never reads them: it resumes no query, and confirmed state is in the job's checkpoints.
+# A DataFrame may bring stateful operators of Spark along, and such a query needs the files.
 _PROGRESS_IN_MEMORY = {
     "asyncProgressTrackingEnabled": "true",
-    # In a hundred years: only the first micro-batch is written.
+    # A hundred years, so that Spark writes the first micro-batch only.
     "asyncProgressTrackingCheckpointIntervalMs": str(100 * 365 * 24 * 3600 * 1000),
-    # Spark allows it for sinks that it knows; foreachBatch runs in the driver before the batch ends.
+    # Spark allows this for some sinks only. It is safe here: foreachBatch ends before the batch.
     "_asyncProgressTrackingOverrideSinkSupportCheck": "true",
 }
 # Rows are buffers. They are too few to be worth a loop that is generated, compiled and optimized.
@@ -97,7 +97,7 @@ class StreamingExecution:
         return self._rows
 
     def break_off(self, seconds: float) -> None:
-        """Without the lock: a signal handler calls it."""
+        """Limit the time of the running epoch. Takes no lock, because a signal handler calls it."""
         self._broken_off_at = min(self._broken_off_at, time.monotonic() + seconds)
 
     def close(self) -> None:
@@ -168,7 +168,7 @@ class StreamingExecution:
             message = failure_of(name, exception)
         return JobExecutionError(message, job_id=self._program.job_id, job_name=name)
 
-    # The clock's questions
+    # Called by the epoch server
 
     def next_epoch(self, after: int) -> int:
         with self._changed:

@@ -1,7 +1,8 @@
-"""What Spark starts to fork its Python workers: PySpark's daemon, over connections that do not wait.
+"""The daemon that forks Spark's Python workers: PySpark's, with TCP sockets that send at once.
 
-The JVM and a worker exchange several small messages for each task. TCP holds a small one back until the one before it
-is acknowledged, and acknowledges up to 40 ms late: half of what a small epoch took.
+The JVM and a worker exchange several small messages per task. TCP delays a small message until the
+previous one is acknowledged, and delays acknowledgments by up to 40 ms. This took half the time of
+a small epoch.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ _run_task = daemon.worker
 
 
 def run_task(sock: socket.socket, authenticated: bool) -> int:
-    """PySpark calls this for each task of a worker."""
+    """Set the socket options, then run PySpark's worker. PySpark calls this once per task."""
     if sock.family != socket.AF_UNIX:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if hasattr(socket, "TCP_QUICKACK"):
-            # Linux goes back to late acknowledgements as soon as the worker has answered.
+            # Linux delays acknowledgments again after each answer, so this is set per task.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
     return _run_task(sock, authenticated)
 
