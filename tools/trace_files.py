@@ -21,8 +21,8 @@ from firesteel.datastream.window import TumblingEventTimeWindows
 from firesteel.testing import JobHarness
 
 _PACKAGE = f"{Path(firesteel.__file__).parent}/"
-# The functions of the harness and the driver that stand for Spark: the path of a record lies below.
-_ON_THE_PATH = {"accept", "read_epoch", "deliver"}
+# The path of a record is everything that these functions of the slots and the driver call.
+_ON_THE_PATH = {"accept", "read_epoch", "sort_output", "print_lines"}
 
 
 class _SecondField(TimestampAssigner):
