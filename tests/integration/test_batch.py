@@ -18,7 +18,7 @@ from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.errors import InvalidProgramError, UserFunctionError
 from firesteel.testing import ListSink
 from tests.integration.conftest import MakeEnvironment
-from tests.integration.test_life_of_functions import wait_for
+from tests.waiting import wait_until
 
 
 def test_a_batch_is_one_spark_job_with_a_stage_a_level_and_gives_the_last_result_of_each_key(
@@ -37,7 +37,7 @@ def test_a_batch_is_one_spark_job_with_a_stage_a_level_and_gives_the_last_result
     ]
     tracker = env.get_spark_session().sparkContext.statusTracker()
     # The tracker hears of jobs a moment later, in their order.
-    wait_for(lambda: tracker.getJobIdsForGroup(f"firesteel-{job_id}"))
+    wait_until(lambda: tracker.getJobIdsForGroup(f"firesteel-{job_id}"))
     (job,) = tracker.getJobIdsForGroup(f"firesteel-{job_id}")
     assert len(tracker.getJobInfo(job).stageIds) == len(levels.slots) == 2
 
@@ -137,6 +137,6 @@ def test_a_batch_that_waits_for_its_splits_can_be_canceled(
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     env.from_source(NeverFound(1, 2), WatermarkStrategy.no_watermarks(), "nothing").print()
     client = env.execute_async("waiting")
-    wait_for(lambda: client.get_job_status().result() is JobStatus.RUNNING)
+    wait_until(lambda: client.get_job_status().result() is JobStatus.RUNNING)
     client.cancel().result()
     assert client.get_job_status().result() is JobStatus.CANCELED

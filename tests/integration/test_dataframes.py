@@ -15,6 +15,7 @@ from firesteel.common import Instant, Row, Types
 from firesteel.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from firesteel.errors import TypeMismatchError
 from tests.integration.conftest import MakeEnvironment
+from tests.waiting import wait_until
 
 PAIR = Types.ROW_NAMED(["word", "count"], [Types.STRING(), Types.LONG()])
 
@@ -68,11 +69,7 @@ def test_a_streaming_dataframe_goes_through_a_job_into_a_dataframe_sink(
             for row in spark.read.schema("word string, count long").parquet(str(target)).collect()
         ]
 
-    import time
-
-    deadline = time.monotonic() + 60
-    while len(arrived()) < 50 and time.monotonic() < deadline:
-        time.sleep(0.2)
+    wait_until(lambda: len(arrived()) >= 50)
     client.cancel().result()
     assert sorted(arrived()) == list(range(50))
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,6 +14,7 @@ from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.functions import MapFunction
 from firesteel.testing import ListSink
 from tests.integration.conftest import MakeEnvironment
+from tests.waiting import wait_until
 
 
 def test_keyed_loop_ends_when_it_is_empty(env: StreamExecutionEnvironment) -> None:
@@ -74,20 +73,13 @@ def test_a_job_that_fails_with_records_in_its_loop_gives_every_result_once(
     assert list((tmp_path / "checkpoints").rglob("shared/*")) == []
 
 
-def _wait_until(condition: Any) -> None:
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def test_an_endless_loop_can_be_canceled(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
     loop = env.from_collection([0]).iterate(max_wait=1).set_parallelism(2)
     more = loop.rebalance().map(lambda n: n + 1)
     loop.close_with(more)
     more.filter(lambda n: n == 3).map(lambda n: (tmp_path / "went round").touch())
     client = env.execute_async("endless")
-    _wait_until((tmp_path / "went round").exists)
+    wait_until((tmp_path / "went round").exists)
     client.cancel().result()
-    _wait_until(lambda: client.get_job_status().result().is_terminal_state())
+    wait_until(lambda: client.get_job_status().result().is_terminal_state())
     assert client.get_job_status().result() is JobStatus.CANCELED

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 from firesteel.common import Encoder, WatermarkStrategy
 from firesteel.common.serialization import SimpleStringSchema
@@ -18,6 +16,7 @@ from firesteel.datastream.connectors.kafka import (
 )
 from tests.integration.conftest import MakeEnvironment
 from tests.servers.kafka import KafkaBroker
+from tests.waiting import wait_until
 
 NO_WATERMARKS = WatermarkStrategy.no_watermarks()
 SECONDS = 200.0
@@ -36,13 +35,6 @@ def builder(kafka: KafkaBroker, topic: str) -> KafkaSourceBuilder:
 def written(directory: Path) -> Counter[int]:
     files = [file for file in directory.rglob("part-*") if file.is_file()]
     return Counter(int(line) for file in files for line in file.read_text().splitlines())
-
-
-def wait_until(condition: Any) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_a_job_that_fails_in_the_middle_of_a_topic_gives_each_record_once(

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.test_recovery import descendants, written
+from tests.waiting import wait_until
 
 PROGRAM = """
 import sys
@@ -75,11 +76,9 @@ def start(
 
 
 def wait_for_output(process: subprocess.Popen[bytes], tmp_path: Path) -> None:
-    deadline = time.monotonic() + 200
-    while not written(tmp_path / "out"):
-        assert process.poll() is None, (tmp_path / "stderr").read_text()
-        assert time.monotonic() < deadline, (tmp_path / "stderr").read_text()
-        time.sleep(0.05)
+    errors = (tmp_path / "stderr").read_text
+    wait_until(lambda: written(tmp_path / "out") or process.poll() is not None, errors)
+    assert process.poll() is None, errors()
 
 
 def expected(records: int) -> Counter[tuple[int, int]]:

@@ -18,6 +18,7 @@ from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.functions import MapFunction, RuntimeContext, SinkFunction
 from firesteel.slothost.connection import socket_directory
 from tests.integration.conftest import MakeEnvironment
+from tests.waiting import wait_until
 
 
 class Numbering(MapFunction):
@@ -132,7 +133,7 @@ def test_a_canceled_job_flushes_in_close_and_leaves_no_directory_and_no_process(
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
     numbers.add_sink(BufferingSink(target))
     client = env.execute_async("endless")
-    wait_for(lambda: records_in(client) > 20)
+    wait_until(lambda: records_in(client) > 20)
     clock = socket_directory(f"firesteel-clock-{str(client.get_job_id())[:12]}")
     hosts = hosts_of(client)
     assert clock.exists()
@@ -147,7 +148,7 @@ def test_a_canceled_job_flushes_in_close_and_leaves_no_directory_and_no_process(
     assert values == list(range(len(values)))
     assert not clock.exists()
     assert list(working.iterdir()) == []
-    wait_for(lambda: not any(map(is_running, hosts)))
+    wait_until(lambda: not any(map(is_running, hosts)))
 
 
 class Suicidal(MapFunction):
@@ -186,10 +187,3 @@ def test_a_job_goes_on_when_a_slot_host_is_killed(
     assert (tmp_path / "killed").exists()
     assert count == 1000
     assert last == {key: sum(x for x in range(1, 1001) if x % 3 == key) for key in range(3)}
-
-
-def wait_for(condition: Any, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.05)

@@ -16,8 +16,9 @@ from firesteel.datastream.connectors.datagen import DataGeneratorSource, RateLim
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.errors import JobCancelledError, JobExecutionError
 from tests.integration.conftest import MakeEnvironment
-from tests.integration.test_life_of_functions import BufferingSink, wait_for, written
+from tests.integration.test_life_of_functions import BufferingSink, written
 from tests.late_source import HANGING, HangingSource, hanging_enumerators
+from tests.waiting import wait_until
 
 
 def test_groups_have_slots_of_their_own(make_env: MakeEnvironment) -> None:
@@ -57,7 +58,7 @@ def test_a_job_whose_query_is_stopped_by_somebody_else_fails_and_closes_its_func
     env = make_env(parallelism=1)
     endless(env, tmp_path)
     client = env.execute_async("stopped")
-    wait_for(lambda: client.get_overview()["epochs"] > 2)
+    wait_until(lambda: client.get_overview()["epochs"] > 2)
     job: Any = client._control
     for session in (SparkSession.builder.getOrCreate(), job._runner._executor.session):
         for query in session.streams.active:
@@ -81,7 +82,7 @@ def test_a_batch_job_can_be_canceled(env: StreamExecutionEnvironment, tmp_path: 
     source = NumberSequenceSource(1, 100_000)
     env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").map(forever).print()
     client = env.execute_async("long batch")
-    wait_for(begun.exists)
+    wait_until(begun.exists)
     started = time.monotonic()
     client.cancel().result()
     assert time.monotonic() - started < 20
@@ -103,6 +104,6 @@ def test_a_job_whose_enumerator_hangs_takes_checkpoints_and_is_canceled_at_once(
         client = env.execute_async("hanging")
         assert HANGING.wait(60)
         before = client.get_checkpoints()["counts"]["completed"]
-        wait_for(lambda: client.get_checkpoints()["counts"]["completed"] > before + 2)
+        wait_until(lambda: client.get_checkpoints()["counts"]["completed"] > before + 2)
         client.cancel().result(60)
     assert client.get_job_status().result() is JobStatus.CANCELED

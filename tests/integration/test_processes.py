@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import wait_until
+
 MARK = "FIRESTEEL_TEST_MARK"
 
 ENDLESS = """
@@ -190,15 +192,6 @@ def assert_nothing_is_left(driver: Driver, *, directories: bool = True) -> None:
     if directories:
         left = [path.name for path in driver.temporary.iterdir() if "hsperf" not in path.name]
         assert left == []
-
-
-def wait_until(
-    condition: Callable[[], bool], explain: Callable[[], str], seconds: float = 30.0
-) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, explain()
-        time.sleep(0.1)
 
 
 def test_a_program_of_its_own_runs_prints_only_its_results_and_leaves_nothing(

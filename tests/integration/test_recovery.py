@@ -8,6 +8,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from firesteel.testing import Crash, Pause, ScriptedSource
 from tests.integration.conftest import MakeEnvironment
 from tests.integration.test_life_of_functions import BufferingSink
 from tests.integration.test_life_of_functions import written as flushed_by_close
+from tests.waiting import wait_until
 
 KEYS = 5
 
@@ -92,13 +94,6 @@ def written(directory: Path) -> Counter[Any]:
                 assert number > last.get(key, 0)
                 last[key] = number
     return found
-
-
-def wait_until(condition: Any, seconds: float = 200.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_a_job_that_fails_starts_over_and_timers_files_and_collected_records_are_there_once(
@@ -218,6 +213,10 @@ def test_dataframes_start_over_with_the_job(checkpointed: Any, tmp_path: Path) -
     assert arrived() == Counter(range(40)) + Counter(range(20))
 
 
+def has_more_than(count: int, directory: Path) -> bool:
+    return written(directory).total() > count
+
+
 def test_stop_with_a_savepoint_and_go_on_with_another_parallelism(
     checkpointed: Any, tmp_path: Path
 ) -> None:
@@ -236,7 +235,7 @@ def test_stop_with_a_savepoint_and_go_on_with_another_parallelism(
         numbers.add_sink(BufferingSink(kept)).uid("keeper")
         client = env.execute_async("rescaled")
         if parallelism > 1:
-            wait_until(lambda before=before: written(tmp_path / "out").total() > before)
+            wait_until(partial(has_more_than, before, tmp_path / "out"))
             savepoint = client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result()
         client.get_job_execution_result().result()
         assert client.get_job_status().result() is JobStatus.FINISHED

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,17 +41,9 @@ from firesteel.testing import ScriptedSource
 from firesteel.usercode import pickling
 from firesteel.usercode.loading import UnloadableFunctionError
 from tests.job_masters import started_master
+from tests.waiting import wait_until
 
 _PATIENCE = 30.0
-
-
-def _wait_for(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + _PATIENCE
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return False
 
 
 class WhoAmI(MapFunction):
@@ -342,7 +334,7 @@ def _get_stuck(job: Job, hosts: HostSettings, directory: Path) -> None:
     peer.send(Opening(controls[1].address, None, has_input=True, idle_timeout=60.0))
     peer.receive()
     peer.send_batches([to_record_batch([control_row(controls[1]), *rows])])
-    assert _wait_for((directory / "stuck").exists)
+    wait_until((directory / "stuck").exists)
     peer.break_off()
 
 
@@ -415,7 +407,7 @@ def test_a_host_ends_when_its_owner_is_gone(tmp_path):
     path.parent.mkdir()
     host = _start_host(path, owner.pid)
     try:
-        assert _wait_for(path.exists)
+        wait_until(path.exists)
         assert host.poll() is None
         owner.kill()
         owner.wait()
@@ -439,7 +431,7 @@ def test_a_host_ends_on_sigterm_and_cleans_up(tmp_path):
     path.parent.mkdir()
     host = _start_host(path, os.getpid())
     try:
-        assert _wait_for(path.exists)
+        wait_until(path.exists)
         host.terminate()
         assert host.wait(_PATIENCE) == 0
         assert not path.exists()

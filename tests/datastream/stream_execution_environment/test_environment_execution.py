@@ -1,17 +1,9 @@
-import time
-
 import pytest
 
 from firesteel.common import CompletableFuture
 from firesteel.datastream.stream_execution_environment import program_process
 from firesteel.errors import InvalidProgramError, JobExecutionError
-
-
-def _wait_for(condition):
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.001)
+from tests.waiting import wait_until
 
 
 def test_execute_returns_the_result(env, launcher):
@@ -202,4 +194,4 @@ def test_the_waiting_thread_ends_with_the_job(env, launcher):
         return [t for t in threading.enumerate() if t.name == "firesteel-collect"]
 
     list(env.from_sequence(1, 3).execute_and_collect())
-    _wait_for(lambda: not waiting())
+    wait_until(lambda: not waiting())
