@@ -5,13 +5,18 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 _PROGRAM = """
-import sys, threading, time
+import signal, sys, threading, time
+# A shell ignores it for programs in the background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGWINCH, lambda *_: None)
 from concurrent.futures import Future, ThreadPoolExecutor
 from firesteel.master.running_jobs import running_jobs
 from firesteel.spark.program_end import program_end
@@ -39,7 +44,8 @@ class Job:
         self.end.set_result(None)
 
 def stop():
-    running_jobs.cancel_all()
+    # Longer than any test: only a second signal may end what blocks.
+    running_jobs.cancel_all(3600.0)
     say("stopped")
 
 running_jobs.add(Job())
@@ -68,9 +74,20 @@ class Program:
     def rest(self) -> list[str]:
         """Wait for the end, and return the remaining output with the errors."""
         assert self.process.stdout is not None
+        threading.Thread(target=self._wake, daemon=True).start()
         lines = self.process.stdout.read().splitlines()
         self.process.wait()
         return lines
+
+    def _wake(self) -> None:
+        """Interrupt the main thread again and again until the program has ended.
+
+        CPython does not run the handler of a signal that arrives just before the main thread
+        blocks. It runs it when the next signal comes.
+        """
+        while self.process.poll() is None:
+            self.process.send_signal(signal.SIGWINCH)
+            time.sleep(0.2)
 
 
 Start = Callable[..., Program]
@@ -143,7 +160,6 @@ def test_a_signal_does_not_wait_for_threads_of_the_program(start: Start) -> None
 
 def test_a_program_with_handlers_of_its_own_keeps_them(start: Start) -> None:
     program = start(
-        "import signal\n"
         "came = []\n"
         "signal.signal(signal.SIGINT, lambda *_: came.append('its own'))\n"
         "program_end.watch(stop)\n"
