@@ -109,6 +109,8 @@ class SplitEnumerators:
         # Nodes whose enumerators are being created, or discover splits.
         self._busy: set[int] = set()
         self._is_closed = False
+        # Nodes whose enumerators were still busy when the attempt had waited long enough.
+        self._left: set[int] = set()
         for node in nodes:
             if isinstance(node.spec, SourceSpec):
                 self._enumerators[node.id] = EnumeratorOfSource(
@@ -158,6 +160,9 @@ class SplitEnumerators:
         """Post the event that ``work`` returns, or the failure of the job."""
 
         def run() -> None:
+            if node in self._left:
+                # A newer attempt may have committed later positions by now.
+                return
             try:
                 event = work()
             except BaseException as error:  # noqa: BLE001 - code of connectors may raise anything
@@ -168,23 +173,24 @@ class SplitEnumerators:
         self._threads[node].submit(run)
 
     def close(self) -> None:
-        """Close all enumerators. One that hangs is left to its thread."""
+        """Close all enumerators. One that hangs is left to its thread, which only closes it."""
         self._is_closed = True
-        closing: dict[Future[None], EnumeratorOfSource] = {}
+        closing: dict[Future[None], int] = {}
         busy: set[Future[None]] = set()
         for node, enumerator in self._enumerators.items():
             closed = self._threads[node].submit(enumerator.close)
-            closing[closed] = enumerator
+            closing[closed] = node
             if node in self._busy:
                 busy.add(closed)
             self._threads[node].shutdown(wait=False)
         wait([closed for closed in closing if closed not in busy], _CLOSE_SECONDS)
         wait(busy, _BUSY_CLOSE_SECONDS)
-        for closed, enumerator in closing.items():
+        for closed, node in closing.items():
             if not closed.done():
+                self._left.add(node)
                 _log.warning(
                     "the enumerator of '%s' is still busy; it will be closed when it returns",
-                    enumerator.operator,
+                    self._enumerators[node].operator,
                 )
             closed.add_done_callback(_log_failure)
 
