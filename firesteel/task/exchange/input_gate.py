@@ -243,6 +243,10 @@ class InputGate:
 class BarrierTracker:
     """Collects the barriers of a checkpoint, one per channel.
 
+    In an epoch on Spark a barrier is the last row before the end of the epoch, so no row has to
+    wait, and both modes give exactly once. An executor that sends barriers between records needs
+    the difference.
+
     on_aligned: called with the checkpoint's id when the last barrier has arrived.
     exactly_once: rows after a barrier wait for the last barrier.
     """
