@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from firesteel.graph.operator_specs import SinkSpec
-from firesteel.graph.stream_graph import StreamGraph
+from firesteel.graph.operator_specs import SinkSpec, TwoPhaseCommitSinkSpec
+from firesteel.graph.stream_graph import StreamGraph, StreamNode
+from firesteel.metrics import MetricRegistry
 from firesteel.task.operators.sink import commit
-from firesteel.task.operators.two_phase_commit_sink import commit_in_driver
+from firesteel.task.operators.two_phase_commit_sink import Transaction
+from firesteel.task.runtime_context import SubtaskInfo, TaskRuntimeContext
+from firesteel.usercode import pickling, value_pickler
 from firesteel.usercode.failures import called
 
 
@@ -19,8 +22,22 @@ def commit_prepared(
     """Commit ``committables``, by sink node. Errors name the operator of the sink."""
     for node_id, prepared in committables.items():
         node = graph.nodes[node_id]
-        call = partial(called, node.name)
         if isinstance(node.spec, SinkSpec):
-            commit(node.spec.sink, prepared, call)
+            commit(node.spec.sink, prepared, partial(called, node.name))
         else:
-            commit_in_driver(node, job_id, prepared, call)
+            _commit_transactions(node, job_id, prepared)
+
+
+def _commit_transactions(
+    node: StreamNode, job_id: str, transactions: Sequence[Transaction]
+) -> None:
+    """Commit the transactions of a TwoPhaseCommitSinkFunction with a copy of the function."""
+    assert isinstance(node.spec, TwoPhaseCommitSinkSpec)
+    function = pickling.loads(value_pickler.dumps(node.spec.function))
+    context = TaskRuntimeContext(node, SubtaskInfo(job_id, 0, batch=True), MetricRegistry())
+    called(node.name, function.open, context)
+    try:
+        for transaction in transactions:
+            called(node.name, function.recover_and_commit, transaction.handle)
+    finally:
+        function.close()

@@ -203,6 +203,7 @@ ALLOWED: dict[str, set[str]] = {
         "protocol",
         "state",
         # To commit in the driver.
+        "task",
         "task.operators",
         "usercode",
         *_CHECKPOINT,

@@ -17,15 +17,12 @@ from typing import Any
 from firesteel.datastream.functions import TwoPhaseCommitSinkFunction
 from firesteel.errors import UserFunctionError
 from firesteel.graph.operator_specs import TwoPhaseCommitSinkSpec
-from firesteel.graph.stream_graph import StreamNode
-from firesteel.metrics import MetricRegistry
 from firesteel.protocol.messages import AbandonedState
 from firesteel.task.capabilities import Committing, Rescalable
 from firesteel.task.operators.base import FunctionOperator, Operator, OperatorContext
 from firesteel.task.operators.sink_function import InvocationContext
 from firesteel.task.record_batch import RecordBatch
-from firesteel.task.runtime_context import SubtaskInfo, TaskRuntimeContext
-from firesteel.usercode import pickling, value_pickler
+from firesteel.usercode import pickling
 from firesteel.usercode.failures import USER_ERRORS
 
 
@@ -400,25 +397,3 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
         for number, transactions in sorted(self._transactions.pending.items()):
             for transaction in transactions:
                 yield number, transaction.handle
-
-
-def commit_in_driver(
-    node: StreamNode,
-    job_id: str,
-    transactions: Sequence[Transaction],
-    call: Callable[..., Any],
-) -> None:
-    """Commit at the end of a batch job, with a copy of the function, because its tasks are over.
-
-    call: calls the user's methods.
-    """
-    spec = node.spec
-    assert isinstance(spec, TwoPhaseCommitSinkSpec)
-    function = pickling.loads(value_pickler.dumps(spec.function))
-    context = TaskRuntimeContext(node, SubtaskInfo(job_id, 0, batch=True), MetricRegistry())
-    call(function.open, context)
-    try:
-        for transaction in transactions:
-            call(function.recover_and_commit, transaction.handle)
-    finally:
-        function.close()
