@@ -47,9 +47,6 @@ class SliceLayout:
         """The ends of all windows that hold the slice. As in Flink, the last window comes first."""
         return range(self.last_end(start), start, -self.slide)
 
-    def first_end(self, start: int) -> int:
-        return self.ends(start)[-1]
-
     def slices(self, end: int) -> range:
         """The slices of a window, in the order of time."""
         return range(end - self.size, end, self.width)

@@ -27,5 +27,4 @@ def test_a_slice_lies_within_the_windows_of_each_of_its_moments(layout, timestam
     }
     assert set(layout.ends(start)) == windows
     assert layout.last_end(start) == max(windows)
-    assert layout.first_end(start) == min(windows)
     assert all(start in layout.slices(end) for end in windows)
