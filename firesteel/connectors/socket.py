@@ -32,7 +32,7 @@ class SocketTextStreamSource(Source):
     that many times less one, half a second apart, as Flink counts; -1 means forever. With the
     delimiter ``"\n"`` a ``"\r"`` before it is dropped. A last text without delimiter counts.
 
-    Always one reader, whatever the parallelism. After a failure the reader connects anew: texts
+    Always one reader, whatever the parallelism. After a failure the reader connects again: texts
     that were received but not processed are lost.
     """
 

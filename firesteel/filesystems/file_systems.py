@@ -59,9 +59,9 @@ class FileSystem(Protocol):
 
     @property
     def has_atomic_rename(self) -> bool:
-        """Whether ``rename`` shows the new file as a whole.
+        """True if ``rename`` is atomic: readers see the whole new file or none.
 
-        If not, ``write`` must do so, as object stores do.
+        If it is False, ``write`` must be atomic, as in object stores.
         """
 
     def write(self, path: str, chunks: Iterable[bytes]) -> None:
@@ -83,10 +83,10 @@ class FileSystem(Protocol):
         """Return the size of a file, or None if there is no such file."""
 
     def find(self, path: str) -> list[FileStatus]:
-        """Return the file or directory at ``path``; if there is none, all that match it as a glob."""
+        """Return the file or directory at ``path``. If there is none, take ``path`` as a glob."""
 
     def list_files(self, directory: str, *, hidden: bool = True) -> list[FileStatus]:
-        """Return all files below a directory; none if there is no such directory.
+        """Return all files below a directory, or none if the directory does not exist.
 
         Args:
             directory: The directory.
@@ -101,12 +101,12 @@ class FileSystem(Protocol):
 
 
 def is_hidden(name: str) -> bool:
-    """Whether the name of a file or directory begins with ``.`` or ``_``."""
+    """Return True if the name of a file or directory begins with ``.`` or ``_``."""
     return name.startswith((".", "_"))
 
 
 def has_wildcard(path: str) -> bool:
-    """Whether a path may be a glob."""
+    """Return True if a path may be a glob."""
     return _WILDCARD.search(path) is not None
 
 
@@ -115,7 +115,7 @@ def has_wildcard(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FileSystemOptions:
-    """Access to object stores. What is None comes from the environment, as in other AWS tools."""
+    """Access to object stores. The environment replaces a field that is None, as in AWS tools."""
 
     s3_access_key: str | None = None
     s3_secret_key: str | None = field(default=None, repr=False)
@@ -137,7 +137,7 @@ class Location(NamedTuple):
 
 
 def is_uri(path: str) -> bool:
-    """Whether a path names a scheme such as ``s3://``."""
+    """Return True if a path has a scheme such as ``s3://``."""
     return _SCHEME.match(path) is not None
 
 

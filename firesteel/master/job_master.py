@@ -53,23 +53,25 @@ class StartingPoint:
     # Epochs continue to count: the segments of a log are ordered by them.
     epoch: int = 0
     handles: Mapping[tuple[int, int], SubtaskHandle] = field(default_factory=dict)
-    # By (vertex, subtask) and node.
+    # The committables of a subtask, by (vertex, subtask) and node.
     committables: Mapping[tuple[int, int], Mapping[int, tuple[Any, ...]]] = field(
         default_factory=dict
     )
-    # Of sources, by node: the enumerator's state, and how many splits each reader has.
+    # Per source node: the state of the enumerator, and the number of splits of each reader.
     enumerators: Mapping[int, Payload] = field(default_factory=dict)
     splits: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 _READ_NOTHING = ReadBudget(0, 0.0)
 _READ_EVERYTHING = ReadBudget(records=1 << 62, seconds=float("inf"), to_the_end=True)
-# Pauses between two looks at something that ends without an event of its own.
+# Poll intervals, in seconds, for things that change without an event.
 _WAIT_SECONDS = 0.05
 _SPARK_SECONDS = 0.1
 
 
 class JobMaster:
+    """Decides when an epoch is due, plans it, and takes the acknowledgments of its slots."""
+
     def __init__(
         self,
         program: JobProgram,
@@ -119,7 +121,7 @@ class JobMaster:
             if isinstance(self._graph.nodes[vertex.operators[0]].spec, DataFrameSourceSpec)
         }
         self._epoch = 0 if start is None else start.epoch
-        # Of the last epoch.
+        # The runs of the last epoch.
         self._runs = ConfirmedRuns()
         # Committables in the control rows of the running epoch.
         self._carried: dict[tuple[int, int], dict[int, tuple[Any, ...]]] = {}
@@ -153,9 +155,9 @@ class JobMaster:
         return taken
 
     def delay(self, now: float) -> float | None:
-        """Seconds until the next epoch is due, unless an event changes that; None: no epoch follows.
+        """Return the seconds until the next epoch is due, or None if no epoch follows.
 
-        Makes decisions, too: see ``take_decisions``.
+        An event may change the answer. The call also makes decisions: see ``take_decisions``.
         """
         if self.is_over:
             return None
@@ -175,7 +177,7 @@ class JobMaster:
         return self._epoch_delay(now)
 
     def _epoch_delay(self, now: float) -> float:
-        """Seconds until there is something to do in an epoch."""
+        """Return the seconds until an epoch has something to do."""
         delays = [
             delay
             for node, source in self._sources.items()
@@ -187,7 +189,7 @@ class JobMaster:
         if checkpoint is not None:
             delays.append(checkpoint + (now - self._last_ended_at))
         if self._all_finished() and checkpoint != 0.0:
-            # All that is left is to see the last checkpoint written.
+            # Only the last checkpoint is not written yet.
             return _WAIT_SECONDS
         if self._next_timer_at is not None:
             delays.append(max(0.0, self._next_timer_at - self._last_ended_at))
@@ -196,7 +198,7 @@ class JobMaster:
             if (until := source.until_discovery(now)) is not None:
                 delays.append(until + (now - self._last_ended_at))
         if not delays or self._spark_feeds():
-            # Such a vertex may have something at any time.
+            # A DataFrame source may have rows at any time.
             delays.append(_SPARK_SECONDS)
         soonest = min(delays)
         return max(0.0, soonest - (now - self._last_ended_at)) if soonest else 0.0
@@ -204,7 +206,7 @@ class JobMaster:
     def _batch_delay(self, now: float) -> float | None:
         """The one epoch of a batch job is due when all splits are known."""
         if self._is_ending():
-            # Nothing has run yet, so nothing is to be closed.
+            # Nothing has run yet, so no slot has to close.
             self._end()
             return None
         sources = [one for one in self._sources.values() if not one.has_found_everything]
@@ -216,7 +218,7 @@ class JobMaster:
         return min(waits, default=_SPARK_SECONDS)
 
     def plan_epoch(self, now: float) -> EpochPlan:
-        """Plan the next epoch: one that reads, or the last one, which closes the slots.
+        """Plan the next epoch, which reads, or the last one, which closes the slots.
 
         The one epoch of a batch job reads everything, then closes.
         """
@@ -436,7 +438,7 @@ class JobMaster:
             self._end()
 
     def _is_ending(self) -> bool:
-        """Return True if all that is left is to close the slots."""
+        """Return True if only closing the slots is left to do."""
         if self.status in (JobStatus.FAILING, JobStatus.CANCELLING) or self.checkpoints.stopped:
             return True
         if self.status is not JobStatus.RUNNING or not self._all_finished():

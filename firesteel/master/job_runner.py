@@ -65,7 +65,7 @@ _log = logging.getLogger("firesteel")
 MakeExecutor = Callable[[str, StreamGraph, Levels, JobSettings], Executor]
 """Takes the id of the job, its graph with driver objects, its levels and its settings."""
 
-# Due sooner than this is due now.
+# An epoch that is due within this time is due now.
 _NOW_SECONDS = 1e-6
 
 
@@ -139,13 +139,13 @@ class JobRunner:
                 self._begin_attempt()
             except _EnumeratorFailedError as error:
                 raise error.reason from error.__cause__
-            # Until the job is over.
+            # Held until the job is over.
             self._held = held.pop_all()
 
     # Attempts
 
     def _begin_attempt(self) -> bool:
-        """Prepare the next attempt; False if the job was canceled meanwhile.
+        """Prepare the next attempt. Return False if the job was canceled meanwhile.
 
         It starts from the newest checkpoint, if there is one.
         """
@@ -168,7 +168,7 @@ class JobRunner:
         with self._changed:
             self.master = master
             self._decide(decisions)
-        # Files that the attempt before has written in vain are deleted before a task writes new ones.
+        # Unused files of the previous attempt are deleted before a task writes new ones.
         self._checkpoints.settle()
         execution = self._executor.start(program)
         self._attempt_held.callback(execution.close)
@@ -183,7 +183,7 @@ class JobRunner:
     def _create_sources(
         self, program: JobProgram, start: StartingPoint
     ) -> dict[int, SourceCoordinator] | None:
-        """Create the enumerators at the edge; None if the job is canceled while they take long."""
+        """Create the enumerators at the edge. Return None if the job is canceled first."""
         nodes = program.levels.job_graph.nodes
         enumerators = self._enumerators = SplitEnumerators(
             nodes.values(),
@@ -212,7 +212,7 @@ class JobRunner:
             raise _EnumeratorFailedError(self._explained(error)) from error
 
     def _wait_for(self, created: Collection[Future[EnumeratorReport]]) -> bool:
-        """Wait for enumerators; False if the job is canceled first."""
+        """Wait for enumerators. Return False if the job is canceled first."""
         for future in created:
             future.add_done_callback(lambda _: self._notify())
         with self._changed:
@@ -223,12 +223,12 @@ class JobRunner:
         return True
 
     def run(self) -> None:
-        """Run until the job is over. A failure of the job is no exception: see ``failure``."""
+        """Run until the job is over. If it fails, ``failure`` has the error; nothing is raised."""
         while self.run_epoch():
             pass
 
     def run_epoch(self) -> bool:
-        """Run the next epoch and everything that follows from it; False once the job is over."""
+        """Run the next epoch and all that follows from it. Return False if the job is over."""
         if self._is_closed:
             return False
         try:
@@ -258,7 +258,7 @@ class JobRunner:
             self._take(plan, rows)
 
     def _next_plan(self) -> EpochPlan | None:
-        """Wait until an epoch is due and plan it; None if the attempt is over without one."""
+        """Wait until an epoch is due and plan it. Return None if the attempt is over."""
         with self._changed:
             self.master.start()
             while True:
@@ -336,7 +336,7 @@ class JobRunner:
                 if self._status_is(JobStatus.RESTARTING) and self._begin_attempt():
                     return
             except _EnumeratorFailedError as error:
-                # That may be better the next time.
+                # A later attempt may succeed, so the restart strategy decides.
                 failure = error.reason
                 with self._changed:
                     self._state.fail()
@@ -354,7 +354,7 @@ class JobRunner:
         self._attempt_held.close()
 
     def _restarts(self, failure: FiresteelError) -> bool:
-        """Ask the restart strategy; False if the job does not start again."""
+        """Ask the restart strategy. Return False if the job does not start again."""
         with self._changed:
             if self._state.status is not JobStatus.FAILING:
                 return False
@@ -406,7 +406,7 @@ class JobRunner:
             self._held.close()
 
     def _fail_finally(self, error: BaseException) -> FiresteelError:
-        """End the job with an error that no restart repairs, such as a bug of ours."""
+        """End the job with an error that no restart repairs, such as a bug of Firesteel."""
         failure = self._failure = self._explained(error)
         with self._changed:
             self._state.fail()
@@ -459,7 +459,7 @@ class JobRunner:
         self._carry_out()
 
     def _carry_out(self) -> bool:
-        """Carry the master's decisions out; False if there are none. The caller holds the lock."""
+        """Carry out the master's decisions. Return False if there are none. Call it with the lock."""
         decisions = self.master.take_decisions()
         for decision in decisions:
             match decision:
@@ -501,7 +501,7 @@ class JobRunner:
         self._execution.break_off(0.0)
 
     def request_snapshot(self, make: Callable[[str], SnapshotRequest]) -> Future[str]:
-        """Ask for a savepoint or checkpoint; the answer is its location."""
+        """Ask for a savepoint or checkpoint. The future has its location."""
         answer: Future[str] = Future()
         with self._changed:
             if self._state.is_over:

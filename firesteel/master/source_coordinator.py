@@ -90,7 +90,7 @@ class SourceCoordinator:
     # Discovery
 
     def decide(self, now: float) -> list[SourceDecision]:
-        """Return the questions that the enumerator is to be asked now, each of them once."""
+        """Return the questions for the enumerator that are due now, each of them once."""
         decisions: list[SourceDecision] = []
         if not self._is_asked and not self._searches_no_more() and now >= self._due_at:
             self._is_asked = True
@@ -117,21 +117,21 @@ class SourceCoordinator:
         self._report = report
 
     def pending_known(self, splits: Sequence[SourceSplit], pending: bool) -> None:
-        """Take the answer to AskPending, unless readers have gone on since."""
+        """Take the answer to AskPending, unless readers have read more in the meantime."""
         if tuple(splits) == tuple(self._waiting_splits()):
             self._pending = pending
 
     def until_discovery(self, now: float) -> float | None:
-        """Seconds until the next discovery, always more than 0; None without a next one.
+        """Return the seconds until the next discovery, always more than 0, or None.
 
-        None too while one is under way: its end is an event.
+        It is None if there is no next discovery, or while one is under way: its end is an event.
         """
         if self._is_asked or self._searches_no_more():
             return None
         return max(self._due_at - now, _LEAST_WAIT_SECONDS)
 
     def until_first_answer(self, now: float) -> float:
-        """Seconds that the first epoch may still wait for the first splits."""
+        """Return the seconds that the first epoch may still wait for the first splits."""
         if self._discovered or self._first_asked_at is None:
             return 0.0
         return max(0.0, self._first_asked_at + _FIRST_DISCOVERY_SECONDS - now)
@@ -176,7 +176,7 @@ class SourceCoordinator:
     # The next epoch
 
     def delay(self, until_aligned: float = 0.0) -> float | None:
-        """Seconds until the next epoch is worth it: 0 at once, None if nothing is known to come.
+        """Return the seconds until the next epoch is useful, or None if no data is expected.
 
         Readers that are ahead of their alignment group wait ``until_aligned``. Readers without
         splits wait for discovery.

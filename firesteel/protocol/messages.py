@@ -192,7 +192,7 @@ class SlotControl:
 
     @property
     def has_work(self) -> bool:
-        """Whether the slot has more to do than to close. Closing alone needs no state."""
+        """True if the slot has more to do than to close. Closing alone needs no state."""
         commits = self.committables or self.completed_checkpoint is not None
         return bool(commits) or not self.close
 

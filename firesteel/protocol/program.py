@@ -44,7 +44,7 @@ class JobProgram:
     # The files that travel with the job, and the paths of the cached files on the machine of a task.
     resources: JobResources = field(default_factory=JobResources)
     cached_files: Mapping[str, str] = field(default_factory=dict)
-    # Whether the job takes periodic checkpoints, their mode, and the access to their storage.
+    # True if the job takes periodic checkpoints; their mode; the access to their storage.
     checkpointed: bool = False
     exactly_once: bool = True
     file_systems: FileSystemOptions | None = None

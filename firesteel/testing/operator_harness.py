@@ -631,7 +631,7 @@ class OperatorHarness:
             self._ended = True
             self._end_epoch()
 
-    # What came out
+    # Results
 
     @property
     def output(self) -> list[Any]:

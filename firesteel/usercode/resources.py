@@ -67,7 +67,7 @@ class JobResources:
                 extract(locate(archive.path), unfinished / "work" / archive.name)
             for number, file in enumerate(self.cached_files):
                 _place_cached(locate(file.path), _cached_path(unfinished, number, file), file)
-            with contextlib.suppress(OSError):  # another task was faster
+            with contextlib.suppress(OSError):  # a different task was faster
                 unfinished.rename(directory)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)

@@ -54,7 +54,7 @@ def _row(title: str, counts: Counter[Status]) -> str:
 
 def _gaps() -> str:
     lines = [
-        "## What does not work, and why",
+        "## Names that do not work, and the reasons",
         "",
         "Left out here, and counted as *never*: constructors that take a Java object, and the",
         "`get_java_*` methods that hand one out. A class that is named stands for all its members.",

@@ -1,6 +1,6 @@
 """Random jobs with random histories: checkpoints, crashes, savepoints, new parallelisms.
 
-Whatever has happened to a job, in the end each sink has what plain Python gives, once.
+After any sequence of faults, each sink has the results of plain Python, once.
 """
 
 from __future__ import annotations

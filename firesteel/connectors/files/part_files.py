@@ -304,7 +304,7 @@ class PartFile:
         directory, name = os.path.split(final_path)
         self.final_path = final_path
         self.in_progress_path = os.path.join(directory, f".{name}.inprogress.{uuid.uuid4()}")
-        #: Whether a snapshot names this file. It must then survive its writer.
+        #: True if a snapshot names this file. It must then survive its writer.
         self.in_snapshot = False
         self._bucket_id = bucket_id
         self._creation_time = creation_time

@@ -189,8 +189,8 @@ class _Lines(ABC):
 class _ByteRangeLines(_Lines):
     """Lines that begin within a byte range; the position is the byte where the next one begins.
 
-    What lies behind ``size`` was not there when the file was discovered and is left alone, so
-    that reading again gives the same lines.
+    Bytes after ``size`` were appended after the file was discovered. They are not read, so a second
+    reading gives the same lines.
     """
 
     def __init__(

@@ -156,7 +156,7 @@ class ConnectedStreams:
 
 
 class BroadcastStream:
-    """A stream that goes to every subtask, with broadcast state: to ``connect`` another stream with.
+    """A stream that goes to every subtask, with broadcast state, for ``connect``.
 
     >>> rules = MapStateDescriptor("rules", Types.STRING(), Types.INT())
     >>> broadcast = env.from_collection([("limit", 2)]).broadcast(rules)

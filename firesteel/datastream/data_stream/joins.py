@@ -70,7 +70,7 @@ class CrossJoinError(InvalidProgramError, AttributeError):
 
 
 class _NeedsKeys:
-    if not TYPE_CHECKING:  # a type checker shall see that these names are not there
+    if not TYPE_CHECKING:  # type checkers must report these names as missing
 
         def __getattr__(self, name: str) -> NoReturn:
             if name in _NEED_KEYS:

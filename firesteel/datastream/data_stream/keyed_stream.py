@@ -226,7 +226,7 @@ class KeyedStream(StreamBase, KeyedAggregations):
         self._unkeyed = unkeyed
         self._key_type: TypeInformation = by_key.key_type
 
-    if not TYPE_CHECKING:  # a type checker shall see that these names are not there
+    if not TYPE_CHECKING:  # type checkers must report these names as missing
 
         def __getattr__(self, name: str) -> NoReturn:
             if name in _NOT_ON_A_KEYED_STREAM:

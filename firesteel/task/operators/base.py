@@ -188,7 +188,7 @@ class Operator:
         return None
 
     def restore(self, whole: Any) -> None:
-        """Restore what ``snapshot`` returned, or begin anew with None.
+        """Restore what ``snapshot`` returned, or begin empty with None.
 
         This can come before ``open`` or after it.
         """

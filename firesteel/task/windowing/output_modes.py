@@ -40,7 +40,7 @@ class EveryFiring:
         """Called when a window is dropped. Nothing can change it any more."""
 
     def purged(self, key: Any, window: Any) -> None:
-        """Called when the contents of a window were purged. Its next result begins anew."""
+        """Called when the contents of a window were purged. Its next result starts from an empty window."""
 
     def merged(self, key: Any, windows: list[Any]) -> None:
         """Called when windows have become part of a different one."""
