@@ -37,8 +37,8 @@ from firesteel.task.capabilities import Committing, Rescalable, Scheduled, Ticki
 from firesteel.task.chain import Consumer, LocalEdge, connect_operators
 from firesteel.task.exchange.input_gate import Entrance, InputGate
 from firesteel.task.exchange.record_writers import RecordWriter
+from firesteel.task.operator_factory import create_operator
 from firesteel.task.operators.base import Operator, OperatorContext
-from firesteel.task.operators.factory import create_operator
 from firesteel.task.operators.iteration import IterationTailOperator
 from firesteel.task.runtime_context import SubtaskInfo
 from firesteel.task.time.clock import SubtaskClock

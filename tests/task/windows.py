@@ -13,7 +13,7 @@ from firesteel.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from firesteel.task.windowing.base_window_operator import LATE_RECORDS_DROPPED
+from firesteel.task.operators.late_records import LATE_RECORDS_DROPPED
 from firesteel.testing import OperatorHarness
 
 LATE = OutputTag("late")

@@ -16,6 +16,7 @@ from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
 from firesteel.task.codegen.fusion import FusedNode, Step, StepKind, fuse
 from firesteel.task.exchange.input_gate import InputGate
 from firesteel.task.head import GateHead, SubtaskHead
+from firesteel.task.key_context import KeyContext
 from firesteel.task.record_batch import Emit, RecordBatch
 from firesteel.task.runtime_context import (
     InitializationContext,
@@ -23,7 +24,6 @@ from firesteel.task.runtime_context import (
     SubtaskInfo,
     TaskRuntimeContext,
 )
-from firesteel.task.state.key_context import KeyContext
 from firesteel.task.state.keyed_state_store import TaskKeyedStateStore
 from firesteel.task.state.operator_state_store import TaskOperatorStateStore
 from firesteel.task.state.restoring import restore_from_handle

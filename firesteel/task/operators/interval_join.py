@@ -17,9 +17,9 @@ from firesteel.graph.operator_specs import IntervalJoinSpec
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.task.copies import copy_of, is_immutable
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
+from firesteel.task.operators.late_records import LateRecords
 from firesteel.task.operators.process import ResultCollector
 from firesteel.task.record_batch import RecordBatch
-from firesteel.task.windowing.base_window_operator import LateRecords
 from firesteel.usercode.failures import USER_ERRORS
 
 

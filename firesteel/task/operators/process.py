@@ -14,9 +14,9 @@ from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.datastream.timerservice import TimerService
 from firesteel.graph.operator_specs import ProcessSpec
+from firesteel.task.key_context import KeyContext
 from firesteel.task.operators.base import FunctionOperator, OperatorContext, Output
 from firesteel.task.record_batch import RecordBatch
-from firesteel.task.state.key_context import KeyContext
 from firesteel.task.time.timers import KeyedTimerService, UnkeyedTimerService
 from firesteel.usercode.failures import USER_ERRORS
 

@@ -18,7 +18,7 @@ from firesteel.datastream.state import (
 from firesteel.errors import InvalidProgramError
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.tables import ListTable, MapTable, ValueTable
-from firesteel.task.state.key_context import CurrentKey, KeyContext
+from firesteel.task.key_context import CurrentKey, KeyContext
 from firesteel.task.state.states import (
     TaskAggregatingState,
     TaskListState,

@@ -15,7 +15,7 @@ from firesteel.datastream.state import (
 )
 from firesteel.state.tables import MISSING, ListTable, MapTable, ValueTable
 from firesteel.task.copies import copy_of
-from firesteel.task.state.key_context import CurrentKey
+from firesteel.task.key_context import CurrentKey
 from firesteel.task.state.ttl import TtlListTable, TtlMapTable, TtlValueTable
 
 

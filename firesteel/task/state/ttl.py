@@ -12,7 +12,7 @@ from firesteel.datastream.state import StateTtlConfig
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.tables import MISSING, ListTable, MapTable, Table, ValueTable
 from firesteel.task.copies import copy_of
-from firesteel.task.state.key_context import KeyContext
+from firesteel.task.key_context import KeyContext
 from firesteel.task.time.clock import SubtaskClock
 
 _UPDATE = StateTtlConfig.UpdateType

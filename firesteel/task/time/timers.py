@@ -14,7 +14,7 @@ from firesteel.datastream.timerservice import TimerService
 from firesteel.errors import InvalidProgramError, shorten
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.tables import MISSING
-from firesteel.task.state.key_context import KeyContext
+from firesteel.task.key_context import KeyContext
 from firesteel.task.time.clock import SubtaskClock
 
 OnTimer = Callable[[Any, Any, int], None]

@@ -17,8 +17,8 @@ from firesteel.datastream.state import (
 from firesteel.datastream.window import Trigger
 from firesteel.errors import InvalidProgramError, shorten
 from firesteel.metrics import MetricGroup
+from firesteel.task.key_context import NamespacedKey
 from firesteel.task.operators.base import OperatorContext
-from firesteel.task.state.key_context import NamespacedKey
 from firesteel.task.state.states import TaskAggregatingState, TaskListState, TaskReducingState
 from firesteel.task.time.timers import InternalTimerService
 from firesteel.task.windowing.base_window_operator import window_store

@@ -15,8 +15,8 @@ from firesteel.graph.stream_graph import StreamNode
 from firesteel.graph.transformations import ChainingStrategy
 from firesteel.metrics import MetricRegistry
 from firesteel.protocol.rows import DATAFRAME
+from firesteel.task.operator_factory import create_operator
 from firesteel.task.operators.base import OperatorContext
-from firesteel.task.operators.factory import create_operator
 from firesteel.task.record_batch import RecordBatch
 from firesteel.task.runtime_context import SubtaskInfo
 from firesteel.task.time.clock import SubtaskClock

@@ -15,9 +15,9 @@ from firesteel.graph.operator_specs import DataFrameSourceSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.graph.transformations import ChainingStrategy
 from firesteel.metrics import MetricRegistry
+from firesteel.task.operator_factory import create_operator
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.operators.dataframe_source import DataFrameSourceOperator
-from firesteel.task.operators.factory import create_operator
 from firesteel.task.record_batch import RecordBatch
 from firesteel.task.runtime_context import SubtaskInfo
 from firesteel.task.time.clock import SubtaskClock

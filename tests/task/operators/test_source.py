@@ -18,9 +18,9 @@ from firesteel.graph.stream_graph import StreamNode
 from firesteel.graph.transformations import ChainingStrategy
 from firesteel.metrics import MetricRegistry
 from firesteel.protocol.messages import ReadBudget, SourceStatus
+from firesteel.task.operator_factory import create_operator
 from firesteel.task.operators import source as source_operator
 from firesteel.task.operators.base import OperatorContext
-from firesteel.task.operators.factory import create_operator
 from firesteel.task.operators.source import SourceOperator
 from firesteel.task.record_batch import RecordBatch
 from firesteel.task.runtime_context import SubtaskInfo

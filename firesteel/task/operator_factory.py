@@ -18,7 +18,6 @@ from firesteel.task.operators.dataframe_source import DataFrameSourceOperator
 from firesteel.task.operators.driver_output import CollectOperator, PrintOperator
 from firesteel.task.operators.filter import FilterOperator, SelectOperator
 from firesteel.task.operators.flat_map import FlatMapOperator
-from firesteel.task.operators.full_partition import create_full_partition_operator
 from firesteel.task.operators.interval_join import IntervalJoinOperator
 from firesteel.task.operators.iteration import IterationHeadOperator, IterationTailOperator
 from firesteel.task.operators.join import JoinOperator
@@ -32,6 +31,7 @@ from firesteel.task.operators.source import SourceOperator
 from firesteel.task.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
 from firesteel.task.operators.two_phase_commit_sink import TwoPhaseCommitSinkOperator
 from firesteel.task.windowing.factory import create_window_join_operator, create_window_operator
+from firesteel.task.windowing.full_partition_operator import create_full_partition_operator
 
 _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any, OperatorContext], Operator]] = {
     specs.SourceSpec: SourceOperator,
