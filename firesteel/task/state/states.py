@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -39,6 +40,20 @@ def own_value_getter(table: ValueTable | TtlValueTable) -> Callable[[Any], Any]:
     return get_own
 
 
+class Mergeable(ABC):
+    """State that windows can bring together when they merge."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def take(self) -> Any:
+        """Remove the content and return it."""
+
+    @abstractmethod
+    def merge(self, taken: Any) -> None:
+        """Add content that ``take`` returned for a different window."""
+
+
 class TaskValueState(ValueState[Any]):
     __slots__ = ("_current", "_table")
 
@@ -60,7 +75,7 @@ class TaskValueState(ValueState[Any]):
         self._table.remove(self._current.key)
 
 
-class TaskListState(ListState[Any]):
+class TaskListState(ListState[Any], Mergeable):
     """A list per key. Mutable elements are copied on their way in and out."""
 
     __slots__ = ("_current", "_table")
@@ -84,6 +99,14 @@ class TaskListState(ListState[Any]):
 
     def clear(self) -> None:
         self._table.remove(self._current.key)
+
+    def take(self) -> list[Any]:
+        values = self.get()
+        self.clear()
+        return values
+
+    def merge(self, taken: list[Any]) -> None:
+        self.add_all(taken)
 
 
 class TaskMapState(MapState[Any, Any]):
@@ -130,7 +153,7 @@ class TaskMapState(MapState[Any, Any]):
         self._table.remove(self._current.key)
 
 
-class TaskReducingState(ReducingState[Any]):
+class TaskReducingState(ReducingState[Any], Mergeable):
     __slots__ = ("_current", "_get_own", "_reduce", "_table")
 
     def __init__(
@@ -162,8 +185,17 @@ class TaskReducingState(ReducingState[Any]):
     def clear(self) -> None:
         self._table.remove(self._current.key)
 
+    def take(self) -> Any:
+        value = self.get()
+        self.clear()
+        return value
 
-class TaskAggregatingState(AggregatingState[Any, Any]):
+    def merge(self, taken: Any) -> None:
+        if taken is not None:
+            self.add(taken)
+
+
+class TaskAggregatingState(AggregatingState[Any, Any], Mergeable):
     __slots__ = ("_current", "_function", "_get_own", "_table")
 
     def __init__(
@@ -198,18 +230,14 @@ class TaskAggregatingState(AggregatingState[Any, Any]):
     def clear(self) -> None:
         self._table.remove(self._current.key)
 
-    # Windows that merge
-
-    def take_accumulator(self) -> Any:
-        """Remove the accumulator and return it, or MISSING."""
+    def take(self) -> Any:
         accumulator = self._get_own(self._current.key)
         self.clear()
         return accumulator
 
-    def merge_accumulator(self, accumulator: Any) -> None:
-        if accumulator is MISSING:
+    def merge(self, taken: Any) -> None:
+        if taken is MISSING:
             return
         key = self._current.key
         mine = self._get_own(key)
-        merged = accumulator if mine is MISSING else self._function.merge(mine, accumulator)
-        self._table.put(key, merged)
+        self._table.put(key, taken if mine is MISSING else self._function.merge(mine, taken))

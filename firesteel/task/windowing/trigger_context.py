@@ -19,7 +19,7 @@ from firesteel.errors import InvalidProgramError, shorten
 from firesteel.metrics import MetricGroup
 from firesteel.task.key_context import NamespacedKey
 from firesteel.task.operators.base import OperatorContext
-from firesteel.task.state.states import TaskAggregatingState, TaskListState, TaskReducingState
+from firesteel.task.state.states import Mergeable
 from firesteel.task.time.timers import InternalTimerService
 from firesteel.task.windowing.base_window_operator import window_store
 
@@ -29,28 +29,15 @@ def merge_states(state: State, scope: NamespacedKey, target: Any, sources: Seque
     for source in sources:
         if source == target:
             continue
-        scope.namespace = source
-        if isinstance(state, TaskReducingState):
-            value = state.get()
-            state.clear()
-            scope.namespace = target
-            if value is not None:
-                state.add(value)
-        elif isinstance(state, TaskListState):
-            values = state.get()
-            state.clear()
-            scope.namespace = target
-            state.add_all(values)
-        elif isinstance(state, TaskAggregatingState):
-            accumulator = state.take_accumulator()
-            scope.namespace = target
-            state.merge_accumulator(accumulator)
-        else:
+        if not isinstance(state, Mergeable):
             raise InvalidProgramError(
                 "only reducing, aggregating and list state can be merged: a single value or a map "
                 "does not say what two of it make"
             )
-    scope.namespace = target
+        scope.namespace = source
+        taken = state.take()
+        scope.namespace = target
+        state.merge(taken)
 
 
 class TaskTriggerContext(Trigger.OnMergeContext):
