@@ -28,14 +28,16 @@ _SPILL_BYTES = 32 * 1024 * 1024
 
 
 class CollectionSource(Source):
-    """The elements of ``elements``, bounded, in order within a subtask (in full at parallelism 1).
+    """Reads the elements of a Python iterable. The source is bounded.
 
-    - A ``list`` or ``tuple`` is taken as it is now: the source has a list of its own, but its elements
-      are the same objects, so they must not be changed before the job runs. A range stays a range.
-    - Any other iterable is consumed once, here, into pickled chunks.
-    - What travels to the tasks are pickled chunks; a reader unpickles only the one it reads. More
-      than ``spill_bytes`` of them go to a file in ``scratch_directory`` (the system's temporary
-      directory by default), which the tasks must be able to read. The file goes with the source.
+    A subtask emits its elements in order. With parallelism 1 this is the order of all elements.
+
+    - A list or tuple is copied, but its elements are not, so do not change them before the job runs.
+      A range stays a range.
+    - Any other iterable is consumed at once, into pickled chunks.
+    - Elements travel to the tasks as pickled chunks. A reader unpickles one chunk at a time.
+    - If the chunks exceed ``spill_bytes``, they go to a file in ``scratch_directory``, by default the
+      system's temporary directory. The tasks must be able to read it. It is deleted with the source.
 
     >>> from firesteel.datastream.connectors.base import ReaderContext
     >>> source = CollectionSource(["a", "b", "c"])

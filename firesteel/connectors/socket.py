@@ -28,11 +28,11 @@ _RECEIVE_BYTES = 64 * 1024
 class SocketTextStreamSource(Source):
     r"""Texts that a server sends, separated by ``delimiter``, decoded as UTF-8.
 
-    The source ends when the server closes the connection. ``max_retry`` asks it to connect again
-    that many times less one, half a second apart, as Flink counts; -1 means forever. With the
+    The source ends when the server closes the connection. With ``max_retry``, it connects again
+    that many times less one, half a second apart, as in Flink; -1 means forever. With the
     delimiter ``"\n"`` a ``"\r"`` before it is dropped. A last text without delimiter counts.
 
-    Always one reader, whatever the parallelism. After a failure the reader connects again: texts
+    There is one reader for any parallelism. After a failure the reader connects again, and texts
     that were received but not processed are lost.
     """
 

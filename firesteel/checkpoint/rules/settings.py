@@ -21,7 +21,7 @@ _MINIMAL = "must be at least 10 ms"
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSettings:
-    """Settings of checkpoints. Times are seconds. ``interval`` None: only on request."""
+    """Settings of checkpoints. Times are seconds. An ``interval`` of None means only on request."""
 
     interval: float | None = None
     min_pause: float = 0.0

@@ -69,7 +69,7 @@ class FileSplitEnumerator(SplitEnumerator):
         return max(0.0, self._next_listing - self._clock())
 
     def has_pending(self, splits: Sequence[SourceSplit]) -> bool | None:
-        """Return whether there is a split: one that is not finished always has something to read."""
+        """Return True if there is a split, because an unfinished split always has data to read."""
         return bool(splits)
 
     def snapshot_state(self) -> Any:

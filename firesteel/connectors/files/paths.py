@@ -97,13 +97,13 @@ class SourcePaths:
 
 
 def _authority(uri: str) -> str:
-    """``s3://bucket`` of ``s3://bucket/path``; empty for a local path."""
+    """Return ``s3://bucket`` for ``s3://bucket/path``, and an empty text for a local path."""
     parts = urlsplit(uri)
     return f"{parts.scheme}://{parts.netloc}" if is_uri(uri) else ""
 
 
 def _without_wildcards(path: str) -> str:
-    """The directory above the first part of a path that may be a pattern; else the path itself."""
+    """Return the part of a path before its first wildcard, or the whole path if it has none."""
     parts = path.split("/")
     for number, part in enumerate(parts):
         if has_wildcard(part):

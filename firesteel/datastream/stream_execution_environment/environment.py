@@ -559,7 +559,8 @@ class StreamExecutionEnvironment:
             hostname: The host of the server.
             port: Its port.
             delimiter: The text that ends a line.
-            max_retry: Seconds to try again if the server is gone; -1 tries forever.
+            max_retry: If the server closes the connection, connect again this many times less one,
+                half a second apart, as Flink counts. -1 tries forever.
 
         >>> lines = env.socket_text_stream("localhost", 9999)
         >>> lines.get_type()

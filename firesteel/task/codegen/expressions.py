@@ -55,7 +55,7 @@ def expression_of(function: Callable[[Any], Any], argument: str) -> str | None:
 
 
 def _apply(instruction: dis.Instruction, code: CodeType, argument: str, stack: list[str]) -> bool:
-    """Do to a stack of expressions what the instruction does to values; False if it is unknown."""
+    """Apply an instruction to a stack of expressions. Return False if it is unknown."""
     name, value = instruction.opname, instruction.argval
     match name:
         case "LOAD_FAST" if value == code.co_varnames[0]:
