@@ -116,6 +116,7 @@ class JobRunner:
         self._failure: FiresteelError | None = None
         self._to_commit: CommitPrepared | None = None
         self._is_closed = False
+        self._restart_at = 0.0
         self.master: JobMaster
         self._execution: Execution
         self._enumerators: SplitEnumerators
