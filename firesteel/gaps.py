@@ -90,7 +90,7 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
     ),
     "datastream.connectors.base": (
         _never(
-            "it rewrites the stream in front of a Java sink; transform the stream before sink_to",
+            "it changes the stream before a Java sink; transform the stream before sink_to",
             "StreamTransformer SupportsPreprocessing",
         ),
     ),
@@ -130,7 +130,7 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
     ),
     "datastream.connectors.hybrid_source": (
         _not_yet(
-            "one source after another comes in a later version; union() reads them side by side",
+            "sources that follow each other come in a later version; union() reads them side by side",
             "HybridSource HybridSourceBuilder",
         ),
     ),
@@ -206,7 +206,7 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
     "datastream.state_backend": (_never(f"{_JAVA}; it names a Java class", "CustomStateBackend"),),
     "datastream.utils": (
         _never(
-            "it converts what comes from Flink's JVM, and Firesteel has none",
+            "it converts objects of Flink's JVM, and Firesteel has none",
             "ResultTypeQueryable convert_to_python_obj create_hadoop_configuration "
             "create_java_properties pickled_bytes_to_python_obj",
         ),

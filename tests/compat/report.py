@@ -14,13 +14,14 @@ PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
 _HEAD = """\
 # Compatibility with PyFlink 2.3
 
-Written by `python -m tests.compat.report`; a test fails when it is out of date. Change `pyflink` to
-`firesteel` in the imports, and the names that work behave as in PyFlink. Those that do not are
-errors that say why, at the import or at the latest when the program is built.
+Use this page to check which names of PyFlink work in Firesteel. Change `pyflink` to `firesteel` in
+the imports: a name that works behaves as in PyFlink. Any other name raises an error with the
+reason, at the import or when the program is built.
 
-A name is a class, a function, or a member of a class; a member counts once, where its class is
-defined. What works is checked by `tests/compat`: the name is there, and it takes PyFlink's
-parameters in PyFlink's order (those that hold Java objects left out).
+`python -m tests.compat.report` generates this page, and a test fails if it is out of date. A name
+is a class, a function, or a member of a class. A member counts once, where its class is defined.
+`tests/compat` checks each name that works: it exists, and it takes PyFlink's parameters in
+PyFlink's order, except for Java objects.
 
 """
 
@@ -56,8 +57,8 @@ def _gaps() -> str:
     lines = [
         "## Names that do not work, and the reasons",
         "",
-        "Left out here, and counted as *never*: constructors that take a Java object, and the",
-        "`get_java_*` methods that hand one out. A class that is named stands for all its members.",
+        "A class in this list stands for all of its members. The list leaves out constructors that",
+        "take a Java object and `get_java_*` methods, which return one. Both count as *never*.",
         "",
     ]
     missing = [
