@@ -36,7 +36,7 @@ class SourceOperator(Operator, Ticking):
     def __init__(self, spec: SourceSpec, context: OperatorContext) -> None:
         super().__init__(context)
         self._source = spec.source
-        # Our own sources say themselves what they produce.
+        # Sources of Firesteel declare the type of their records.
         self.checks_results = spec.checked
         self._reader: SourceReader | None = None
         self._pacer = None if context.node.buffer_timeout == 0 else ChunkPacer(_CHUNK_SECONDS)

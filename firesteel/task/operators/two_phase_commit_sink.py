@@ -28,7 +28,7 @@ from firesteel.usercode.failures import USER_ERRORS
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """A user's handle. It has an id of ours, because handles need not be comparable."""
+    """A user's handle with an id, because handles need not be comparable."""
 
     id: str
     handle: Any
