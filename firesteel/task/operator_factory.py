@@ -1,4 +1,4 @@
-"""The operator of each spec."""
+"""Creates the running operator of a spec."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Running operators, one file each. ``factory`` creates the operator of a spec."""
+"""Running operators, one file each. ``task.operator_factory`` creates the operator of a spec."""

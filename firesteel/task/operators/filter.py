@@ -55,7 +55,7 @@ class SelectOperator(FilterOperator):
         def condition(value: Any) -> bool:
             outputs = select(value)
             if type(outputs) is str:
-                # A single name. As an iterable it would be its letters.
+                # A single name. Iterating over it would give its letters.
                 return outputs in names
             return not names.isdisjoint(outputs)
 

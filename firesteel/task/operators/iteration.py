@@ -122,7 +122,7 @@ Records = tuple[list[Any], Timestamps | None]
 
 
 class IterationHeadOperator(Operator):
-    """Emits its input and what comes back. Watermarks come from the input only."""
+    """Emits its input and the feedback. Watermarks come from the input only."""
 
     def __init__(self, spec: IterationHeadSpec, context: OperatorContext) -> None:
         super().__init__(context)
@@ -141,7 +141,7 @@ class IterationHeadOperator(Operator):
             self.output.emit(RecordBatch(batch.values, batch.timestamps))
 
     def read_epoch(self, carried: Iterable[Records], budget: ReadBudget) -> Iterator[None]:
-        """Emit what came back in chunks, and pause after each so that the slot can send rows.
+        """Emit the feedback in chunks, and pause after each so that the slot can send rows.
 
         Records that reach tails in this slot go round again as long as the budget lasts. The rest
         is carried to the next epoch.
@@ -178,7 +178,7 @@ class IterationHeadOperator(Operator):
 
 
 class IterationHead(GateHead):
-    """Takes the records of its gate, and reads what comes back through the loop."""
+    """Takes the records of its gate, and reads the feedback of the loop."""
 
     reads = True
 
@@ -221,7 +221,7 @@ class IterationTailOperator(Operator):
         """The head of the loop reads what its tail has written."""
 
     def restore(self, whole: Any) -> None:
-        """Drop the records of an attempt that broke off. The head restores what comes back."""
+        """Drop the records of an attempt that broke off. The head restores the feedback."""
         self.take()
 
     def process(self, batch: RecordBatch) -> None:
