@@ -7,6 +7,7 @@ import doctest
 import pytest
 
 from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.spark.session import stop_own_session
 from tests.docs import docstrings
 from tests.docs.harness_launcher import on_harness
 
@@ -27,9 +28,10 @@ def test_examples_run(module: str) -> None:
 
 
 @pytest.mark.spark
-def test_examples_with_a_spark_session_run() -> None:
+def test_examples_with_a_spark_session_run(request: pytest.FixtureRequest) -> None:
     # Spark's processes keep the directory they start in, and an example deletes its own.
     StreamExecutionEnvironment().get_spark_session()
+    request.addfinalizer(stop_own_session)  # other tests need one with more slots
     found = [
         example
         for module in docstrings.modules_with_examples()
