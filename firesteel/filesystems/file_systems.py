@@ -24,6 +24,7 @@ __all__ = [
     "FileStatus",
     "FileSystem",
     "FileSystemOptions",
+    "LocalFileSystem",
     "Location",
     "find_file_system",
     "has_wildcard",
@@ -356,6 +357,8 @@ class LocalFileSystem(ArrowFileSystem):
 
     def __init__(self) -> None:
         super().__init__(fs.LocalFileSystem())
+        # Directories whose entries in their parents are known to be on the disk.
+        self._durable: set[str] = set()
 
     @property
     def has_atomic_rename(self) -> bool:
@@ -371,13 +374,30 @@ class LocalFileSystem(ArrowFileSystem):
             file.writelines(chunks)
 
     def sync(self, path: str) -> None:
-        """Sync the file, and its entry in the directory."""
-        for target in (path, os.path.dirname(path)):
-            descriptor = os.open(target, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        """Sync the file, its entry in the directory, and the entries of new directories above."""
+        _sync(path)
+        self.sync_directory(os.path.dirname(path))
+
+    def sync_directory(self, path: str) -> None:
+        """Sync the entries of a directory, and those of new directories above it.
+
+        A new directory is lost in a crash, with all files in it, unless its parent is synced too.
+        """
+        path = os.path.realpath(path)
+        _sync(path)
+        if path in self._durable or os.path.ismount(path):
+            return
+        # A directory that this user cannot read has not been created by this user.
+        with contextlib.suppress(PermissionError):
+            self.sync_directory(os.path.dirname(path))
+        self._durable.add(path)
+
+    def delete_directory(self, path: str) -> None:
+        gone = os.path.realpath(path)
+        self._durable = {
+            one for one in self._durable if one != gone and not one.startswith(f"{gone}/")
+        }
+        super().delete_directory(path)
 
     def rename(self, source: str, target: str) -> None:
         os.replace(source, target)
@@ -396,6 +416,14 @@ class LocalFileSystem(ArrowFileSystem):
             for status in _local_status(_walk(directory, hidden=hidden))
             if not status.is_directory
         ]
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _walk(root: str, *, hidden: bool) -> Iterator[str]:

@@ -12,12 +12,14 @@ import pytest
 from firesteel.errors import ConfigurationError, NotYetSupportedError
 from firesteel.filesystems.file_systems import (
     FileSystemOptions,
+    LocalFileSystem,
     Location,
     find_file_system,
     local_path,
     qualify,
     without_password,
 )
+from tests.power_failure import disk_below
 
 
 @pytest.fixture(params=["local", "s3"])
@@ -146,3 +148,32 @@ def test_a_remote_path_where_only_local_ones_can_be_written() -> None:
 def test_secrets_are_not_in_the_text_of_options() -> None:
     options = FileSystemOptions("key", "hush", "hush")
     assert "hush" not in repr(options)
+
+
+def test_a_synced_file_survives_with_the_new_directories_above_it(tmp_path: Path) -> None:
+    with disk_below(tmp_path) as disk:
+        file_system = LocalFileSystem()
+        for name in ("a/b/1", "a/b/2", "a/c/3"):
+            file_system.write(f"{tmp_path}/{name}", [name.encode()])
+            file_system.sync(f"{tmp_path}/{name}")
+        file_system.delete_directory(f"{tmp_path}/a/c")
+        # A directory that is created again is new again.
+        file_system.write(f"{tmp_path}/a/c/4", [b"a/c/4"])
+        file_system.sync(f"{tmp_path}/a/c/4")
+        file_system.write(f"{tmp_path}/a/d/5", [b"lost"])
+        disk.fail()
+    found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert found == {"a/b/1", "a/b/2", "a/c/4"}
+    assert all((tmp_path / name).read_text() == name for name in found)
+
+
+def test_known_directories_are_not_synced_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file_system = LocalFileSystem()
+    file_system.write(f"{tmp_path}/a/1", [b"1"])
+    file_system.sync(f"{tmp_path}/a/1")
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    file_system.sync(f"{tmp_path}/a/1")
+    assert len(synced) == 2

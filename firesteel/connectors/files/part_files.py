@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
 from firesteel.errors import FiresteelError, WriteFailedError
+from firesteel.filesystems.file_systems import LocalFileSystem
 from firesteel.stability import public_evolving
 
 
@@ -300,8 +301,12 @@ class PartFile:
     ``in_progress_path`` contains a random id, so two attempts of a task never share a file.
     """
 
-    def __init__(self, bucket_id: str, final_path: str, creation_time: int) -> None:
+    def __init__(
+        self, bucket_id: str, final_path: str, creation_time: int, disk: LocalFileSystem
+    ) -> None:
         directory, name = os.path.split(final_path)
+        self._disk = disk
+        self._entry_is_durable = False
         self.final_path = final_path
         self.in_progress_path = os.path.join(directory, f".{name}.inprogress.{uuid.uuid4()}")
         #: True if a snapshot names this file. It must then survive its writer.
@@ -317,12 +322,12 @@ class PartFile:
             raise WriteFailedError.of(self.in_progress_path, error) from error
 
     @staticmethod
-    def restore(snapshot: dict[str, Any]) -> PartFile:
+    def restore(snapshot: dict[str, Any], disk: LocalFileSystem) -> PartFile:
         """Continue after the bytes of a snapshot, in a copy of the file.
 
         The writer that seems to be dead may still write to the original file.
         """
-        part = PartFile(snapshot["bucket"], snapshot["final"], snapshot["created"])
+        part = PartFile(snapshot["bucket"], snapshot["final"], snapshot["created"], disk)
         path, length = snapshot["in_progress"], snapshot["size"]
         try:
             with open(path, "rb") as source:
@@ -355,10 +360,13 @@ class PartFile:
             raise WriteFailedError.of(self.in_progress_path, error) from error
 
     def sync(self) -> None:
-        """Write everything to the disk."""
+        """Write everything to the disk, with the entry of the file in its directory."""
         try:
             self._file.flush()
             os.fsync(self._file.fileno())
+            if not self._entry_is_durable:
+                self._disk.sync_directory(os.path.dirname(self.in_progress_path))
+                self._entry_is_durable = True
         except OSError as error:
             raise WriteFailedError.of(self.in_progress_path, error) from error
 

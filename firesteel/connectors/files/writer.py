@@ -21,6 +21,7 @@ from firesteel.connectors.files.part_files import (
     RollingPolicy,
 )
 from firesteel.errors import FiresteelError, shorten
+from firesteel.filesystems.file_systems import LocalFileSystem
 from firesteel.usercode.failures import failed_function, is_failure, user_function_error
 
 
@@ -51,6 +52,7 @@ class FileWriter(SinkWriter):
     ) -> None:
         self._config = config
         self._clock = clock
+        self._disk = LocalFileSystem()
         self._encode_batch = batch_encoder(config.encoder)
         policy = config.rolling_policy
         self._functions = (
@@ -198,7 +200,7 @@ class FileWriter(SinkWriter):
             f"{config.get_part_suffix()}"
         )
         directory = _bucket_directory(self._config.base_path, bucket_id)
-        part = PartFile(bucket_id, os.path.join(directory, name), now)
+        part = PartFile(bucket_id, os.path.join(directory, name), now, self._disk)
         self._part_counter += 1
         self._open_parts[bucket_id] = part
         return part
@@ -237,7 +239,7 @@ class FileWriter(SinkWriter):
             bucket_id = file["bucket"]
             # After rescaling, two subtasks may have had a file in the same bucket.
             self._close_part(bucket_id)
-            self._open_parts[bucket_id] = PartFile.restore(file)
+            self._open_parts[bucket_id] = PartFile.restore(file, self._disk)
             self._obsolete.append(file["in_progress"])
 
 
