@@ -188,17 +188,21 @@ class OneTargetWriter(RecordWriter):
 
 
 class RoundRobinWriter(RecordWriter):
-    """REBALANCE and RESCALE: targets take turns, record by record."""
+    """REBALANCE and RESCALE: targets take turns, record by record, also across epochs."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._next = 0
+        self._epoch: int | None = None
 
     def begin_epoch(self, epoch: int) -> None:
         super().begin_epoch(epoch)
-        # Flink starts at a random target so that small batches spread. This also spreads them, and
-        # it is the same when a task runs again.
-        self._next = (self._subtask + epoch) % self._count
+        if self._epoch is None or epoch != self._epoch + 1:
+            # The first epoch, or one that runs again. Flink starts at a random target so that
+            # subtasks with few records spread. This also spreads them, and it is the same when a
+            # task runs again.
+            self._next = (self._subtask + epoch) % self._count
+        self._epoch = epoch
 
     def emit(self, batch: RecordBatch) -> None:
         values, timestamps = batch.values, batch.timestamps

@@ -73,7 +73,26 @@ def test_rebalance_is_an_exact_round_robin_however_batches_are_cut(sent, batches
     assert edge.values() == {0: [0, 3, 6, 9], 1: [1, 4, 7], 2: [2, 5, 8]}
 
 
-def test_small_epochs_and_other_subtasks_start_elsewhere(sent):
+@given(
+    epochs=st.lists(st.integers(0, 7), min_size=1, max_size=30),
+    targets=st.integers(1, 5),
+    first=st.integers(0, 100),
+)
+def test_rebalance_continues_with_the_next_target_across_epochs(epochs, targets, first):
+    from tests.task.conftest import Sent
+
+    edge = Sent(REBALANCE, targets=targets, epoch=first)
+    for epoch, records in enumerate(epochs, first):
+        edge.writer.begin_epoch(epoch)
+        for _ in range(records):
+            edge.emit(["x"])
+        edge.writer.end_epoch(finished=False)
+    counts = [len(edge.values().get(target, [])) for target in range(targets)]
+    assert sum(counts) == sum(epochs)
+    assert max(counts) - min(counts) <= 1
+
+
+def test_first_epochs_and_other_subtasks_start_elsewhere(sent):
     def first_target(subtask, epoch):
         edge = sent(REBALANCE, sources=3, targets=3, subtask=subtask, epoch=epoch)
         edge.emit(["x"])
