@@ -33,7 +33,9 @@ class Configuration:
     """
 
     def __init__(self, other: Configuration | None = None) -> None:
-        self._values: dict[str, Any] = {} if other is None else dict(other._values)  # noqa: SLF001 - the same class
+        self._values: dict[str, Any] = {}
+        if other is not None:
+            self.add_all(other)
 
     @classmethod
     def from_dict(cls, map: Mapping[str, Any]) -> Configuration:

@@ -15,7 +15,7 @@ __all__ = ["JobClient", "JobControl"]
 
 
 class JobControl(Protocol):
-    """The operations of a running job that JobClient needs. The job master implements it."""
+    """The operations of a running job that its program needs. The job master implements it."""
 
     @property
     def job_id(self) -> JobID: ...
@@ -24,7 +24,8 @@ class JobControl(Protocol):
 
     def cancel(self) -> Future[None]: ...
 
-    def cancel_and_wait(self) -> None: ...
+    def cancel_and_wait(self) -> None:
+        """Cancel the job after Ctrl-C. A second Ctrl-C ends it by force."""
 
     def result(self) -> Future[JobExecutionResult]: ...
 
@@ -99,10 +100,6 @@ class JobClient:
         'CANCELED'
         """
         return CompletableFuture(self._control.cancel())
-
-    def _cancel_and_wait(self) -> None:
-        """Cancel the job after Ctrl-C. A second Ctrl-C ends it by force."""
-        self._control.cancel_and_wait()
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
         """Return a future with the result of the job.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
+from operator import attrgetter
 from typing import Any
 
 __all__ = ["Row", "RowKind"]
@@ -27,29 +28,6 @@ class RowKind(Enum):
 
 _SHORT_KINDS = ("+I", "-U", "+U", "-D")
 _INSERT = RowKind.INSERT
-
-
-def new_row(values: list[Any], field_names: list[str] | None, row_kind: RowKind = _INSERT) -> Row:
-    """Build a row around ``values`` without copying them. For the runtime."""
-    row = _new(Row)
-    row._values = values
-    row._fields = field_names
-    row._row_kind = row_kind
-    return row
-
-
-def new_rows(
-    value_lists: Iterable[list[Any]], field_names: list[str] | None, row_kinds: Iterable[RowKind]
-) -> list[Row]:
-    """Build many rows as ``new_row`` does. A loop of its own saves a call per row."""
-    rows = []
-    for values, row_kind in zip(value_lists, row_kinds, strict=False):
-        row = _new(Row)
-        row._values = values
-        row._fields = field_names
-        row._row_kind = row_kind
-        rows.append(row)
-    return rows
 
 
 def _create_row(
@@ -107,6 +85,41 @@ class Row:
         """
         row = Row(*args, **kwargs)
         row._row_kind = row_kind
+        return row
+
+    @staticmethod
+    def _around(
+        values: list[Any], field_names: list[str] | None, row_kind: RowKind = _INSERT
+    ) -> Row:
+        """Build a row around ``values`` without copying them."""
+        row: Row = _new(Row)
+        row._values = values
+        row._fields = field_names
+        row._row_kind = row_kind
+        return row
+
+    @staticmethod
+    def _around_each(
+        value_lists: Iterable[list[Any]],
+        field_names: list[str] | None,
+        row_kinds: Iterable[RowKind],
+    ) -> list[Row]:
+        """Build many rows as ``_around`` does. A loop of its own saves a call per row."""
+        rows = []
+        for values, row_kind in zip(value_lists, row_kinds, strict=False):
+            row: Row = _new(Row)
+            row._values = values
+            row._fields = field_names
+            row._row_kind = row_kind
+            rows.append(row)
+        return rows
+
+    def _copy(self, row_kind: RowKind | None = None) -> Row:
+        """Return a row with the same values, of the same kind or of a different one."""
+        row: Row = _new(Row)
+        row._values = self._values.copy()
+        row._fields = self._fields
+        row._row_kind = self._row_kind if row_kind is None else row_kind
         return row
 
     def as_dict(self, recursive: bool = False) -> dict[str, Any]:
@@ -246,6 +259,14 @@ class Row:
 
 
 _new = Row.__new__
+
+# For the runtime. As public methods and attributes they would hide fields of the same name.
+new_row = Row._around  # noqa: SLF001 - in the module of Row
+new_rows = Row._around_each  # noqa: SLF001 - in the module of Row
+copy_row = Row._copy  # noqa: SLF001 - in the module of Row
+values_of = attrgetter("_values")
+field_names_of = attrgetter("_fields")
+row_kind_of = attrgetter("_row_kind")
 
 
 def _plain(value: Any) -> Any:

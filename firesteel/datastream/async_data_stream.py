@@ -10,7 +10,7 @@ from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.async_retry_strategies import NO_RETRY_STRATEGY
 from firesteel.datastream.data_stream.arguments import ProgramTypeError, as_type, require_instance
 from firesteel.datastream.data_stream.data_stream import DataStream
-from firesteel.datastream.data_stream.stream_base import StreamBase
+from firesteel.datastream.data_stream.stream_base import StreamBase, add_operator
 from firesteel.datastream.functions import (
     AsyncFunction,
     AsyncFunctionDescriptor,
@@ -211,8 +211,11 @@ def _wait(
     descriptor = AsyncFunctionDescriptor(async_function, timeout, capacity, strategy, mode)
     _check_function(operation, async_function)
     _check_limits(operation, descriptor)
-    return data_stream._apply(
-        "async wait operator", AsyncWaitSpec(descriptor), as_type(operation, output_type)
+    return add_operator(
+        "async wait operator",
+        AsyncWaitSpec(descriptor),
+        as_type(operation, output_type),
+        data_stream,
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from firesteel.common.configuration import Configuration
 from firesteel.config import state_options
@@ -30,8 +30,9 @@ class StateBackend(ABC):
     """
 
     @abstractmethod
-    def _configure(self, configuration: Configuration) -> None:
-        """Write the choice into a configuration."""
+    def __init__(self) -> None:
+        # ``set_state_backend`` copies them into the configuration of the environment.
+        self.settings = Configuration()
 
 
 class HashMapStateBackend(StateBackend):
@@ -40,8 +41,9 @@ class HashMapStateBackend(StateBackend):
     >>> _ = env.set_state_backend(HashMapStateBackend())
     """
 
-    def _configure(self, configuration: Configuration) -> None:
-        configuration.set(state_options.STATE_BACKEND, "hashmap")
+    def __init__(self) -> None:
+        super().__init__()
+        self.settings.set(state_options.STATE_BACKEND, "hashmap")
 
 
 class PredefinedOptions(Enum):
@@ -78,10 +80,12 @@ class EmbeddedRocksDBStateBackend(StateBackend):
     """
 
     def __init__(self, enable_incremental_checkpointing: bool | None = None) -> None:
-        self._incremental = enable_incremental_checkpointing
-        self._directories: list[str] = []
-        self._options: PredefinedOptions | None = None
-        self._threads: int | None = None
+        super().__init__()
+        self.settings.set(state_options.STATE_BACKEND, "rocksdb")
+        if enable_incremental_checkpointing is not None:
+            self.settings.set(
+                state_options.INCREMENTAL_CHECKPOINTS, enable_incremental_checkpointing
+            )
 
     def set_db_storage_paths(self, *paths: str) -> None:
         """Set the directories for the files of RocksDB. Without them it uses the temporary directory.
@@ -91,17 +95,19 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         """
         if not all(paths):
             raise ValueError("A storage path of RocksDB is the name of a directory")
-        self._directories = list(paths)
+        option = state_options.ROCKSDB_LOCAL_DIRECTORIES
+        if paths:
+            self.settings.set(option, list(paths))
+        else:
+            self.settings.remove_config(option.key)
 
     def get_db_storage_paths(self) -> list[str]:
         """Return the directories for the files of RocksDB."""
-        return list(self._directories)
+        return list(self.settings.get(state_options.ROCKSDB_LOCAL_DIRECTORIES) or ())
 
     def is_incremental_checkpoints_enabled(self) -> bool:
         """Return True if checkpoints share files that have not changed."""
-        if self._incremental is None:
-            return state_options.INCREMENTAL_CHECKPOINTS.default
-        return self._incremental
+        return self.settings.get(state_options.INCREMENTAL_CHECKPOINTS)
 
     def set_predefined_options(self, options: PredefinedOptions) -> None:
         """Set the options for a kind of disk.
@@ -111,11 +117,11 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         """
         if not isinstance(options, PredefinedOptions):
             raise TypeError(f"PredefinedOptions are needed here, not {options!r}")
-        self._options = options
+        self.settings.set(state_options.ROCKSDB_PREDEFINED_OPTIONS, options.name)
 
     def get_predefined_options(self) -> PredefinedOptions:
         """Return the options for a kind of disk."""
-        return self._options or PredefinedOptions.DEFAULT
+        return PredefinedOptions[self.settings.get(state_options.ROCKSDB_PREDEFINED_OPTIONS)]
 
     def set_options(self, options_factory_class_name: str) -> NoReturn:
         """Not supported: the argument names a Java class.
@@ -150,23 +156,11 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         """
         if number_of_transfering_threads < 1:
             raise ValueError("The number of transfer threads must be at least 1")
-        self._threads = number_of_transfering_threads
+        self.settings.set(state_options.ROCKSDB_TRANSFER_THREADS, number_of_transfering_threads)
 
     def get_number_of_transfer_threads(self) -> int:
         """Return how many files of a snapshot are copied at the same time."""
-        return self._threads or state_options.ROCKSDB_TRANSFER_THREADS.default
-
-    def _configure(self, configuration: Configuration) -> None:
-        configuration.set(state_options.STATE_BACKEND, "rocksdb")
-        chosen: list[tuple[Any, Any]] = [
-            (state_options.INCREMENTAL_CHECKPOINTS, self._incremental),
-            (state_options.ROCKSDB_LOCAL_DIRECTORIES, self._directories or None),
-            (state_options.ROCKSDB_PREDEFINED_OPTIONS, self._options and self._options.name),
-            (state_options.ROCKSDB_TRANSFER_THREADS, self._threads),
-        ]
-        for option, value in chosen:
-            if value is not None:
-                configuration.set(option, value)
+        return self.settings.get(state_options.ROCKSDB_TRANSFER_THREADS)
 
 
 if not TYPE_CHECKING:  # type checkers see only what exists

@@ -10,7 +10,6 @@ from typing import Any
 from firesteel.checkpoint.metadata import SnapshotType
 from firesteel.checkpoint.rules.requests import SnapshotRequest, StopMode
 from firesteel.checkpoint.savepoints.savepoint import savepoint_directory
-from firesteel.common.job_client import JobClient
 from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.job_id import JobID
 from firesteel.common.job_status import JobStatus
@@ -24,7 +23,7 @@ from firesteel.master.job_runner import JobRunner, explained
 from firesteel.master.running_jobs import running_jobs
 
 
-def launch(stream_graph: StreamGraph, levels: Levels, settings: JobSettings) -> JobClient:
+def launch(stream_graph: StreamGraph, levels: Levels, settings: JobSettings) -> RunningJob:
     """Start a job on Spark, in a thread of its own."""
     # The only way from here to Spark.
     from firesteel.spark.executor import SparkExecutor
@@ -32,11 +31,11 @@ def launch(stream_graph: StreamGraph, levels: Levels, settings: JobSettings) -> 
     job_id = JobID.generate()
     # Made here, not in the thread: a program that cannot run must fail where it is submitted.
     runner = JobRunner(str(job_id), stream_graph, levels, settings, SparkExecutor, ThreadedEdge())
-    return JobClient(RunningJob(job_id, settings, runner))
+    return RunningJob(job_id, settings, runner)
 
 
 class RunningJob:
-    """A job in a thread of its own, as its JobClient controls it."""
+    """A job in a thread of its own, as its program and its JobClient control it."""
 
     def __init__(self, job_id: JobID, settings: JobSettings, runner: JobRunner) -> None:
         self.job_id = job_id

@@ -25,6 +25,6 @@ def map_in_arrow(frame: DataFrame, function: ArrowFunction, schema: StructType |
         name=type(function).__name__,
     )
     column = udf(*[frame[name] for name in frame.columns])
-    # DataFrame.mapInArrow needs pandas.
-    mapped = frame._jdf.mapInArrow(column._jc, False, None)  # noqa: SLF001
+    # DataFrame.mapInArrow needs pandas. This is its body without that check.
+    mapped = frame._jdf.mapInArrow(column._jc, False, None)  # noqa: SLF001 - as PySpark does it
     return DataFrame(mapped, frame.sparkSession)

@@ -152,9 +152,9 @@ def _active_or_new_session(
     required_slots: int, configuration: Configuration, *, may_restart: bool
 ) -> SparkSession:
     active = SparkSession.getActiveSession()
-    if active is None and SparkContext._active_spark_context is not None:  # noqa: SLF001
+    if active is None and SparkContext._active_spark_context is not None:  # noqa: SLF001 - PySpark has no public name
         active = SparkSession.builder.getOrCreate()
-    if active is not None and active.sparkContext._jsc is None:  # noqa: SLF001
+    if active is not None and active.sparkContext._jsc is None:  # noqa: SLF001 - how PySpark tells a stopped context
         active = None
     if active is not None and may_restart and _is_ours(active) and _own.jobs == 0:
         too_small = active.sparkContext.defaultParallelism < required_slots
@@ -229,7 +229,7 @@ def host_settings(
 def _silence(context: SparkContext) -> None:
     """Turn off logs of Spark and PySpark, because killed tasks write errors while Spark stops."""
     context.setLogLevel("OFF")
-    context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # noqa: SLF001
+    context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # noqa: SLF001 - PySpark has no setting
 
 
 def stop_own_session() -> None:

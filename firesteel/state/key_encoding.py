@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from firesteel.common.types import Row, RowKind, new_row
+from firesteel.common.types import Row, RowKind, field_names_of, new_row
 from firesteel.errors import UnstableKeyError
 from firesteel.state.stable_hash import decimal_text
 from firesteel.usercode import pickling
@@ -273,7 +273,8 @@ def _put_row(row: Row, out: bytearray) -> None:
     """Rows with the same names in a different order are different keys, as their hashes are."""
     out.append(_ROW)
     _encode(row.get_row_kind().value, out)
-    _encode(None if row._fields is None else tuple(row._fields), out)
+    names = field_names_of(row)
+    _encode(None if names is None else tuple(names), out)
     _put_all(row, out)
 
 

@@ -8,7 +8,6 @@ from firesteel.checkpoint.savepoints.operator_state_tables import operator_state
 from firesteel.checkpoint.savepoints.savepoint_reader import find_operator, open_state
 from firesteel.checkpoint.storage.metadata_file import open_checkpoint
 from firesteel.datastream import StreamExecutionEnvironment
-from firesteel.datastream.stream_execution_environment.environment import configuration_of
 from firesteel.filesystems.settings import file_system_options
 from firesteel.stability import public_evolving
 from firesteel.state.operator_state import Redistribution
@@ -43,7 +42,7 @@ class SavepointReader:
     def __init__(self, environment: StreamExecutionEnvironment, path: str) -> None:
         self._environment = environment
         self._path = path
-        self._options = file_system_options(configuration_of(environment))
+        self._options = file_system_options(environment.program.configuration)
         _, self._metadata = open_checkpoint(path, self._options)
 
     @staticmethod

@@ -20,7 +20,6 @@ from firesteel.checkpoint.storage.storage import Storage, open_storage
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor
-from firesteel.datastream.stream_execution_environment.environment import configuration_of
 from firesteel.errors import InvalidProgramError
 from firesteel.filesystems.settings import file_system_options
 from firesteel.graph.operator_ids import hash_of_uid
@@ -64,7 +63,7 @@ class SavepointWriter:
         allow_pickle: bool = False,
     ) -> None:
         """``directory`` is where ``base`` has its files."""
-        self._options = file_system_options(configuration_of(environment))
+        self._options = file_system_options(environment.program.configuration)
         self._parallelism = min(environment.get_parallelism(), max_parallelism)
         self._base = base
         self._directory = directory
@@ -109,7 +108,7 @@ class SavepointWriter:
             allow_pickle: True allows objects of the job's own classes in a checkpoint. Copying them
                 runs their code.
         """
-        options = file_system_options(configuration_of(environment))
+        options = file_system_options(environment.program.configuration)
         directory, base = open_checkpoint(path, options)
         largest = max((operator.max_parallelism for operator in base.operators), default=128)
         return SavepointWriter(environment, base, directory, largest, allow_pickle=allow_pickle)

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from firesteel.common.types import Row, new_row
+from firesteel.common.types import Row, copy_row
 from firesteel.usercode import pickling
 
 # Values that hold no other values. Most records, accumulators and fields are of these types.
@@ -63,7 +63,7 @@ def copy_of(value: Any) -> Any:
     elif kind is list and _are_immutable(value):
         return value[:]
     elif kind is Row and _are_immutable(value):
-        return new_row(list(value), value._fields, value.get_row_kind())
+        return copy_row(value)
     elif is_immutable(value):
         return value
     return pickling.loads(pickling.dumps(value))

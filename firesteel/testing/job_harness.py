@@ -36,7 +36,6 @@ from firesteel.config.checkpoint_options import (
 )
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.data_stream.stream_base import StreamBase, collect_sink
-from firesteel.datastream.stream_execution_environment.environment import compiled_job
 from firesteel.datastream.stream_execution_environment.job_compiler import CompiledJob
 from firesteel.errors import InvalidProgramError, JobExecutionError
 from firesteel.filesystems.file_systems import qualify
@@ -103,7 +102,8 @@ def compile_program(
             continue
         collected.append(CollectedRecords())
         sinks.append(collect_sink(stream, collected[-1]))
-    return compiled_job(environment, "harness", *sinks), collected
+    parallelism = environment.get_parallelism()
+    return environment.program.compile(parallelism, "harness", *sinks), collected
 
 
 def with_checkpoints(configuration: Configuration, root: str) -> Configuration:

@@ -17,7 +17,6 @@ from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.state_backend import HashMapStateBackend, StateBackend
-from firesteel.datastream.stream_execution_environment.environment import compiled_job
 from firesteel.errors import (
     FiresteelError,
     InvalidProgramError,
@@ -78,7 +77,7 @@ def compile_operator(
         for number in range(1, count + 1)
     ]
     program(*streams)
-    job = compiled_job(environment, HARNESS_NAME)
+    job = environment.program.compile(environment.get_parallelism(), HARNESS_NAME)
     nodes = job.stream_graph.nodes.values()
     inputs = [
         node.id

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from firesteel.common.job_client import JobClient
 from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.job_id import JobID
 from firesteel.common.job_status import JobStatus
@@ -80,7 +79,7 @@ class Launcher:
         # What a job does as soon as it is launched.
         self.run: Any = lambda job: None
 
-    def launch(self, stream_graph: Any, levels: Any, settings: Any) -> JobClient:
+    def launch(self, stream_graph: Any, levels: Any, settings: Any) -> FakeJob:
         if self.error is not None:
             raise self.error
         job = FakeJob(CompiledJob(stream_graph, levels.job_graph, levels, settings))
@@ -88,8 +87,7 @@ class Launcher:
         self.run(job)
         if self.end_at_once:
             job.finish()
-        control: Any = job
-        return JobClient(control)
+        return job
 
 
 @pytest.fixture(name="launcher")

@@ -14,7 +14,6 @@ from typing import Any
 from unittest import mock
 
 from firesteel.checkpoint.rules.requests import StopMode
-from firesteel.common.job_client import JobClient
 from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.job_id import JobID
 from firesteel.common.job_status import JobStatus
@@ -113,8 +112,8 @@ class HarnessJob:
         return None if stats is None else stats.details()
 
 
-def _launch(stream_graph: Any, levels: Any, settings: Any) -> JobClient:
-    return JobClient(HarnessJob(CompiledJob(stream_graph, levels.job_graph, levels, settings)))
+def _launch(stream_graph: Any, levels: Any, settings: Any) -> HarnessJob:
+    return HarnessJob(CompiledJob(stream_graph, levels.job_graph, levels, settings))
 
 
 @contextmanager

@@ -33,7 +33,10 @@ def graph_with_sinks(collected: Collected) -> tuple[StreamGraph, int, int]:
     stream = env.from_collection([1])
     stream.print()
     collect = Transformation(
-        name="collect", spec=CollectSpec(), inputs=(stream._origins,), driver_object=collected
+        name="collect",
+        spec=CollectSpec(),
+        inputs=(stream.recorded.origins,),
+        driver_object=collected,
     )
     graph = env._compile("job", collect).stream_graph
     by_spec = {type(node.spec): node.id for node in graph.nodes.values()}

@@ -55,8 +55,7 @@ class _FixedZone:
     def attribute(self, owner: object, name: str) -> Any:
         if not isinstance(owner, _FixedZone) or name != "_unpickle":
             raise _ForeignClass("builtins.getattr")
-        # Pickles of time zones name this method.
-        return ZoneInfo._unpickle  # type: ignore[attr-defined]  # noqa: SLF001
+        return ZoneInfo._unpickle  # type: ignore[attr-defined]  # noqa: SLF001 - pickles name it
 
 
 class _FixedKind:

@@ -18,7 +18,7 @@ from firesteel.common.typeinfo import (
     TupleTypeInfo,
     TypeInformation,
 )
-from firesteel.common.types import Row, new_row
+from firesteel.common.types import Row, field_names_of, new_row
 from firesteel.errors import NotYetSupportedError
 
 __all__ = ["from_plain", "plain_column", "to_plain"]
@@ -115,8 +115,8 @@ def from_plain(value: Any, type_info: TypeInformation | None) -> Any:
 def _names(value: Any, type_info: TypeInformation | None) -> list[str]:
     if isinstance(type_info, RowTypeInfo):
         return type_info.get_field_names()
-    if isinstance(value, Row) and value._fields:
-        return list(value._fields)
+    if isinstance(value, Row) and (names := field_names_of(value)):
+        return list(names)
     return [f"f{position}" for position in range(len(value))]
 
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
 
 from firesteel.common.typeinfo.base import TypeInformation, nested_java_string
-from firesteel.common.types import Row, RowKind, new_rows
+from firesteel.common.types import (
+    Row,
+    RowKind,
+    field_names_of,
+    new_rows,
+    row_kind_of,
+    values_of,
+)
 from firesteel.errors import InvalidProgramError, TypeMismatchError
 from firesteel.stability import public_evolving
 
 __all__ = ["RowTypeInfo", "TupleTypeInfo"]
-
-_values_of = attrgetter("_values")
-_fields_of = attrgetter("_fields")
-_row_kind_of = attrgetter("_row_kind")
 
 
 class _FieldsTypeInfo(TypeInformation):
@@ -242,17 +245,17 @@ class RowTypeInfo(_FieldsTypeInfo):
         self._check_arity(values, records)
         converted = self._convert_columns(values, records)
         row_kinds = [
-            value._row_kind if isinstance(value, Row) else RowKind.INSERT for value in values
+            row_kind_of(value) if isinstance(value, Row) else RowKind.INSERT for value in values
         ]
         return new_rows(map(list, converted or records), self._field_names, row_kinds)
 
     def _convert_rows(self, rows: list[Any]) -> list[Any]:
         names = self._field_names
         # Rows of the same origin share a list of names, so few lists have to be compared.
-        name_lists = {id(fields): fields for fields in map(_fields_of, rows)}.values()
+        name_lists = {id(fields): fields for fields in map(field_names_of, rows)}.values()
         has_all_names = all(fields == names for fields in name_lists)
         if has_all_names or all(fields is None or fields == names for fields in name_lists):
-            records = list(map(_values_of, rows))
+            records = list(map(values_of, rows))
         else:
             records = [self._fields_in_order(row) for row in rows]
         self._check_arity(rows, records)
@@ -260,12 +263,12 @@ class RowTypeInfo(_FieldsTypeInfo):
         if converted is None and has_all_names:
             return rows
         # The values are copied: the user's function may keep its row and change it.
-        return new_rows(map(list, converted or records), names, map(_row_kind_of, rows))
+        return new_rows(map(list, converted or records), names, map(row_kind_of, rows))
 
     def _fields_in_order(self, value: Any) -> list[Any]:
         names = self._field_names
         if isinstance(value, Row):
-            fields = value._fields
+            fields = field_names_of(value)
             missing = [name for name in names if fields is not None and name not in fields]
             if missing:
                 raise self._mismatch(value, f"the row has no field {', '.join(missing)}.")

@@ -98,7 +98,7 @@ class KafkaSource(Source):
         interval = _millis(properties, "partition.discovery.interval.ms", _DISCOVERY_MILLIS)
         self._discovery_interval = interval / 1000 if interval > 0 else None
         self._commits = _flag(properties, "commit.offsets.on.checkpoint", bool(self._group))
-        self._client_properties = translate(properties)
+        self.client_properties = translate(properties)
 
     @staticmethod
     def builder() -> KafkaSourceBuilder:
@@ -114,10 +114,10 @@ class KafkaSource(Source):
         from firesteel.connectors.kafka.enumerator import KafkaPartitionEnumerator
 
         cluster = KafkaCluster(
-            admin_properties(self._client_properties)
+            admin_properties(self.client_properties)
             | {"client.id": f"{self._client_id_prefix}-enumerator"},
             group=self._group,
-            read_committed=self._client_properties["isolation.level"] == "read_committed",
+            read_committed=self.client_properties["isolation.level"] == "read_committed",
             timeout=self._timeout,
         )
         return KafkaPartitionEnumerator(
@@ -137,7 +137,7 @@ class KafkaSource(Source):
         properties = {
             # librdkafka requires a group, even if nothing is committed.
             "group.id": self._client_id_prefix,
-            **self._client_properties,
+            **self.client_properties,
             "client.id": f"{self._client_id_prefix}-{context.subtask_index}",
             "enable.partition.eof": "true",
         }
@@ -387,7 +387,7 @@ class KafkaSourceBuilder:
             self._boundedness,
         )
         _require_client()
-        check_properties(source._client_properties)  # noqa: SLF001 - the class that this one builds
+        check_properties(source.client_properties)
         return source
 
     def _subscribe(self, subscription: Subscription) -> KafkaSourceBuilder:

@@ -6,14 +6,15 @@ import shutil
 import tempfile
 import uuid
 import weakref
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from firesteel.common.completable_future import CompletableFuture
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.connectors.record_files import RecordFileSink, RecordFileSource
 from firesteel.datastream.data_stream.data_stream import DataStream
+from firesteel.datastream.data_stream.stream_base import RecordedStream
 from firesteel.graph.operator_specs import SinkSpec, SourceSpec
 from firesteel.graph.transformations import Origin, Transformation
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from firesteel.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
-class StreamCache:
+class StreamCache(RecordedStream):
     """The files of a cached stream. ``computed`` are the origins of the stream.
 
     The files belong to the source that reads them. They are deleted when no cache, stream and job
@@ -35,26 +36,26 @@ class StreamCache:
         parallelism: int | None,
         root: str | None,
     ) -> None:
-        self._computed = computed
+        super().__init__(computed)
         self._type = value_type
         self._parallelism = parallelism
         self._root = Path(root or tempfile.gettempdir())
         self._source: Transformation | None = None
         # The job that writes the cache, and what will read it.
-        self._writing: tuple[CompletableFuture[Any], RecordFileSource] | None = None
+        self._writing: tuple[Future[Any], RecordFileSource] | None = None
 
     @property
     def origins(self) -> tuple[Origin, ...]:
         """The origins of the records: the files once they are written, before that the computation."""
         self._look()
-        return self._computed if self._source is None else (Origin(self._source),)
+        return self._origins if self._source is None else (Origin(self._source),)
 
     def is_computed_by(self, transformations: list[Transformation]) -> bool:
         """Return True if a job with these transformations computes the stream, and should write it."""
         self._look()
         if self._source is not None:
             return False
-        wanted = {origin.transformation.id for origin in self._computed}
+        wanted = {origin.transformation.id for origin in self._origins}
         return wanted <= {one.id for one in _all_before(transformations)}
 
     def writing(self) -> Transformation:
@@ -65,12 +66,12 @@ class StreamCache:
         return Transformation(
             name="Cache",
             spec=SinkSpec(RecordFileSink(directory)),
-            inputs=(self._computed,),
+            inputs=(self._origins,),
             parallelism=self._parallelism,
             driver_object=CacheWriting(self, source),
         )
 
-    def written_by(self, result: CompletableFuture[Any], source: RecordFileSource) -> None:
+    def written_by(self, result: Future[Any], source: RecordFileSource) -> None:
         """Remember the job that writes the files which ``source`` will read."""
         self._writing = result, source
 
@@ -130,17 +131,9 @@ class CachedDataStream(DataStream):
         cache: StreamCache,
         value_type: TypeInformation,
     ) -> None:
-        self._cache = cache
         super().__init__(environment, cache.origins, value_type)
-
-    @property
-    def _origins(self) -> tuple[Origin, ...]:
-        """The origins of the cache, which change when it has been written."""
-        return self._cache.origins
-
-    @_origins.setter
-    def _origins(self, origins: tuple[Origin, ...]) -> None:
-        """Ignore the value: the origins are those of the cache."""
+        # The origins of the cache change when it has been written.
+        self.recorded = self._cache = cache
 
     def invalidate(self) -> None:
         """Drop the records. A job that uses the stream again computes and caches it again."""

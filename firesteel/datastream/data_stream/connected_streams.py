@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.data_stream.arguments import ProgramTypeError, as_type, require_instance
-from firesteel.datastream.data_stream.joins import two_input_stream
 from firesteel.datastream.data_stream.keyed_stream import KeyedStream
-from firesteel.datastream.data_stream.stream_base import StreamBase
+from firesteel.datastream.data_stream.stream_base import StreamBase, add_operator
 from firesteel.datastream.functions import (
     BroadcastProcessFunction,
     CoFlatMapFunction,
@@ -152,7 +151,7 @@ class ConnectedStreams:
         return isinstance(self.stream1, KeyedStream) and isinstance(self.stream2, KeyedStream)
 
     def _apply(self, name: str, spec: OperatorSpec, output_type: TypeInformation) -> DataStream:
-        return two_input_stream(name, spec, self.stream1, self.stream2, output_type)
+        return add_operator(name, spec, output_type, self.stream1, self.stream2)
 
 
 class BroadcastStream:
@@ -236,10 +235,10 @@ class BroadcastConnectedStream:
                 else "A BroadcastProcessFunction can only be used on a stream without a key: use a "
                 "KeyedBroadcastProcessFunction here."
             )
-        return two_input_stream(
+        return add_operator(
             "Co-Process-Broadcast-Keyed" if keyed else "Co-Process-Broadcast",
             BroadcastProcessSpec(func, tuple(self.broadcast_state_descriptors)),
+            as_type("process", output_type),
             self.non_broadcast_stream,
             self.broadcast_stream.input_stream,
-            as_type("process", output_type),
         )

@@ -16,7 +16,7 @@ from firesteel.datastream.data_stream.arguments import (
 )
 from firesteel.datastream.data_stream.connected_streams import BroadcastStream
 from firesteel.datastream.data_stream.keyed_stream import KeyedStream
-from firesteel.datastream.data_stream.stream_base import OperatorSettings, StreamBase
+from firesteel.datastream.data_stream.stream_base import OperatorSettings, StreamBase, add_operator
 from firesteel.datastream.data_stream.windowed_stream import (
     AllWindowedStream,
     NonKeyedPartitionWindowedStream,
@@ -271,7 +271,8 @@ class DataStream(StreamBase, OperatorSettings):
         )
 
     def _shipped(self, how: Partitioning) -> DataStream:
-        return self._stream(tuple(origin.shipped(how) for origin in self._origins), self._type)
+        origins = tuple(origin.shipped(how) for origin in self.recorded.origins)
+        return self._stream(origins, self._type)
 
     # -- settings of the operator --------------------------------------------------------------
 
@@ -335,9 +336,10 @@ class DataStream(StreamBase, OperatorSettings):
         return self
 
     def _operator(self, setting: str) -> Transformation:
-        if len(self._origins) != 1:
+        origins = self.recorded.origins
+        if len(origins) != 1:
             self._no_operator(setting, "a union")
-        (origin,) = self._origins
+        (origin,) = origins
         if origin.side_output is not None:
             self._no_operator(setting, "a side output")
         if origin.partitioning is not None:
@@ -407,7 +409,9 @@ class DataStream(StreamBase, OperatorSettings):
         """
         from firesteel.datastream.data_stream.cache import CachedDataStream
 
-        cache = self._environment._cache(self._origins, self._type, self._common_parallelism())
+        cache = self._environment.program.add_cache(
+            self.recorded.origins, self._type, self.recorded.parallelism
+        )
         return CachedDataStream(self._environment, cache, self._type)
 
 
@@ -448,4 +452,4 @@ class SplitStream:
             spec = SelectSpec(self._selector.select, names, (self._selector,))
         else:
             spec = SelectSpec(self._selector, names)
-        return self._stream._apply("Select", spec, self._stream.get_type())
+        return add_operator("Select", spec, self._stream.get_type(), self._stream)

@@ -8,7 +8,7 @@ from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.data_stream.arguments import ProgramTypeError, as_type
 from firesteel.datastream.data_stream.connected_streams import ConnectedStreams
 from firesteel.datastream.data_stream.data_stream import DataStream
-from firesteel.datastream.data_stream.stream_base import StreamBase
+from firesteel.datastream.data_stream.stream_base import StreamBase, check_same_environment
 from firesteel.errors import InvalidProgramError, shorten
 from firesteel.graph.operator_specs import IterationHeadSpec, IterationTailSpec
 from firesteel.graph.transformations import ChainingStrategy, Origin, Transformation
@@ -34,17 +34,16 @@ def iteration_head(
 
 def close_loop(head: Transformation, feedback: StreamBase) -> StreamBase:
     """Send the records of ``feedback`` back to the head."""
-    if not any(_comes_from(origin.transformation, head) for origin in feedback._origins):
+    origins = feedback.recorded.origins
+    if not any(_comes_from(origin.transformation, head) for origin in origins):
         raise InvalidProgramError(
             "Cannot close an iteration with a feedback stream that does not originate from said "
-            f"iteration: '{feedback._origins[0].transformation.name}' reads nothing that comes "
+            f"iteration: '{origins[0].transformation.name}' reads nothing that comes "
             f"from '{head.name}'. Build it from the stream that iterate() returned."
         )
-    tail = Transformation(
-        name="Iteration Tail", spec=IterationTailSpec(), inputs=(feedback._origins,)
-    )
+    tail = Transformation(name="Iteration Tail", spec=IterationTailSpec(), inputs=(origins,))
     head.tails.append(tail)
-    feedback.get_execution_environment()._add_operator(tail)
+    feedback.get_execution_environment().program.add_operator(tail)
     return feedback
 
 
@@ -76,7 +75,7 @@ class IterativeStream(DataStream):
     def __init__(self, input_stream: StreamBase, max_wait: int = 0) -> None:
         self._input = input_stream
         self._max_wait = max_wait
-        self._head = iteration_head(input_stream._origins, max_wait)
+        self._head = iteration_head(input_stream.recorded.origins, max_wait)
         super().__init__(
             input_stream.get_execution_environment(),
             (Origin(self._head),),
@@ -97,7 +96,7 @@ class IterativeStream(DataStream):
         Raises:
             InvalidProgramError: The feedback stream does not originate from this one.
         """
-        self._check_joinable("close_with", feedback_stream)
+        check_same_environment("close_with", self, feedback_stream)
         return close_loop(self._head, feedback_stream)
 
     def with_feedback_type(self, feedback_type: TypeInformation) -> ConnectedIterativeStreams:
@@ -149,7 +148,7 @@ class ConnectedIterativeStreams(ConnectedStreams):
         self, input_stream: StreamBase, feedback_type: TypeInformation, max_wait: int
     ) -> None:
         # The head only has to know when the input ends: that takes no repartitioning.
-        origins = tuple(replace(one, partitioning=None) for one in input_stream._origins)
+        origins = tuple(replace(one, partitioning=None) for one in input_stream.recorded.origins)
         self._head = iteration_head(origins, max_wait, feedback_only=True)
         environment = input_stream.get_execution_environment()
         super().__init__(
@@ -165,5 +164,5 @@ class ConnectedIterativeStreams(ConnectedStreams):
         Returns:
             The feedback stream.
         """
-        self.stream1._check_joinable("close_with", feedback_stream)
+        check_same_environment("close_with", self.stream1, feedback_stream)
         return close_loop(self._head, feedback_stream)

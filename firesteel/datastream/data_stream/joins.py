@@ -15,6 +15,7 @@ from firesteel.datastream.data_stream.arguments import (
     require_function_or_callable,
     require_instance,
 )
+from firesteel.datastream.data_stream.stream_base import add_operator
 from firesteel.datastream.data_stream.windowed_stream import WindowSettings
 from firesteel.datastream.functions import (
     CoGroupFunction,
@@ -32,11 +33,9 @@ from firesteel.errors import InvalidProgramError, shorten
 from firesteel.graph.operator_specs import (
     IntervalJoinSpec,
     JoinSpec,
-    OperatorSpec,
     PairedRecords,
     WindowJoinSpec,
 )
-from firesteel.graph.transformations import Origin, Transformation
 from firesteel.stability import public_evolving
 
 if TYPE_CHECKING:
@@ -112,7 +111,14 @@ class StreamPair(_NeedsKeys, ABC, Generic[T]):
         [<Row(10, 'card')>]
         """
         key_selector_of(f"{self._operation}.where", key_selector)
-        return Where(self, key_selector, key_type)
+
+        def keyed(other_selector: Any, common_type: TypeInformation | None) -> T:
+            return self._keyed(
+                self._input1.key_by(key_selector, common_type),
+                self._input2.key_by(other_selector, common_type),
+            )
+
+        return Where(self._operation, keyed, key_type)
 
     @abstractmethod
     def _keyed(self, left: KeyedStream, right: KeyedStream) -> T: ...
@@ -124,11 +130,20 @@ class Where(_NeedsKeys, Generic[T]):
     _missing = "equal_to(...)"
 
     def __init__(
-        self, pair: StreamPair[T], key_selector: Any, key_type: TypeInformation | None
+        self,
+        operation: str,
+        keyed: Callable[[Any, TypeInformation | None], T],
+        key_type: TypeInformation | None,
     ) -> None:
-        self._pair = pair
-        self._operation = pair._operation
-        self._key_selector = key_selector
+        """Wait for the second key.
+
+        Args:
+            operation: The method that made the pair, for errors.
+            keyed: Returns the next step, given the second key selector and the type of both keys.
+            key_type: The type of the first stream's keys, if it is known.
+        """
+        self._operation = operation
+        self._keyed = keyed
         self._key_type = key_type
 
     def equal_to(
@@ -154,30 +169,7 @@ class Where(_NeedsKeys, Generic[T]):
                 f"{self._operation}: keys of different types are never equal: where() has {types[0]}, "
                 f"equal_to() has {types[1]}."
             )
-        common = types[0] if types else None
-        pair = self._pair
-        return pair._keyed(
-            pair._input1.key_by(self._key_selector, common),
-            pair._input2.key_by(key_selector, common),
-        )
-
-
-def two_input_stream(
-    name: str,
-    spec: OperatorSpec,
-    left: StreamBase,
-    right: StreamBase,
-    output_type: TypeInformation,
-) -> DataStream:
-    """Add an operator with two inputs to the program, and return its stream."""
-    from firesteel.datastream.data_stream.data_stream import DataStream
-
-    transformation = Transformation(
-        name=name, spec=spec, inputs=(left._origins, right._origins), output_type=output_type
-    )
-    environment = left.get_execution_environment()
-    environment._add_operator(transformation)
-    return DataStream(environment, (Origin(transformation),), output_type)
+        return self._keyed(key_selector, types[0] if types else None)
 
 
 class LateSideOutputs:
@@ -257,9 +249,7 @@ class WindowPair(WindowSettings, LateSideOutputs):
             second_late_tag=right_tag,
             groups=groups,
         )
-        stream = two_input_stream(
-            name, spec, self._left, self._right, as_type("apply", output_type)
-        )
+        stream = add_operator(name, spec, as_type("apply", output_type), self._left, self._right)
         described = f"{self._window_assigner}, {type(trigger).__name__}"
         return stream.set_description(f"{name}({described})")
 
@@ -468,8 +458,8 @@ class IntervalJoined(LateSideOutputs):
             left_late_tag=left_tag,
             right_late_tag=right_tag,
         )
-        stream = two_input_stream(
-            "Interval Join", spec, self._left, self._right, as_type("process", output_type)
+        stream = add_operator(
+            "Interval Join", spec, as_type("process", output_type), self._left, self._right
         )
         return stream.set_description(f"Interval Join({spec.lower} ms to {spec.upper} ms)")
 
@@ -626,7 +616,7 @@ class KeyedJoin:
             ttl=self._ttl,
         )
         name = f"{self._how.capitalize()} Join"
-        return two_input_stream(name, spec, self._left, self._right, as_type("apply", output_type))
+        return add_operator(name, spec, as_type("apply", output_type), self._left, self._right)
 
 
 @public_evolving

@@ -17,7 +17,11 @@ from firesteel.datastream.data_stream.arguments import (
     require_instance,
 )
 from firesteel.datastream.data_stream.joins import IntervalJoin
-from firesteel.datastream.data_stream.stream_base import StreamBase
+from firesteel.datastream.data_stream.stream_base import (
+    StreamBase,
+    add_operator,
+    check_same_environment,
+)
 from firesteel.datastream.data_stream.windowed_stream import (
     KeyedPartitionWindowedStream,
     WindowedStream,
@@ -220,7 +224,7 @@ class KeyedStream(StreamBase, KeyedAggregations):
     def __init__(self, unkeyed: DataStream, by_key: Partitioning) -> None:
         super().__init__(
             unkeyed.get_execution_environment(),
-            tuple(origin.shipped(by_key) for origin in unkeyed._origins),
+            tuple(origin.shipped(by_key) for origin in unkeyed.recorded.origins),
             unkeyed.get_type(),
         )
         self._unkeyed = unkeyed
@@ -293,7 +297,7 @@ class KeyedStream(StreamBase, KeyedAggregations):
         >>> list(counts.execute_and_collect())
         [('a', 2), ('b', 1)]
         """
-        return KeyedOutput(self, mode)
+        return KeyedOutput(self, self._key_type, mode)
 
     def _aggregated(
         self, name: str, spec: KeyedAggregationSpec, result_type: TypeInformation
@@ -402,7 +406,7 @@ class KeyedStream(StreamBase, KeyedAggregations):
         >>> list(near.execute_and_collect())
         [(1, 2)]
         """
-        self._check_joinable("interval_join", other_stream)
+        check_same_environment("interval_join", self, other_stream)
         if not isinstance(other_stream, KeyedStream):
             raise InvalidProgramError(
                 "interval_join needs two keyed streams: call key_by() on the other one, too."
@@ -422,8 +426,9 @@ class KeyedOutput(KeyedAggregations):
     True
     """
 
-    def __init__(self, keyed_stream: KeyedStream, mode: str) -> None:
+    def __init__(self, keyed_stream: KeyedStream, key_type: TypeInformation, mode: str) -> None:
         self._keyed_stream = keyed_stream
+        self._key_type = key_type
         self._mode = check_output_mode(mode)
 
     def get_type(self) -> TypeInformation:
@@ -433,5 +438,6 @@ class KeyedOutput(KeyedAggregations):
         self, name: str, spec: KeyedAggregationSpec, result_type: TypeInformation
     ) -> DataStream:
         if self._mode != APPEND:
-            result_type = Types.TUPLE([self._keyed_stream._key_type, result_type])
-        return self._keyed_stream._apply(name, replace(spec, output_mode=self._mode), result_type)
+            result_type = Types.TUPLE([self._key_type, result_type])
+        spec = replace(spec, output_mode=self._mode)
+        return add_operator(name, spec, result_type, self._keyed_stream)

@@ -201,6 +201,24 @@ class DataStreamSink(OperatorSettings):
         return self._transformation
 
 
+class RecordedStream:
+    """The operators that produce a stream, as the program recorded them."""
+
+    def __init__(self, origins: tuple[Origin, ...]) -> None:
+        self._origins = origins
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """The outputs of operators that the stream unites. Only a union has several."""
+        return self._origins
+
+    @property
+    def parallelism(self) -> int | None:
+        """The parallelism of all origins if it is the same; None stands for the environment's."""
+        parallelisms = {origin.transformation.parallelism for origin in self.origins}
+        return parallelisms.pop() if len(parallelisms) == 1 else None
+
+
 class StreamBase(ABC):
     """Methods shared by keyed and non-keyed streams."""
 
@@ -211,7 +229,8 @@ class StreamBase(ABC):
         value_type: TypeInformation,
     ) -> None:
         self._environment = environment
-        self._origins = origins
+        # For Firesteel's own modules.
+        self.recorded = RecordedStream(origins)
         self._type = value_type
 
     def get_type(self) -> TypeInformation:
@@ -374,12 +393,13 @@ class StreamBase(ABC):
         [1, 2, 8, 9]
         """
         for stream in streams:
-            self._check_joinable("union", stream)
-            if stream._type != self._type:
+            check_same_environment("union", self, stream)
+            if stream.get_type() != self._type:
                 raise InvalidProgramError(
-                    f"Cannot union streams of different types: {self._type} and {stream._type}."
+                    f"Cannot union streams of different types: {self._type} and "
+                    f"{stream.get_type()}."
                 )
-        origins = [origin for stream in (self, *streams) for origin in stream._origins]
+        origins = [origin for stream in (self, *streams) for origin in stream.recorded.origins]
         return self._stream(tuple(origins), self._type)
 
     @overload
@@ -415,9 +435,9 @@ class StreamBase(ABC):
         )
 
         if isinstance(ds, BroadcastStream):
-            self._check_joinable("connect", ds.input_stream)
+            check_same_environment("connect", self, ds.input_stream)
             return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
-        self._check_joinable("connect", ds)
+        check_same_environment("connect", self, ds)
         return ConnectedStreams(self, ds)
 
     # -- joins; not in PyFlink -----------------------------------------------------------------
@@ -445,7 +465,7 @@ class StreamBase(ABC):
         """
         from firesteel.datastream.data_stream.joins import JoinedStreams
 
-        self._check_joinable("join", other_stream)
+        check_same_environment("join", self, other_stream)
         return JoinedStreams(self, other_stream)
 
     @public_evolving
@@ -471,7 +491,7 @@ class StreamBase(ABC):
         """
         from firesteel.datastream.data_stream.joins import CoGroupedStreams
 
-        self._check_joinable("co_group", other_stream)
+        check_same_environment("co_group", self, other_stream)
         return CoGroupedStreams(self, other_stream)
 
     @public_evolving
@@ -493,7 +513,7 @@ class StreamBase(ABC):
         """
         from firesteel.datastream.data_stream.joins import UnboundedJoin
 
-        self._check_joinable("join_on", other_stream)
+        check_same_environment("join_on", self, other_stream)
         return UnboundedJoin(self, other_stream, how)
 
     # -- sinks ---------------------------------------------------------------------------------
@@ -631,7 +651,9 @@ class StreamBase(ABC):
         if limit is not None and limit < 1:
             raise InvalidProgramError(f"The limit must be at least 1, not {limit!r}.")
         collect, buffer = self._collect()
-        results = self._environment._execute_and_collect(collect, buffer, job_execution_name)
+        program, parallelism = self._environment.program, self._environment.get_parallelism()
+        job = program.compile(parallelism, job_execution_name, collect)
+        results = program.launch_and_collect(job, buffer)
         if limit is None:
             return results
         with results:
@@ -652,7 +674,7 @@ class StreamBase(ABC):
         ([2], [1])
         """
         collect, buffer = self._collect()
-        self._environment._add_operator(collect)
+        self._environment.program.add_operator(collect)
         return CloseableIterator(iter(buffer), buffer.close)
 
     def _collect(self) -> tuple[Transformation, CollectBuffer]:
@@ -682,23 +704,14 @@ class StreamBase(ABC):
 
     # -- helpers -------------------------------------------------------------------------------
 
-    def _common_parallelism(self) -> int | None:
-        """Return the parallelism of all origins if it is the same; None stands for the environment's."""
-        parallelisms = {origin.transformation.parallelism for origin in self._origins}
-        return parallelisms.pop() if len(parallelisms) == 1 else None
-
     def _apply(self, name: str, spec: OperatorSpec, output_type: TypeInformation) -> DataStream:
-        transformation = Transformation(
-            name=name, spec=spec, inputs=(self._origins,), output_type=output_type
-        )
-        self._environment._add_operator(transformation)
-        return self._stream((Origin(transformation),), output_type)
+        return add_operator(name, spec, output_type, self)
 
     def _sink(self, name: str, spec: OperatorSpec, driver_object: Any = None) -> DataStreamSink:
         transformation = Transformation(
-            name=name, spec=spec, inputs=(self._origins,), driver_object=driver_object
+            name=name, spec=spec, inputs=(self.recorded.origins,), driver_object=driver_object
         )
-        self._environment._add_operator(transformation)
+        self._environment.program.add_operator(transformation)
         return DataStreamSink(transformation)
 
     def _stream(self, origins: tuple[Origin, ...], value_type: TypeInformation) -> DataStream:
@@ -706,16 +719,35 @@ class StreamBase(ABC):
 
         return DataStream(self._environment, origins, value_type)
 
-    def _check_joinable(self, operation: str, other: object) -> None:
-        if not isinstance(other, StreamBase):
-            raise ProgramTypeError(
-                f"{operation} expects a DataStream or a KeyedStream, but got {shorten(other)} of "
-                f"type {type(other).__qualname__}."
-            )
-        if other._environment is not self._environment:
-            raise InvalidProgramError(
-                f"{operation}: both streams must come from the same StreamExecutionEnvironment."
-            )
+
+def add_operator(
+    name: str, spec: OperatorSpec, output_type: TypeInformation, *inputs: StreamBase
+) -> DataStream:
+    """Add an operator that reads ``inputs`` to their program, and return its stream."""
+    from firesteel.datastream.data_stream.data_stream import DataStream
+
+    transformation = Transformation(
+        name=name,
+        spec=spec,
+        inputs=tuple(stream.recorded.origins for stream in inputs),
+        output_type=output_type,
+    )
+    environment = inputs[0].get_execution_environment()
+    environment.program.add_operator(transformation)
+    return DataStream(environment, (Origin(transformation),), output_type)
+
+
+def check_same_environment(operation: str, stream: StreamBase, other: object) -> None:
+    """Check that ``other`` is a stream, and that one job can have it together with ``stream``."""
+    if not isinstance(other, StreamBase):
+        raise ProgramTypeError(
+            f"{operation} expects a DataStream or a KeyedStream, but got {shorten(other)} of "
+            f"type {type(other).__qualname__}."
+        )
+    if other.get_execution_environment() is not stream.get_execution_environment():
+        raise InvalidProgramError(
+            f"{operation}: both streams must come from the same StreamExecutionEnvironment."
+        )
 
 
 def collect_sink(stream: StreamBase, collected: Any) -> Transformation:
@@ -723,8 +755,8 @@ def collect_sink(stream: StreamBase, collected: Any) -> Transformation:
     return Transformation(
         name="Data stream collect sink",
         spec=CollectSpec(),
-        inputs=(stream._origins,),
+        inputs=(stream.recorded.origins,),
         # With the parallelism of its input, records keep their order.
-        parallelism=stream._common_parallelism(),
+        parallelism=stream.recorded.parallelism,
         driver_object=collected,
     )

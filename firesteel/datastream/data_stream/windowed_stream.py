@@ -20,6 +20,7 @@ from firesteel.datastream.data_stream.arguments import (
     require_function_or_callable,
     require_instance,
 )
+from firesteel.datastream.data_stream.stream_base import add_operator
 from firesteel.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
@@ -464,13 +465,10 @@ class WindowOperations(WindowSettings):
             late_tag=None if tag is None else tag.tag_id,
             output_mode=self._output_mode,
         )
-        name = type(assigner).__name__
-        functions = ", ".join(_name(function) for function in described if function is not None)
         if self._output_mode in (UPDATE, COMPLETE):
             # ((key, window), result)
             output_type = Types.PICKLED_BYTE_ARRAY()
-        stream = self._keyed_stream._apply(name, spec, output_type)
-        stream.set_description(f"Window({assigner}, {type(trigger).__name__}, {functions})")
+        stream = _add_window_operator(self._keyed_stream, spec, output_type, *described)
         return stream if self._is_parallel else stream.force_non_parallel()
 
     def _check(self, contents: WindowContents, window_function: Any) -> None:
@@ -489,8 +487,19 @@ class WindowOperations(WindowSettings):
             )
 
 
-def _name(function: object) -> str:
-    return function if isinstance(function, str) else type(function).__name__
+def _add_window_operator(
+    stream: KeyedStream, spec: WindowSpec, output_type: TypeInformation, *described: object
+) -> DataStream:
+    """Add a window operator. Its description names the functions ``described``, without None."""
+    names = [
+        function if isinstance(function, str) else type(function).__name__
+        for function in described
+        if function is not None
+    ]
+    trigger = type(spec.trigger).__name__
+    return add_operator(type(spec.assigner).__name__, spec, output_type, stream).set_description(
+        f"Window({spec.assigner}, {trigger}, {', '.join(names)})"
+    )
 
 
 class WindowedStream(WindowOperations):
@@ -669,11 +678,12 @@ class NonKeyedPartitionWindowedStream(PartitionWindowedStream):
     def _applied(
         self, name: str, contents: WindowContents, function: Any, result_type: TypeInformation
     ) -> DataStream:
-        results = self._stream._apply(name, FullPartitionSpec(contents, function), result_type)
-        origins = self._stream._origins
-        if len(origins) == 1:
+        spec = FullPartitionSpec(contents, function)
+        results = add_operator(name, spec, result_type, self._stream)
+        parallelism = self._stream.recorded.parallelism
+        if len(self._stream.recorded.origins) == 1 and parallelism is not None:
             # Subtask i has what subtask i before it gives.
-            results._operator(name).parallelism = origins[0].transformation.parallelism
+            results.set_parallelism(parallelism)
         return results
 
 
@@ -687,5 +697,7 @@ class KeyedPartitionWindowedStream(PartitionWindowedStream):
     def _applied(
         self, name: str, contents: WindowContents, function: Any, result_type: TypeInformation
     ) -> DataStream:
-        windowed = self._stream.window(GlobalWindows.create_with_end_of_stream_trigger())
-        return windowed._windowed(contents, function, result_type, name)
+        assigner = GlobalWindows.create_with_end_of_stream_trigger()
+        trigger = assigner.get_default_trigger(self._stream.get_execution_environment())
+        spec = WindowSpec(assigner, trigger, contents, function)
+        return _add_window_operator(self._stream, spec, result_type, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from firesteel.datastream.functions.basic import Function
@@ -75,14 +76,31 @@ TXN = TypeVar("TXN")
 CONTEXT = TypeVar("CONTEXT")
 
 
-class _Transactions(Protocol):
-    """The operator that runs the function."""
+class _RunningTransactions(Protocol):
+    """The transactions of a subtask, as the operator that runs the function keeps them."""
 
     user_context: Any
 
     def current_handle(self) -> Any: ...
 
     def pending_handles(self) -> Iterator[tuple[int, Any]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TwoPhaseCommit:
+    """Settings of a TwoPhaseCommitSinkFunction, and its transactions while it runs.
+
+    Args:
+        transaction_timeout: Milliseconds after which the store drops a transaction, or None.
+        warning_ratio: The share of the timeout after which a commit logs a warning, or None.
+        ignores_failures_after_timeout: Log a failed commit of a timed-out transaction only.
+        running: The transactions of the subtask, or None outside a task.
+    """
+
+    transaction_timeout: int | None = None
+    warning_ratio: float | None = None
+    ignores_failures_after_timeout: bool = False
+    running: _RunningTransactions | None = None
 
 
 @public_evolving
@@ -118,10 +136,8 @@ class TwoPhaseCommitSinkFunction(SinkFunction, Generic[IN, TXN, CONTEXT]):
     ['a', 'b']
     """
 
-    _transactions: _Transactions | None = None
-    _transaction_timeout: int | None = None
-    _warning_ratio: float | None = None
-    _ignores_failures_after_timeout = False
+    # A class attribute: subclasses need not call __init__.
+    two_phase_commit = TwoPhaseCommit()
 
     # -- to be implemented ---------------------------------------------------------------------
 
@@ -250,12 +266,12 @@ class TwoPhaseCommitSinkFunction(SinkFunction, Generic[IN, TXN, CONTEXT]):
         """
         return self._running().pending_handles()
 
-    def _running(self) -> _Transactions:
-        if self._transactions is None:
+    def _running(self) -> _RunningTransactions:
+        if self.two_phase_commit.running is None:
             raise InvalidProgramError(
                 "transactions and the user context exist only in a task, after open()"
             )
-        return self._transactions
+        return self.two_phase_commit.running
 
     # -- settings ------------------------------------------------------------------------------
 
@@ -274,7 +290,9 @@ class TwoPhaseCommitSinkFunction(SinkFunction, Generic[IN, TXN, CONTEXT]):
             raise InvalidProgramError(
                 f"transaction_timeout must not be negative: {transaction_timeout!r}"
             )
-        self._transaction_timeout = transaction_timeout
+        self.two_phase_commit = replace(
+            self.two_phase_commit, transaction_timeout=transaction_timeout
+        )
         return self
 
     def enable_transaction_timeout_warnings(self, warning_ratio: float) -> Self:
@@ -291,7 +309,7 @@ class TwoPhaseCommitSinkFunction(SinkFunction, Generic[IN, TXN, CONTEXT]):
             raise InvalidProgramError(
                 f"warning_ratio must be between 0 and 1, not {warning_ratio!r}"
             )
-        self._warning_ratio = warning_ratio
+        self.two_phase_commit = replace(self.two_phase_commit, warning_ratio=warning_ratio)
         return self
 
     def ignore_failures_after_transaction_timeout(self) -> Self:
@@ -303,5 +321,5 @@ class TwoPhaseCommitSinkFunction(SinkFunction, Generic[IN, TXN, CONTEXT]):
         ...     def __init__(self):
         ...         self.set_transaction_timeout(60_000).ignore_failures_after_transaction_timeout()
         """
-        self._ignores_failures_after_timeout = True
+        self.two_phase_commit = replace(self.two_phase_commit, ignores_failures_after_timeout=True)
         return self

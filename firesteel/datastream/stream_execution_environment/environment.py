@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import weakref
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
@@ -30,8 +28,6 @@ from firesteel.datastream.data_stream.arguments import (
     check_not_aligned,
     require_instance,
 )
-from firesteel.datastream.data_stream.cache import CacheWriting, StreamCache
-from firesteel.datastream.data_stream.collected import CloseableIterator, CollectBuffer
 from firesteel.datastream.data_stream.data_stream import DataStream
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.slot_sharing_group import SlotSharingGroup
@@ -41,14 +37,13 @@ from firesteel.datastream.stream_execution_environment.job_compiler import (
     NO_BUFFER_TIMEOUT,
     CompiledJob,
     buffer_timeout,
-    compile_job,
-    warn_of_sinks_that_never_commit,
 )
+from firesteel.datastream.stream_execution_environment.program import Program
 from firesteel.datastream.stream_execution_environment.source_types import (
     data_frame_type,
     fit_elements,
 )
-from firesteel.errors import InvalidProgramError, NeverSupportedError, shorten
+from firesteel.errors import NeverSupportedError, shorten
 from firesteel.graph.operator_specs import DataFrameSourceSpec, OperatorSpec, SourceSpec
 from firesteel.graph.parallelism import check_max_parallelism, check_parallelism
 from firesteel.graph.rendering import plan_json
@@ -84,8 +79,8 @@ class StreamExecutionEnvironment:
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._configuration = Configuration(configuration)
-        self._transformations: list[Transformation] = []
-        self._caches: weakref.WeakSet[StreamCache] = weakref.WeakSet()
+        # For Firesteel's own modules.
+        self.program = Program(self._configuration)
 
     @staticmethod
     def get_execution_environment(
@@ -246,7 +241,7 @@ class StreamExecutionEnvironment:
         >>> _ = env.set_state_backend(EmbeddedRocksDBStateBackend())
         """
         require_instance("set_state_backend", state_backend, StateBackend)
-        state_backend._configure(self._configuration)
+        self._configuration.add_all(state_backend.settings)
         return self
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
@@ -637,11 +632,11 @@ class StreamExecutionEnvironment:
         >>> result.get_net_runtime() >= 0
         True
         """
-        client = self._launch(self._compile(job_name))
+        job = self.program.launch(self._compile(job_name))
         try:
-            return client.get_job_execution_result().result()
+            return job.result().result()
         except KeyboardInterrupt:
-            client._cancel_and_wait()
+            job.cancel_and_wait()
             if program_process.is_interactive():
                 raise
             # A script ends as the shell expects, without a traceback of Firesteel.
@@ -662,7 +657,7 @@ class StreamExecutionEnvironment:
         >>> client.get_job_status().result().name
         'FINISHED'
         """
-        return self._launch(self._compile(job_name))
+        return JobClient(self.program.launch(self._compile(job_name)))
 
     @public_evolving
     def get_spark_session(self) -> Any:
@@ -711,65 +706,10 @@ class StreamExecutionEnvironment:
         >>> sink = env.from_collection(["a"]).print()
         >>> env.close()
         """
-        self._transformations.clear()
-
-    def _add_operator(self, transformation: Transformation) -> None:
-        self._transformations.append(transformation)
-
-    def _cache(
-        self,
-        origins: tuple[Origin, ...],
-        value_type: TypeInformation,
-        parallelism: int | None,
-    ) -> StreamCache:
-        root = self._configuration.get_optional(options.WORKING_DIR)
-        cache = StreamCache(origins, value_type, parallelism, root)
-        self._caches.add(cache)
-        return cache
+        self.program.clear()
 
     def _compile(self, job_name: str | None = None, *more: Transformation) -> CompiledJob:
-        transformations = [*self._transformations, *more]
-        caches = [cache for cache in self._caches if cache.is_computed_by(transformations)]
-        job = compile_job(
-            [*transformations, *(cache.writing() for cache in caches)],
-            self._configuration,
-            self.get_parallelism(),
-            job_name,
-        )
-        if caches and job.settings.runtime_mode is not RuntimeExecutionMode.BATCH:
-            raise InvalidProgramError(
-                "cache() works in batch jobs only, as in Flink. Where all sources are bounded, "
-                "set_runtime_mode(RuntimeExecutionMode.BATCH) makes it one."
-            )
-        return job
-
-    def _launch(self, job: CompiledJob) -> JobClient:
-        """Start a job. The environment drops what was compiled, even if the job fails."""
-        from firesteel.master.launcher import launch
-
-        self._transformations.clear()
-        warn_of_sinks_that_never_commit(job)
-        client = launch(job.stream_graph, job.levels, job.settings)
-        for watching in job.stream_graph.driver_objects.values():
-            if isinstance(watching, CollectBuffer):
-                _end_with_the_job(watching, client)
-            elif isinstance(watching, CacheWriting):
-                watching.cache.written_by(client.get_job_execution_result(), watching.source)
-        return client
-
-    def _execute_and_collect(
-        self, collect: Transformation, buffer: CollectBuffer, job_name: str | None
-    ) -> CloseableIterator:
-        """Run the job with the sink ``collect``, whose records come out of ``buffer``."""
-        client = self._launch(self._compile(job_name, collect))
-        result = client.get_job_execution_result()
-
-        def close() -> None:
-            buffer.close()
-            if not result.done():
-                client._cancel_and_wait()
-
-        return CloseableIterator(iter(buffer), close)
+        return self.program.compile(self.get_parallelism(), job_name, *more)
 
     # -- never supported -----------------------------------------------------------------------
 
@@ -848,28 +788,3 @@ def _check_strategy(operation: str, strategy: WatermarkStrategy | None) -> None:
     require_instance(operation, strategy, WatermarkStrategy)
     if operation != "from_source":
         check_not_aligned(operation, strategy)
-
-
-def _end_with_the_job(buffer: CollectBuffer, client: JobClient) -> None:
-    """End a buffer with its job, so that its reader gets the error of a job that failed."""
-    result = client.get_job_execution_result()
-
-    def wait() -> None:
-        buffer.end(result.exception())
-
-    threading.Thread(target=wait, name="firesteel-collect", daemon=True).start()
-
-
-# For other parts of Firesteel. As methods they would look like part of the API.
-
-
-def configuration_of(environment: StreamExecutionEnvironment) -> Configuration:
-    """Return the settings of an environment."""
-    return environment._configuration
-
-
-def compiled_job(
-    environment: StreamExecutionEnvironment, job_name: str, *sinks: Transformation
-) -> CompiledJob:
-    """Return the job of the program so far, with further sinks."""
-    return environment._compile(job_name, *sinks)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from firesteel.common.types import Row, new_row
+from firesteel.common.types import Row, copy_row
 from firesteel.errors import InvalidProgramError
 from firesteel.graph.operator_specs import AggregationSpec, ReduceSpec
 from firesteel.task.codegen import aggregations
@@ -123,5 +123,5 @@ def _combine_in_copy(combine: Combine, position: Any) -> Combine:
 
 def _copy_of(value: Any) -> Any:
     if isinstance(value, Row):
-        return new_row(list(value), value._fields, value.get_row_kind())
+        return copy_row(value)
     return list(value)

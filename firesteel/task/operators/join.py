@@ -10,7 +10,14 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import repeat
 from typing import Any
 
-from firesteel.common.types import Row, RowKind, new_row
+from firesteel.common.types import (
+    Row,
+    RowKind,
+    copy_row,
+    field_names_of,
+    new_row,
+    row_kind_of,
+)
 from firesteel.datastream.state import StateTtlConfig
 from firesteel.graph.operator_specs import JoinSpec
 from firesteel.state.key_encoding import encode_entry
@@ -37,7 +44,7 @@ class Frozen(tuple[Any, ...]):
 def entry_of(record: Any) -> Any:
     """Return the entry of a record. Equal records have equal entries, ignoring row kinds."""
     if type(record) is Row:
-        record = new_row(list(record), record._fields, _INSERT)
+        record = copy_row(record, _INSERT)
     try:
         hash(record)
     except TypeError:
@@ -71,7 +78,8 @@ def _parts(value: Any) -> tuple[Any, ...]:
     if kind is set:
         return _SET, *sorted(value, key=encode_entry)
     if kind is Row:
-        names = None if value._fields is None else tuple(value._fields)
+        fields = field_names_of(value)
+        names = None if fields is None else tuple(fields)
         return _ROW, names, *map(_freeze, value)
     return _OBJECT, pickling.dumps(value)
 
@@ -251,7 +259,7 @@ class JoinOperator(FunctionOperator):
         nulls = _may_have_nulls(keys)
         for value, key, time in records:
             key_context.key = key
-            is_delete = type(value) is Row and value._row_kind in (_BEFORE, _DELETE)
+            is_delete = type(value) is Row and row_kind_of(value) in (_BEFORE, _DELETE)
             row = entry_of(value)
             if nulls and _is_null(key):
                 # A null key matches nothing, so the row need not be kept.
@@ -365,7 +373,7 @@ def _add_last(add: Add, row: Any, match: Any, count: int, *, is_alone: bool) -> 
 def _as_row(result: Any, kind: RowKind) -> Row:
     """Make a row of the fields of a Row or tuple, or of one field otherwise."""
     if isinstance(result, Row):
-        return new_row(list(result), result._fields, kind)
+        return copy_row(result, kind)
     if isinstance(result, tuple):
         return new_row(list(result), None, kind)
     return new_row([result], None, kind)

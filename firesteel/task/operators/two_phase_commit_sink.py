@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from firesteel.datastream.functions import TwoPhaseCommitSinkFunction
@@ -105,7 +105,7 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
         self._invocation = InvocationContext(context.clock)
         self._execution = f"{context.subtask.job_id}/{context.subtask.attempt}"
         self._version = 0
-        self._transactions = OpenTransactions()
+        self.transactions = OpenTransactions()
         self._opened = False
         self._restored: TransactionState | None = None
         self._others: list[TransactionState] = []
@@ -118,7 +118,8 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
         """Open the function, then recover. Unlike in Flink, recovery may use open connections."""
         super().open()
         self._opened = True
-        self.function._transactions = self
+        commit = self.function.two_phase_commit
+        self.function.two_phase_commit = replace(commit, running=self)
         self._recover(self._restored)
         self._restored = None
 
@@ -138,7 +139,7 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
     def replace(self, predecessor: Operator) -> None:
         """Take over the last pre-commit, which may be aborted once the state is known."""
         assert isinstance(predecessor, TwoPhaseCommitSinkOperator)
-        self._transactions.last = predecessor._transactions.last
+        self.transactions.last = predecessor.transactions.last
 
     def undo(self, abandoned: Sequence[AbandonedState]) -> None:
         self._abandoned = []
@@ -159,10 +160,10 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
 
     def abort_epoch(self) -> None:
         """Abort what this epoch pre-committed. The driver gets no ack, so it does not know it."""
-        last = self._transactions.last
+        last = self.transactions.last
         if last is None or last[0] != self._version + 1:
             return
-        self._transactions.last = None
+        self.transactions.last = None
         try:
             self._call(self.function.abort, last[1].handle)
         except UserFunctionError as error:
@@ -170,7 +171,7 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
 
     def process(self, batch: RecordBatch) -> None:
         values, timestamps = batch.values, batch.timestamps
-        transactions, invocation = self._transactions, self._invocation
+        transactions, invocation = self.transactions, self._invocation
         assert transactions.current is not None
         transactions.has_records = True
         invoke, transaction = self.function.invoke, transactions.current.handle
@@ -198,14 +199,14 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
             return
         super().snapshot_state(checkpoint_id, timestamp)
         self._pre_commit(is_last=False)
-        transactions = self._transactions
+        transactions = self.transactions
         if transactions.unassigned:
             transactions.pending[checkpoint_id] = transactions.unassigned
             transactions.unassigned = ()
 
     def snapshot(self) -> bytes:
         self._version += 1
-        transactions = self._transactions
+        transactions = self.transactions
         state = TransactionState(
             self._execution,
             self._version,
@@ -222,13 +223,13 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Commit everything up to the checkpoint, including earlier ones that never completed."""
-        pending = self._transactions.pending
+        pending = self.transactions.pending
         due = {number: pending.pop(number) for number in sorted(pending) if number <= checkpoint_id}
         self._commit_all(in_order(due))
 
     def prepare_commit(self, *, finished: bool) -> Sequence[Any]:
         """Hand the rest to the driver after the last record, when no checkpoint may follow."""
-        transactions = self._transactions
+        transactions = self.transactions
         if not finished:
             return ()
         rest = [*in_order(transactions.pending), *transactions.unassigned]
@@ -242,10 +243,10 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
     def _commit_all(self, due: Sequence[Transaction]) -> None:
         """Commit all of them, even if one fails, and raise the first error."""
         first_error: Exception | None = None
-        last = self._transactions.last
+        last = self.transactions.last
         for transaction in due:
             if last is not None and last[1].id == transaction.id:
-                self._transactions.last = None
+                self.transactions.last = None
             self._warn_if_old(transaction)
             try:
                 self._call(self.function.commit, transaction.handle)
@@ -259,17 +260,17 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
     def _begin(self) -> None:
         handle = self._call(self.function.begin_transaction)
         now = self.context.clock.now_millis()
-        self._transactions.current = Transaction(uuid.uuid4().hex, handle, now)
-        self._transactions.has_records = False
+        self.transactions.current = Transaction(uuid.uuid4().hex, handle, now)
+        self.transactions.has_records = False
 
     def _abort_current(self) -> None:
-        current, self._transactions.current = self._transactions.current, None
+        current, self.transactions.current = self.transactions.current, None
         if current is not None:
             self._call(self.function.abort, current.handle)
 
     def _pre_commit(self, *, is_last: bool) -> None:
         """Pre-commit the open transaction. Without records it stays open for the next epoch."""
-        transactions = self._transactions
+        transactions = self.transactions
         current = transactions.current
         if current is None or not transactions.has_records:
             return
@@ -282,7 +283,7 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
 
     def _recover(self, state: TransactionState | None) -> None:
         aborted = self._abort_attempt(state)
-        self._transactions = OpenTransactions()
+        self.transactions = OpenTransactions()
         self._version = 0 if state is None else state.version
         if state is None:
             self.user_context = self._call(self.function.initialize_user_context)
@@ -298,7 +299,7 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
 
     def _abort_attempt(self, state: TransactionState | None) -> set[str]:
         """Abort the transactions of an abandoned attempt in this process, and return their ids."""
-        transactions = self._transactions
+        transactions = self.transactions
         abandoned = []
         if transactions.last is not None:
             version, transaction = transactions.last
@@ -314,16 +315,16 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
     def _resume(self, state: TransactionState, aborted: set[str]) -> None:
         """Continue the job. An epoch is repeated, perhaps in a different process."""
         self.user_context = state.user_context
-        self._transactions.pending = dict(state.pending)
-        self._transactions.unassigned = state.unassigned
-        self._transactions.handed_over = state.handed_over
+        self.transactions.pending = dict(state.pending)
+        self.transactions.unassigned = state.unassigned
+        self.transactions.handed_over = state.handed_over
         if state.current is not None and state.current.id not in aborted:
             self._call(self.function.recover_and_abort, state.current.handle)
 
     def _recover_execution(self, state: TransactionState) -> None:
         """Commit what the checkpoint of a restored job holds, and abort the rest."""
         # The driver will soon ask to commit the transactions that were handed over.
-        self._transactions.handed_over += state.handed_over
+        self.transactions.handed_over += state.handed_over
         handled = [transaction.handle for transaction in state.handed_over]
         for transaction in state.pre_committed():
             self._recover_and_commit(transaction)
@@ -351,9 +352,10 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
         try:
             self._call(self.function.recover_and_commit, transaction.handle)
         except Exception:
-            timeout = self.function._transaction_timeout
+            commit = self.function.two_phase_commit
+            timeout = commit.transaction_timeout
             is_over = timeout is not None and self._age(transaction) > timeout
-            if not (is_over and self.function._ignores_failures_after_timeout):
+            if not (is_over and commit.ignores_failures_after_timeout):
                 raise
             _log.exception(
                 "Operator '%s' could not commit the transaction %s, which has been open for longer "
@@ -364,7 +366,8 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
             )
 
     def _warn_if_old(self, transaction: Transaction) -> None:
-        timeout, ratio = self.function._transaction_timeout, self.function._warning_ratio
+        commit = self.function.two_phase_commit
+        timeout, ratio = commit.transaction_timeout, commit.warning_ratio
         if timeout is None or ratio is None:
             return
         age = self._age(transaction)
@@ -390,10 +393,10 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
     # For the function
 
     def current_handle(self) -> Any:
-        current = self._transactions.current
+        current = self.transactions.current
         return None if current is None else current.handle
 
     def pending_handles(self) -> Iterator[tuple[int, Any]]:
-        for number, transactions in sorted(self._transactions.pending.items()):
+        for number, transactions in sorted(self.transactions.pending.items()):
             for transaction in transactions:
                 yield number, transaction.handle

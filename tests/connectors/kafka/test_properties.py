@@ -189,7 +189,7 @@ def test_starting_offsets_decide_what_is_reset(caplog):
         .set_properties({"auto.offset.reset": "latest"})
         .build()
     )
-    assert source._client_properties["auto.offset.reset"] == "error"
+    assert source.client_properties["auto.offset.reset"] == "error"
     assert "auto.offset.reset is error" in caplog.text
 
 

@@ -103,7 +103,7 @@ def test_the_error_pickles(keyed):
 
 
 def test_key_by(env, keyed):
-    selector = keyed._origins[0].partitioning.functions[0]
+    selector = keyed.recorded.origins[0].partitioning.functions[0]
     keyed.map(lambda value: value)
     (edge,) = env._compile().stream_graph.edges
     assert edge.partitioning.strategy is ShipStrategy.HASH

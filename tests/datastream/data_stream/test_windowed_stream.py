@@ -59,7 +59,7 @@ def keyed(env):
 
 
 def _operator(stream):
-    return stream._origins[0].transformation
+    return stream.recorded.origins[0].transformation
 
 
 def test_the_operator_is_named_after_its_windows(keyed):

@@ -11,7 +11,7 @@ from firesteel.graph.operator_specs import DataFrameSourceSpec, SourceSpec
 
 
 def _elements(stream):
-    source = stream._origins[0].transformation.spec.source
+    source = stream.recorded.origins[0].transformation.spec.source
     reader = source.create_reader(ReaderContext(subtask_index=0, parallelism=1))
     reader.add_splits(source.create_enumerator(1).discover_splits())
     return list(reader.read(100_000))
@@ -40,7 +40,7 @@ def test_typed_generators_are_converted_in_chunks(env):
 
 def test_a_typed_range_stays_a_range(env):
     stream = env.from_collection(range(10**9), Types.LONG())
-    assert len(stream._origins[0].transformation.spec.source) == 10**9
+    assert len(stream.recorded.origins[0].transformation.spec.source) == 10**9
     assert _elements(env.from_collection(range(0), Types.LONG())) == []
 
 
@@ -59,7 +59,7 @@ def test_from_source(env):
     stream = env.from_source(source, None, "numbers")
     assert stream.get_name() == "numbers"
     assert stream.get_type() == Types.LONG()
-    assert stream._origins[0].transformation.spec == SourceSpec(source, None)
+    assert stream.recorded.origins[0].transformation.spec == SourceSpec(source, None)
     assert env.from_source(source, None, "n", Types.INT()).get_type() == Types.INT()
     with pytest.raises(TypeError, match="from_source expects a Source"):
         env.from_source([1], None, "n")
@@ -69,7 +69,7 @@ def test_a_source_takes_a_watermark_strategy(env):
     source = NumberSequenceSource(1, 3)
     strategy = WatermarkStrategy.for_monotonous_timestamps()
     stream = env.from_source(source, strategy, "n")
-    assert stream._origins[0].transformation.spec == SourceSpec(source, strategy)
+    assert stream.recorded.origins[0].transformation.spec == SourceSpec(source, strategy)
     with pytest.raises(TypeError, match="from_source expects a WatermarkStrategy"):
         env.from_source(source, "n", "n")
 
@@ -146,4 +146,4 @@ def test_sources_need_no_spark():
 def test_environments_are_independent(launcher):
     first, second = StreamExecutionEnvironment(), StreamExecutionEnvironment()
     first.from_sequence(1, 2).print()
-    assert second._transformations == []
+    assert second.program._transformations == []
