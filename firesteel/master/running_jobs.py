@@ -1,41 +1,153 @@
-"""Registry of the program's jobs that have not ended, to end all of them at once."""
+"""Jobs of the program that have not ended, each in a thread of its own."""
 
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import Future, wait
-from typing import Protocol
+from typing import Any
 
-__all__ = ["RunningJobs", "StoppableJob", "running_jobs"]
+from firesteel.checkpoint.metadata import SnapshotType
+from firesteel.checkpoint.rules.requests import SnapshotRequest, StopMode
+from firesteel.checkpoint.savepoints.savepoint import savepoint_directory
+from firesteel.common.job_execution_result import JobExecutionResult
+from firesteel.common.job_id import JobID
+from firesteel.common.job_status import JobStatus
+from firesteel.config import checkpoint_options
+from firesteel.errors import FiresteelError, InvalidProgramError, JobCancelledError
+from firesteel.graph.settings import JobSettings
+from firesteel.master.job_runner import JobRunner, explained
+
+__all__ = ["RunningJob", "RunningJobs", "running_jobs"]
 
 # Jobs end by themselves well within this time; a program must end even if one does not.
 _END_SECONDS = 20.0
 
 
-class StoppableJob(Protocol):
+class RunningJob:
+    """A job in a thread of its own, as its program and its JobClient control it."""
+
+    def __init__(self, job_id: JobID, settings: JobSettings, runner: JobRunner) -> None:
+        self.job_id = job_id
+        self._settings = settings
+        self._runner = runner
+        self._started = time.monotonic()
+        self._result: Future[JobExecutionResult] = Future()
+        self._thread = threading.Thread(target=self._run, name=f"firesteel-{settings.job_name}")
+        self._thread.daemon = True
+        running_jobs.add(self)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._runner.run()
+            outcome = self._outcome()
+        except BaseException as error:  # noqa: BLE001 - it reaches the callers that wait
+            outcome = explained(error, str(self.job_id), self._settings.job_name)
+        if isinstance(outcome, FiresteelError):
+            self._result.set_exception(outcome)
+        else:
+            self._result.set_result(outcome)
+        running_jobs.discard(self)
+
+    def _outcome(self) -> JobExecutionResult | FiresteelError:
+        if self._runner.failure is not None:
+            return self._runner.failure
+        if self.status() is not JobStatus.FINISHED:
+            return JobCancelledError(str(self.job_id))
+        runtime = int((time.monotonic() - self._started) * 1000)
+        return JobExecutionResult(
+            self.job_id, runtime, self.accumulators(), self._settings.job_name
+        )
+
+    def status(self) -> JobStatus:
+        return self._runner.status
+
     def cancel(self) -> Future[None]:
-        """Let the running epoch end, then close. The future ends with the job."""
+        """Cancel the job. The future ends with the job."""
+        return self._end_as(JobStatus.CANCELED)
 
     def suspend(self) -> Future[None]:
-        """Like ``cancel``, but the job keeps its checkpoints, to be recovered later."""
+        """End the job, but keep its checkpoints. The future ends with the job."""
+        return self._end_as(JobStatus.SUSPENDED)
+
+    def _end_as(self, status: JobStatus) -> Future[None]:
+        self._runner.cancel(status)
+        done: Future[None] = Future()
+        self._result.add_done_callback(lambda _: done.set_result(None))
+        return done
+
+    def cancel_and_wait(self) -> None:
+        """Cancel the job because of Ctrl-C. A second Ctrl-C ends the running epoch by force."""
+        end = self.cancel()
+        try:
+            end.result()
+        except KeyboardInterrupt:
+            self.give_up()
+            end.result()
 
     def give_up(self) -> None:
         """Wait for the running epoch no longer."""
+        self._runner.give_up()
+
+    def result(self) -> Future[JobExecutionResult]:
+        return self._result
+
+    def accumulators(self) -> dict[str, Any]:
+        """Return counters of the user's functions by name: they are Flink's accumulators here."""
+        return {**self._runner.master.metrics.user_counters()}
+
+    def metrics(self) -> dict[str, Any]:
+        return self._runner.master.metrics.user_metrics()
+
+    def overview(self) -> dict[str, Any]:
+        return self._runner.master.overview()
+
+    def savepoint(self, directory: str | None, stop: str | None) -> Future[str]:
+        """Take a savepoint below ``directory``; with ``stop`` the job ends with it."""
+        directory = directory or self._settings.configuration.get(checkpoint_options.SAVEPOINT_DIR)
+        if directory is None:
+            raise InvalidProgramError(
+                "There is no directory for the savepoint: name one, or set "
+                f"{checkpoint_options.SAVEPOINT_DIR.key}"
+            )
+
+        mode = None if stop is None else StopMode(stop)
+
+        def request(request_id: str) -> SnapshotRequest:
+            target = savepoint_directory(directory, str(self.job_id), request_id)
+            return SnapshotRequest(request_id, SnapshotType.SAVEPOINT, target, mode)
+
+        return self._runner.request_snapshot(request)
+
+    def checkpoint(self) -> Future[str]:
+        """Take a checkpoint now, besides the regular ones."""
+        return self._runner.request_snapshot(
+            lambda request_id: SnapshotRequest(request_id, SnapshotType.CHECKPOINT)
+        )
+
+    def checkpoints(self) -> dict[str, Any]:
+        return self._runner.checkpoint_overview()
+
+    def checkpoint_details(self, checkpoint_id: int) -> dict[str, Any] | None:
+        return self._runner.checkpoint_details(checkpoint_id)
 
 
 class RunningJobs:
+    """Registry of the running jobs, to end all of them at once."""
+
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._jobs: set[StoppableJob] = set()
+        self._jobs: set[RunningJob] = set()
         # The program is ended from outside (SIGTERM), as when a machine goes down. The user has not
         # canceled the jobs, so their checkpoints stay, as those of a program that is killed.
         self.suspended = False
 
-    def add(self, job: StoppableJob) -> None:
+    def add(self, job: RunningJob) -> None:
         with self._lock:
             self._jobs.add(job)
 
-    def discard(self, job: StoppableJob) -> None:
+    def discard(self, job: RunningJob) -> None:
         with self._lock:
             self._jobs.discard(job)
 

@@ -1,6 +1,5 @@
 import pytest
 
-from firesteel.common import CompletableFuture
 from firesteel.datastream.stream_execution_environment import program_process
 from firesteel.errors import InvalidProgramError, JobExecutionError
 from tests.waiting import wait_until
@@ -83,7 +82,7 @@ def test_interrupt_cancels_the_job_and_ends_a_script_without_a_traceback(
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(CompletableFuture, "result", interrupted)
+    launcher.run = lambda job: monkeypatch.setattr(job.result(), "result", interrupted)
     env.from_sequence(1, 2).print()
     with pytest.raises(raised):
         env.execute()

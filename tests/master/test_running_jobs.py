@@ -15,8 +15,7 @@ from firesteel.common.job_id import JobID
 from firesteel.common.job_status import JobStatus
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.errors import FiresteelError, JobCancelledError, JobExecutionError
-from firesteel.master.launcher import RunningJob
-from firesteel.master.running_jobs import running_jobs
+from firesteel.master.running_jobs import RunningJob, running_jobs
 
 _SECONDS = 10.0
 
