@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from firesteel.processes import is_alive
 from firesteel.protocol.messages import SlotAddress
 from firesteel.protocol.program import PackedProgram
 from firesteel.protocol.rows import BufferRow, rows_of
@@ -73,7 +74,7 @@ class SlotHost:
                 remove_socket(self._path)
 
     def _is_needed(self) -> bool:
-        if not _is_alive(self._owner_pid):
+        if not is_alive(self._owner_pid):
             return False
         if self._connections or not self._registry.is_empty():
             self._last_used = time.monotonic()
@@ -139,16 +140,6 @@ def _input_rows(peer: Peer, opening: Opening) -> Iterator[BufferRow]:
     if opening.has_input:
         for batch in peer.receive_batches():
             yield from rows_of(batch)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def remove_socket(path: Path) -> None:

@@ -36,6 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     # The ground
     "version": set(),
     "log": set(),
+    "processes": set(),
     "errors": set(),
     "stability": set(),
     "gaps": set(),
@@ -81,7 +82,7 @@ ALLOWED: dict[str, set[str]] = {
     # State and checkpoints
     "state": {"common", "config", "state.hashmap", "state.rocksdb", "usercode"},
     "state.hashmap": {"common", "state"},
-    "state.rocksdb": {"common", "state", "usercode"},
+    "state.rocksdb": {"common", "processes", "state", "usercode"},
     "checkpoint": {"common", "connectors", "state", "usercode"},
     "checkpoint.rules": {
         "checkpoint",
@@ -193,7 +194,7 @@ ALLOWED: dict[str, set[str]] = {
         "usercode",
         *_API,
     },
-    "slothost": {"protocol", "task", "usercode"},
+    "slothost": {"processes", "protocol", "task", "usercode"},
     # In the driver
     "master": {
         "checkpoint.snapshot_writer",

@@ -24,6 +24,7 @@ from rocksdict import (
     WriteOptions,
 )
 
+from firesteel.processes import is_alive
 from firesteel.state.backend_factory import StateBackendSettings
 
 _PREFIX = "firesteel-rocksdb-"
@@ -195,20 +196,10 @@ def _remove_orphans(parent: Path) -> None:
     """Delete the directories of processes that were killed."""
     for directory in parent.glob(f"{_PREFIX}*"):
         pid = directory.name.removeprefix(_PREFIX).partition("-")[0]
-        if pid.isdecimal() and not _is_alive(int(pid)):
+        if pid.isdecimal() and not is_alive(int(pid)):
             shutil.rmtree(directory, ignore_errors=True)
 
 
 def _remove(directory: Path, pid: int) -> None:
     if os.getpid() == pid:
         shutil.rmtree(directory, ignore_errors=True)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from firesteel.datastream.state import (
@@ -21,7 +21,7 @@ from firesteel.task.key_context import NamespacedKey
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.state.states import Mergeable
 from firesteel.task.time.timers import InternalTimerService
-from firesteel.task.windowing.base_window_operator import window_store
+from firesteel.task.windowing.window_functions import window_store
 
 
 def merge_states(state: State, scope: NamespacedKey, target: Any, sources: Sequence[Any]) -> None:
@@ -49,7 +49,14 @@ class TaskTriggerContext(Trigger.OnMergeContext):
         self._key_context = context.key_context
         self._timers = timers
         self._scope = NamespacedKey(context.key_context)
-        self._store = window_store(context, self._scope, "trigger")
+        store = window_store(context, self._scope, "trigger")
+        self._creators: dict[type[StateDescriptor], Callable[[Any], State]] = {
+            AggregatingStateDescriptor: store.get_aggregating_state,
+            ListStateDescriptor: store.get_list_state,
+            MapStateDescriptor: store.get_map_state,
+            ReducingStateDescriptor: store.get_reducing_state,
+            ValueStateDescriptor: store.get_state,
+        }
         self.merged: Sequence[Any] = ()
         # Triggers ask for the same states again and again.
         self._states: dict[tuple[str, type[StateDescriptor]], State] = {}
@@ -95,16 +102,9 @@ class TaskTriggerContext(Trigger.OnMergeContext):
         return state
 
     def _create(self, descriptor: StateDescriptor) -> State:
-        if isinstance(descriptor, ReducingStateDescriptor):
-            return self._store.get_reducing_state(descriptor)
-        if isinstance(descriptor, ValueStateDescriptor):
-            return self._store.get_state(descriptor)
-        if isinstance(descriptor, ListStateDescriptor):
-            return self._store.get_list_state(descriptor)
-        if isinstance(descriptor, AggregatingStateDescriptor):
-            return self._store.get_aggregating_state(descriptor)
-        if isinstance(descriptor, MapStateDescriptor):
-            return self._store.get_map_state(descriptor)
+        for kind, create in self._creators.items():
+            if isinstance(descriptor, kind):
+                return create(descriptor)
         raise InvalidProgramError(
             f"get_partitioned_state expects a state descriptor, but got {shorten(descriptor)}."
         )

@@ -20,8 +20,8 @@ from firesteel.task.operators.base import OperatorContext
 from firesteel.task.record_batch import RecordBatch
 from firesteel.task.windowing.aligned_window_operator import AlignedWindowOperator
 from firesteel.task.windowing.arrivals import Arrivals, numbered_type
-from firesteel.task.windowing.base_window_operator import PairCalls, Sides
 from firesteel.task.windowing.slices import RecordTables
+from firesteel.task.windowing.window_functions import PairCalls, Sides
 from firesteel.task.windowing.window_operator import EvictingWindowOperator, WindowOperator
 from firesteel.task.windowing.window_state import WindowState
 
