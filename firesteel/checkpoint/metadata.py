@@ -121,8 +121,20 @@ class OperatorMetadata:
 
 
 @dataclass(frozen=True, slots=True)
+class Ancestor:
+    """A checkpoint or savepoint of an earlier run, from which a later run was restored."""
+
+    job_id: str
+    checkpoint_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class CheckpointMetadata:
-    """A checkpoint or savepoint. Times are milliseconds since 1970."""
+    """A checkpoint or savepoint. Times are milliseconds since 1970.
+
+    ``lineage``: the checkpoints that the run and its predecessors were restored from, oldest first.
+    Each run of a job has a job id of its own.
+    """
 
     checkpoint_id: int
     type: SnapshotType
@@ -132,10 +144,20 @@ class CheckpointMetadata:
     trigger_time: int
     completion_time: int
     operators: tuple[OperatorMetadata, ...]
+    lineage: tuple[Ancestor, ...] = ()
 
     def subtasks(self) -> Iterator[SubtaskState]:
         for operator in self.operators:
             yield from operator.subtasks
+
+    def is_after(self, other: CheckpointMetadata) -> bool:
+        """True if this run, or a run before it, has passed the point of ``other``."""
+        if other.job_id == self.job_id:
+            return other.checkpoint_id < self.checkpoint_id
+        return any(
+            ancestor.job_id == other.job_id and other.checkpoint_id <= ancestor.checkpoint_id
+            for ancestor in self.lineage
+        )
 
     def files(self) -> frozenset[str]:
         """The locations of all files that the checkpoint refers to."""

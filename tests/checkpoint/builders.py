@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from firesteel.checkpoint.metadata import (
+    Ancestor,
     CheckpointMetadata,
     KeyedStateFile,
     OperatorMetadata,
@@ -174,4 +175,5 @@ def all_metadata(directory: Storage) -> st.SearchStrategy[CheckpointMetadata]:
         trigger_time=small,
         completion_time=small,
         operators=st.lists(operators(directory), max_size=3).map(tuple),
+        lineage=st.lists(st.builds(Ancestor, names, small), max_size=3).map(tuple),
     )

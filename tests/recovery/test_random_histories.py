@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,6 +21,7 @@ from hypothesis import strategies as st
 
 from firesteel.checkpoint.rules.requests import StopMode
 from firesteel.common import Configuration
+from firesteel.master import job_recovery
 from firesteel.testing import Fault, JobHarness, ListSink
 from tests.properties.random_plans import STATEFUL, Plan, Step, plans
 from tests.recovery.jobs import RESTARTS
@@ -57,7 +62,15 @@ class History:
         }
         # The savepoint, or the directory with checkpoints, that the present job was started from.
         self.origin: str | None = None
-        self.harness = JobHarness(self.build, **self.arguments)
+        with self.other_clock():
+            self.harness = JobHarness(self.build, **self.arguments)
+
+    @contextmanager
+    def other_clock(self) -> Iterator[None]:
+        """The next driver runs on a machine whose clock is up to an hour wrong."""
+        now = 1_700_000_000 + self.random.uniform(-3600, 3600)
+        with patch.object(job_recovery, "time", SimpleNamespace(time=lambda: now)):
+            yield
 
     def build(self, env: Any) -> None:
         for stream, sink in zip(self.plan.build(env), self.sinks, strict=True):
@@ -104,11 +117,12 @@ class History:
         if answer.exception() is None:
             self.origin = answer.result()
             self.arguments["parallelism"] = self.random.randint(1, 4)
-            self.harness = self.harness.resume(
-                self.origin,
-                parallelism=self.arguments["parallelism"],
-                records_per_epoch=self.arguments["records_per_epoch"],
-            )
+            with self.other_clock():
+                self.harness = self.harness.resume(
+                    self.origin,
+                    parallelism=self.arguments["parallelism"],
+                    records_per_epoch=self.arguments["records_per_epoch"],
+                )
 
     def _cancel(self) -> None:
         self.harness.cancel()
@@ -120,14 +134,15 @@ class History:
         self._submit_again()
 
     def _submit_again(self) -> None:
-        """From its own newest checkpoint, else from where it came from, else from the beginning."""
+        """From the newest checkpoint of all runs if it has taken one, else from where it came from."""
         own = self.harness.checkpoint_directory()
         if any(own.glob("chk-*/_metadata")):
-            self.origin = str(own)
-        if self.origin is not None:
-            self.harness = self.harness.resume(self.origin)
-        else:
-            self.harness = JobHarness(self.build, **self.arguments)
+            self.origin = str(own.parent)
+        with self.other_clock():
+            if self.origin is not None:
+                self.harness = self.harness.resume(self.origin)
+            else:
+                self.harness = JobHarness(self.build, **self.arguments)
 
     def validate(self) -> None:
         for sink, expected in zip(self.sinks, self.plan.evaluate(), strict=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from firesteel.checkpoint.metadata import CheckpointMetadata, SnapshotType
+from firesteel.checkpoint.metadata import Ancestor, CheckpointMetadata, SnapshotType
 from firesteel.checkpoint.payload import Payload
 from firesteel.checkpoint.rules.completed_checkpoint import CompletedCheckpoint
 from firesteel.checkpoint.rules.completed_checkpoint_store import (
@@ -33,6 +33,7 @@ from firesteel.checkpoint.rules.failure_reason import (
     CheckpointFailureReason,
     TooManyFailedCheckpointsError,
 )
+from firesteel.checkpoint.rules.lineage import lineage_after
 from firesteel.checkpoint.rules.pending_checkpoint import PendingCheckpoint
 from firesteel.checkpoint.rules.requests import SnapshotRequest, StopMode
 from firesteel.checkpoint.rules.settings import CheckpointSettings
@@ -129,6 +130,7 @@ class CheckpointCoordinator:
         self._pending: dict[int, PendingCheckpoint] = {}
         self._requests: deque[SnapshotRequest] = deque()
         self._next_id = 1
+        self._lineage: tuple[Ancestor, ...] = ()
         self.store = CompletedCheckpointStore(settings.retained, self._files)
         self.stats = CheckpointStatsTracker(operators, settings.history_size, settings.interval)
 
@@ -239,7 +241,7 @@ class CheckpointCoordinator:
 
     def _write(self, checkpoint: PendingCheckpoint, now: float) -> WriteSnapshot:
         metadata = checkpoint.finalize(
-            self._operators, self._job_id, self._job_name, self._wall_clock(now)
+            self._operators, self._job_id, self._job_name, self._wall_clock(now), self._lineage
         )
         checkpoint.written_since = now
         files = metadata.files()
@@ -328,6 +330,8 @@ class CheckpointCoordinator:
 
     def restored(self, checkpoint: CompletedCheckpoint, now: float) -> list[Decision]:
         """Note that the job was restored from its own checkpoint, or from one of a different job."""
+        if checkpoint.metadata.job_id != self._job_id:
+            self._lineage = lineage_after(checkpoint.metadata)
         decisions = self._noted(self.store.go_back_to(checkpoint))
         self._next_id = max(self._next_id, checkpoint.checkpoint_id + 1)
         self._schedule.restarted(now)

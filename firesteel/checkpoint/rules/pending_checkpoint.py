@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from firesteel.checkpoint.metadata import (
+    Ancestor,
     CheckpointMetadata,
     OperatorMetadata,
     SnapshotType,
@@ -62,7 +63,12 @@ class PendingCheckpoint:
         return True
 
     def finalize(
-        self, operators: Sequence[OperatorInfo], job_id: str, job_name: str, completion_time: int
+        self,
+        operators: Sequence[OperatorInfo],
+        job_id: str,
+        job_name: str,
+        completion_time: int,
+        lineage: tuple[Ancestor, ...] = (),
     ) -> CheckpointMetadata:
         """Create the metadata from the acks."""
         self.metadata = CheckpointMetadata(
@@ -74,6 +80,7 @@ class PendingCheckpoint:
             trigger_time=self.trigger_time,
             completion_time=completion_time,
             operators=tuple(self._operator(operator) for operator in operators),
+            lineage=lineage,
         )
         return self.metadata
 

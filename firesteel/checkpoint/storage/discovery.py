@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from firesteel.checkpoint.metadata import CheckpointMetadata
 from firesteel.checkpoint.rules.completed_checkpoint import CompletedCheckpoint
+from firesteel.checkpoint.rules.lineage import newest_first
 from firesteel.checkpoint.storage.metadata_file import (
     METADATA_FILE,
     CheckpointNotFoundError,
@@ -74,36 +75,39 @@ def find_latest_checkpoint(
     location.
     """
     names = [status.path for status in root.list_files() if _CHECKPOINT.fullmatch(status.path)]
-    found: list[tuple[CheckpointMetadata, Storage]] = []
-    damaged: list[tuple[Storage, CorruptFileError]] = []
+    found: dict[str, tuple[CompletedCheckpoint, Storage]] = {}
+    unreadable: list[tuple[Storage, CorruptFileError]] = []
+    other_jobs: set[str] = set()
     for name in names:
         directory = root.at(posixpath.dirname(name))
         try:
             metadata = read_metadata(directory)
         except CorruptCheckpointError as error:
-            damaged.append((directory, error))
+            unreadable.append((directory, error))
             continue
         if job_name is None or metadata.job_name == job_name:
-            found.append((metadata, directory))
-    # By time, because the numbers of different jobs do not compare.
-    found.sort(key=lambda pair: (pair[0].completion_time, pair[0].checkpoint_id), reverse=True)
-    for metadata, directory in found:
+            found[directory.location] = _completed(metadata, directory), directory
+        else:
+            other_jobs.add(directory.parent.location)
+    unreadable = [one for one in unreadable if one[0].parent.location not in other_jobs]
+    damaged: list[CorruptFileError] = []
+    for checkpoint in newest_first(checkpoint for checkpoint, _ in found.values()):
+        directory = found[checkpoint.location or ""][1]
         try:
-            verify(metadata, directory, deep=deep)
+            verify(checkpoint.metadata, directory, deep=deep)
         except CorruptCheckpointError as error:
-            damaged.append((directory, error))
+            damaged.append(error)
             continue
-        skipped = tuple(error for where, error in damaged if _is_newer(where, directory))
-        result = FoundCheckpoint(_completed(metadata, directory), directory, skipped)
-        if skipped:
+        for where, reason in unreadable:
+            if where.parent != directory.parent:
+                _log.warning("%s. It may be newer than the checkpoint that is restored.", reason)
+            elif _number(where) > _number(directory):
+                damaged.append(reason)
+        result = FoundCheckpoint(checkpoint, directory, tuple(damaged))
+        if damaged:
             _log.warning("%s", result.message)
         return result
-    raise _nothing(root, job_name, [error for _, error in damaged])
-
-
-def _is_newer(damaged: Storage, taken: Storage) -> bool:
-    """True for a higher number of the same job. Jobs do not compare."""
-    return damaged.parent == taken.parent and _number(damaged) > _number(taken)
+    raise _nothing(root, job_name, [*damaged, *(error for _, error in unreadable)])
 
 
 def _number(directory: Storage) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from firesteel.checkpoint.metadata import (
+    Ancestor,
     CheckpointMetadata,
     KeyedStateFile,
     OperatorMetadata,
@@ -94,6 +95,7 @@ def metadata_to_json(metadata: CheckpointMetadata, directory: Storage) -> Json:
         "epoch": metadata.epoch,
         "trigger_time": metadata.trigger_time,
         "completion_time": metadata.completion_time,
+        "lineage": [[one.job_id, one.checkpoint_id] for one in metadata.lineage],
         "operators": [_operator(operator, relative) for operator in metadata.operators],
     }
 
@@ -204,6 +206,11 @@ def metadata_from_json(content: Json, directory: Storage) -> CheckpointMetadata:
         trigger_time=int(content["trigger_time"]),
         completion_time=int(content["completion_time"]),
         operators=tuple(_to_operator(operator, locate) for operator in content["operators"]),
+        # Firesteel 0.1 wrote none.
+        lineage=tuple(
+            Ancestor(str(job_id), int(checkpoint_id))
+            for job_id, checkpoint_id in content.get("lineage", ())
+        ),
     )
 
 

@@ -52,7 +52,7 @@ _FAULTS = st.builds(
 class Job:
     """One attempt of a driver: it has its own directory, coordinator and backends."""
 
-    def __init__(self, root: Storage, number: int, parallelism: int) -> None:
+    def __init__(self, root: Storage, number: int, parallelism: int, skew: float = 0.0) -> None:
         self.directory = CheckpointDirectory(root, f"job-{number}")
         self.store = StorageSegmentStore(self.directory.job.at("shared"), inline_threshold=40)
         self.parallelism = parallelism
@@ -63,6 +63,7 @@ class Job:
             f"job-{number}",
             "counting",
             now=0.0,
+            wall_clock_offset=skew,
         )
         self.writer = SnapshotWriter(self.directory, self.open_backend)
         self.backends = [HashMapKeyedStateBackend() for _ in range(parallelism)]
@@ -117,6 +118,7 @@ class Recovery(RuleBasedStateMachine):
         self.taken: dict[tuple[int, int], dict[int, int]] = {}
         self.savepoints: dict[str, dict[int, int]] = {}
         self.requests = 0
+        self.has_branched = False
         self.job = Job(self.root, self.number, parallelism=2)
 
     def carry_out(self, decisions: list[Decision]) -> None:
@@ -191,15 +193,19 @@ class Recovery(RuleBasedStateMachine):
         number = int(checkpoint.metadata.job_id.removeprefix("job-"))
         return self.taken[number, checkpoint.checkpoint_id]
 
-    @rule(parallelism=st.integers(1, 4))
-    def the_driver_is_killed(self, parallelism: int) -> None:
-        """A new driver finds the newest checkpoint of any of its predecessors."""
+    @rule(parallelism=st.integers(1, 4), skew=st.integers(-1000, 1000))
+    def the_driver_is_killed(self, parallelism: int, skew: int) -> None:
+        """A new driver, with a clock of its own, finds the newest checkpoint of its predecessors."""
         self.file_system.heal()
         try:
             found = find_latest_checkpoint(self.root, job_name="counting").checkpoint
         except CheckpointNotFoundError:
             found = None
-        self.start(found, parallelism)
+        latest = self.job.it.store.latest
+        if latest is not None and not latest.is_savepoint and not self.has_branched:
+            assert found is not None
+            assert found.location == latest.location
+        self.start(found, parallelism, skew)
 
     @precondition(lambda self: self.savepoints)
     @rule(which=st.integers(0, 5), parallelism=st.integers(1, 4))
@@ -208,11 +214,14 @@ class Recovery(RuleBasedStateMachine):
         self.carry_out(self.job.it.shutdown(JobStatus.CANCELED, self.now))
         assert self.job.directory.job.list_files() == []
         location = sorted(self.savepoints)[which % len(self.savepoints)]
-        self.start(find_checkpoint(location).checkpoint, parallelism)
+        found = find_checkpoint(location).checkpoint
+        # Between runs that are not related, only their clocks decide.
+        self.has_branched |= found.metadata.job_id != f"job-{self.number}"
+        self.start(found, parallelism)
 
-    def start(self, found: CompletedCheckpoint | None, parallelism: int) -> None:
+    def start(self, found: CompletedCheckpoint | None, parallelism: int, skew: float = 0.0) -> None:
         self.number += 1
-        self.job = Job(self.root, self.number, parallelism)
+        self.job = Job(self.root, self.number, parallelism, skew)
         self.state = {}
         if found is not None:
             own = self.job.directory.holds(found)
