@@ -361,10 +361,15 @@ class Source(ABC):
     replayable: bool = True
 
     #: The order in which a reader reads its splits. True is side by side: all splits are assigned
-    #: at once, and each holds back the watermark from then on. False is one after the other: only
-    #: splits that were started hold it back. None is unknown: each assigned split holds it back if
-    #: ``SourceReader.current_split`` returns names.
+    #: as soon as they are found. False is one after the other: a reader that has read its splits
+    #: gets the next ones. None is unknown: splits are assigned as with False if the source is
+    #: bounded, and as with True if it is not, because its splits may never end.
     side_by_side: bool | None = None
+
+    #: True if splits are found in the order of their event time. By default the order is unknown:
+    #: the watermark does not advance while a split waits to be read, because the split may contain
+    #: the oldest records. This applies to readers whose ``SourceReader.current_split`` returns names.
+    in_time_order: bool = False
 
     @abstractmethod
     @public_evolving

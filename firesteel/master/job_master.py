@@ -310,6 +310,9 @@ class JobMaster:
             complete_sources=frozenset(
                 node for node, source in self._sources.items() if source.is_complete()
             ),
+            held_sources=frozenset(
+                node for node, source in self._sources.items() if source.holds_time()
+            ),
             aligned_watermarks=aligned or {},
             committables=committables,
             feedback=feedback,

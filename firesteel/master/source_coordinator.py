@@ -16,11 +16,6 @@ from firesteel.errors import FiresteelError
 from firesteel.master.decisions import AskPending, DiscoverSplits, SourceDecision
 from firesteel.protocol.messages import SourceStatus
 
-# A reader of a bounded source gets further splits when it has fewer than this, so that no reader
-# sits on a long list while others are done. Splits of unbounded sources may never end, and those
-# that are read side by side share the watermark, so they are all handed out at once.
-_SPLITS_AHEAD = 4
-
 # A source without splits still has an epoch this often: idle slot hosts end by themselves, and
 # sinks close files by the clock.
 _IDLE_SECONDS = 5.0
@@ -68,14 +63,20 @@ class SourceCoordinator:
         """
         self.node_id = node_id
         self.parallelism = parallelism
-        bounded = source.get_boundedness() is Boundedness.BOUNDED
-        self._holds_back = bounded and not source.side_by_side
+        # Readers ask for splits that they read one after the other. Splits that are read side by
+        # side, or that may never end, are all handed out at once.
+        self._is_pulled = not source.side_by_side and (
+            source.side_by_side is False or source.get_boundedness() is Boundedness.BOUNDED
+        )
+        self._in_time_order = source.in_time_order
         self._report = created
         self._unassigned: deque[SourceSplit] = deque()
         if restored is not None:
             self._unassigned.extend(map(_split, restored.load()["unassigned"]))
         self._statuses: list[SourceStatus | None] = [None] * parallelism
         self._assigned: list[int] = list(assigned) or [0] * parallelism
+        # The number of splits that each reader asks for. A reader that begins without splits asks.
+        self._wanted: list[int] = [0 if splits else 1 for splits in self._assigned]
         # Splits that were still to be read at checkpoints that are not complete yet.
         self._unread: dict[int, list[SourceSplit]] = {}
         # Discovery: since when it is under way, and when the next one is due.
@@ -149,23 +150,34 @@ class SourceCoordinator:
         """Return True if readers that run out of splits have reached the end of the source."""
         return self.has_found_everything and not self._unassigned
 
+    def holds_time(self) -> bool:
+        """Return True if the watermark of the source waits for splits that no reader has yet."""
+        return bool(self._unassigned) and not self._in_time_order
+
     def assign(self, *, everything: bool = False) -> dict[int, tuple[SourceSplit, ...]]:
         """Return new splits for the next epoch by subtask: to the reader with the fewest first."""
         assignment: dict[int, list[SourceSplit]] = {}
-        limit = len(self._unassigned) + max(self._assigned, default=0)
-        if self._holds_back and not everything:
-            limit = _SPLITS_AHEAD
-        while self._unassigned:
-            subtask = min(range(self.parallelism), key=lambda index: self._assigned[index])
-            if self._assigned[subtask] >= limit:
-                break
+        places = [len(self._unassigned)] * self.parallelism
+        if self._is_pulled and not everything:
+            # A reader of small files asks for many. It gets at most half of its fair share, so
+            # that enough is left for the others if the next files are large.
+            share = -(-len(self._unassigned) // (2 * self.parallelism))
+            places = [min(wanted, share) for wanted in self._wanted]
+        while self._unassigned and any(places):
+            subtask = min(
+                (index for index, free in enumerate(places) if free),
+                key=lambda index: self._assigned[index],
+            )
             assignment.setdefault(subtask, []).append(self._unassigned.popleft())
             self._assigned[subtask] += 1
+            places[subtask] -= 1
+            self._wanted[subtask] = 0
         return {subtask: tuple(splits) for subtask, splits in assignment.items()}
 
     def update(self, subtask: int, status: SourceStatus) -> None:
         self._statuses[subtask] = status
         self._assigned[subtask] = len(status.splits)
+        self._wanted[subtask] = status.wanted
         self._pending = None
         self._pending_asked = False
 
@@ -196,7 +208,7 @@ class SourceCoordinator:
             status is None or (status.available and not status.ahead) for status in self._statuses
         ):
             return True
-        if self._unassigned and (not self._holds_back or min(self._assigned) < _SPLITS_AHEAD):
+        if self._unassigned and (any(self._wanted) or not self._is_pulled):
             return True
         # Readers without splits have to be told that no more splits will come.
         return self.is_complete() and any(

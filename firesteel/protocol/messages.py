@@ -174,6 +174,8 @@ class SlotControl:
     aligned_watermarks: dict[int, int] = field(default_factory=dict)
     # The source nodes that receive no more splits.
     complete_sources: frozenset[int] = frozenset()
+    # The source nodes with splits that no reader has yet. Their watermarks wait for these splits.
+    held_sources: frozenset[int] = frozenset()
     committables: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     # For heads of loops, by node: the records of their tails at the end of the previous epoch.
     feedback: dict[int, tuple[OperatorHandle, ...]] = field(default_factory=dict)
@@ -216,6 +218,8 @@ class SourceStatus:
     ahead: bool = False
     # The splits that stopped for this reason, if the source continues with others.
     paused: frozenset[str] = frozenset()
+    # The number of splits that the reader asks for, because it has none left (Flink: a split request).
+    wanted: int = 0
 
 
 @dataclass(slots=True)

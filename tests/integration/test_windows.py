@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from firesteel.common import Duration, Time, WatermarkStrategy
@@ -13,6 +14,7 @@ from firesteel.datastream import (
     StreamExecutionEnvironment,
 )
 from firesteel.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from firesteel.datastream.connectors.file_system import FileSource, StreamFormat
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.window import (
     EventTimeSessionWindows,
@@ -101,3 +103,27 @@ def test_windows_of_the_clock_fire_while_the_job_goes_on(env: StreamExecutionEnv
     assert isinstance(results, list)
     assert len(results) == 3
     assert sum(results) > 0
+
+
+def test_no_line_of_two_files_over_the_same_time_is_late(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    """The larger one was once cut in two, and its second half read after the smaller one."""
+    counts = [100_000, 105_000]
+    for number, count in enumerate(counts):
+        lines = "".join(f"{stamp:010}\n" for stamp in range(count))
+        (tmp_path / f"{number}.log").write_text(lines)
+    text = StreamFormat.text_line_format()
+    source = FileSource.for_record_stream_format(text, str(tmp_path)).build()
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        lambda line, _: int(line)
+    )
+    counted = (
+        env.set_parallelism(2)
+        .from_source(source, strategy, "logs")
+        .key_by(lambda _: 0)
+        .window(TumblingEventTimeWindows.of(Time.seconds(10)))
+        .aggregate(Count())
+    )
+    with counted.execute_and_collect() as results:
+        assert sum(results) == sum(counts)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from firesteel.checkpoint.payload import Payload
 from firesteel.datastream.connectors.base import (
@@ -95,9 +97,13 @@ class Coordinator(SourceCoordinator):
 
 
 def _coordinator(
-    parallelism: int = 2, boundedness: Boundedness = Boundedness.BOUNDED
+    parallelism: int = 2,
+    boundedness: Boundedness = Boundedness.BOUNDED,
+    *,
+    side_by_side: bool | None = None,
 ) -> tuple[Coordinator, Enumerator]:
     source = FakeSource(boundedness)
+    source.side_by_side = side_by_side
     return Coordinator(source, parallelism), source.enumerator
 
 
@@ -106,13 +112,17 @@ def _names(assignment: dict[int, tuple[SourceSplit, ...]]) -> dict[int, list[str
 
 
 def _status(
-    *splits: str, available: bool = False, delay: float = 0.1, finished: bool = False
+    *splits: str,
+    available: bool = False,
+    delay: float = 0.1,
+    finished: bool = False,
+    wanted: int = 0,
 ) -> SourceStatus:
-    return SourceStatus(tuple(_splits(*splits)), available, delay, finished)
+    return SourceStatus(tuple(_splits(*splits)), available, delay, finished, wanted=wanted)
 
 
 def test_splits_go_to_the_reader_with_the_fewest():
-    coordinator, enumerator = _coordinator()
+    coordinator, enumerator = _coordinator(side_by_side=True)
     enumerator.found = _splits("a", "b", "c")
     coordinator.discover(0.0)
     assert _names(coordinator.assign()) == {0: ["a", "c"], 1: ["b"]}
@@ -123,15 +133,60 @@ def test_splits_go_to_the_reader_with_the_fewest():
     assert _names(coordinator.assign()) == {1: ["d"], 0: ["e"]}
 
 
-def test_a_bounded_source_keeps_splits_back_for_whoever_is_done_first():
+@pytest.mark.parametrize(
+    ("boundedness", "side_by_side"),
+    [
+        (Boundedness.BOUNDED, None),
+        (Boundedness.BOUNDED, False),
+        (Boundedness.CONTINUOUS_UNBOUNDED, False),
+    ],
+)
+def test_a_reader_gets_a_split_when_it_asks(boundedness, side_by_side):
+    """Flink: StaticFileSplitEnumerator and ContinuousFileSplitEnumerator, handleSplitRequest."""
+    coordinator, enumerator = _coordinator(boundedness=boundedness, side_by_side=side_by_side)
+    enumerator.found = _splits(*"abcd")
+    coordinator.discover(0.0)
+    assert _names(coordinator.assign()) == {0: ["a"], 1: ["b"]}
+    coordinator.update(0, _status("a"))
+    coordinator.update(1, _status("b"))
+    assert coordinator.assign() == {}
+    coordinator.update(1, _status(wanted=1))
+    assert _names(coordinator.assign()) == {1: ["c"]}
+    assert coordinator.assign() == {}
+
+
+def test_a_reader_that_asks_for_many_gets_at_most_half_of_its_fair_share():
     coordinator, enumerator = _coordinator()
     enumerator.found = _splits(*"abcdefghij")
     coordinator.discover(0.0)
-    assert _names(coordinator.assign()) == {0: list("aceg"), 1: list("bdfh")}
-    assert coordinator.assign() == {}
-    coordinator.update(0, _status(*"aceg"))
-    coordinator.update(1, _status("h"))
-    assert _names(coordinator.assign()) == {1: ["i", "j"]}
+    coordinator.update(0, _status(wanted=100))
+    coordinator.update(1, _status("z"))
+    assert _names(coordinator.assign()) == {0: list("abc")}
+    coordinator.update(1, _status(wanted=1))
+    assert _names(coordinator.assign()) == {1: ["d"]}
+
+
+def test_time_waits_for_splits_that_no_reader_has():
+    coordinator, enumerator = _coordinator(1)
+    assert not coordinator.holds_time()
+    enumerator.found = _splits("a", "b")
+    coordinator.discover(0.0)
+    held = []
+    for _ in range(2):
+        coordinator.assign()
+        held.append(coordinator.holds_time())
+        coordinator.update(0, _status(wanted=1))
+    assert held == [True, False]
+
+
+def test_time_waits_for_no_split_if_splits_are_found_in_its_order():
+    source = FakeSource(Boundedness.BOUNDED)
+    source.in_time_order = True
+    coordinator = Coordinator(source, 1)
+    source.enumerator.found = _splits("a", "b")
+    coordinator.discover(0.0)
+    coordinator.assign()
+    assert not coordinator.holds_time()
 
 
 def test_an_unbounded_source_hands_out_everything():
@@ -278,14 +333,14 @@ def test_readers_without_splits_must_be_told_that_none_will_come():
     assert coordinator.delay() == 0.0
 
 
-def test_unassigned_splits_do_not_spin_while_all_readers_are_full_and_idle():
+def test_unassigned_splits_do_not_spin_while_no_reader_asks():
     coordinator, enumerator = _coordinator(1)
     enumerator.found = _splits(*"abcdef")
     coordinator.discover(0.0)
     coordinator.assign()
-    coordinator.update(0, _status(*"abcd", delay=0.7))
+    coordinator.update(0, _status("a", delay=0.7))
     assert coordinator.delay() == 0.7
-    coordinator.update(0, _status("d", delay=0.7))
+    coordinator.update(0, _status(delay=0.7, wanted=1))
     assert coordinator.delay() == 0.0
 
 
@@ -296,7 +351,7 @@ def test_a_snapshot_has_what_only_the_driver_knows():
     coordinator.assign()
     kept = coordinator.checkpoint(1)
     assert kept.json["enumerator"] == {"calls": 1}
-    assert [split["split_id"] for split in kept.json["unassigned"]] == ["e", "f"]
+    assert [split["split_id"] for split in kept.json["unassigned"]] == [*"bcdef"]
 
 
 def test_splits_that_are_read_side_by_side_are_handed_out_at_once():
@@ -320,28 +375,32 @@ def test_a_snapshot_agrees_with_the_splits_that_have_been_reported():
 
 def test_a_restored_source_begins_with_the_splits_that_were_not_assigned():
     coordinator, enumerator = _coordinator(1)
-    enumerator.found = _splits(*"abcdef")
+    enumerator.found = _splits(*"abc")
     coordinator.discover(0.0)
     coordinator.assign()
     kept = Payload(json=coordinator.checkpoint(1).json)
     restored = SourceCoordinator(
-        1, FakeSource(Boundedness.BOUNDED), 2, EnumeratorReport(), kept, (4, 0)
+        1, FakeSource(Boundedness.BOUNDED), 2, EnumeratorReport(), kept, (1, 0)
     )
-    assert _names(restored.assign()) == {1: ["e", "f"]}
+    # The reader that still has the first split does not ask.
+    assert _names(restored.assign()) == {1: ["b"]}
 
 
-@pytest.mark.parametrize("parallelism", [1, 2, 5])
-def test_every_split_is_assigned_once(parallelism):
+@given(
+    st.integers(1, 5), st.lists(st.lists(st.integers(0, 40), min_size=5, max_size=5), max_size=9)
+)
+def test_every_split_is_assigned_once(parallelism, histories):
+    """However often, in whatever order and for however many splits the readers ask."""
     coordinator, enumerator = _coordinator(parallelism)
     names = [f"split {number}" for number in range(23)]
     enumerator.found = _splits(*names)
     coordinator.discover(0.0)
-    assigned = []
-    for _ in range(23):
+    assigned: list[str] = []
+    for wanted in [*histories, *[[1] * 5] * 23]:
         for splits in coordinator.assign().values():
             assigned += [split.split_id for split in splits]
         for subtask in range(parallelism):
-            coordinator.update(subtask, _status())
+            coordinator.update(subtask, _status(wanted=wanted[subtask]))
     assert sorted(assigned) == sorted(names)
 
 
@@ -351,15 +410,16 @@ def test_a_completed_checkpoint_knows_the_splits_it_left_unread():
     enumerator.found = _splits(*"abcdef")
     coordinator.discover(0.0)
     coordinator.assign()
-    coordinator.update(0, _status(*"bcd"))
     coordinator.checkpoint(1)
-    coordinator.update(0, _status(*"cd"))
+    coordinator.update(0, _status(wanted=2))
+    coordinator.assign()
+    coordinator.update(0, _status(*"bc"))
     coordinator.checkpoint(2)
-    coordinator.update(0, _status("d"))
+    coordinator.update(0, _status("c"))
     coordinator.checkpoint(3)
     coordinator.checkpoint_aborted(2)
     assert coordinator.checkpoint_complete(2) is None
-    assert coordinator.checkpoint_complete(3) == tuple(_splits(*"def"))
+    assert coordinator.checkpoint_complete(3) == tuple(_splits(*"cdef"))
 
 
 def test_checkpoints_that_complete_while_others_are_under_way_are_told_apart():

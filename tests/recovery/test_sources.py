@@ -22,7 +22,7 @@ COUNT = 90
 
 
 def of_files(env: Any, directory: Path) -> Any:
-    """Some small files and a large one, which is read by all subtasks."""
+    """Some small files and a larger one."""
     bounds = [0, 5, 11, 30, COUNT]
     for number, (start, end) in enumerate(pairwise(bounds)):
         text = "".join(f"{value}\n" for value in range(start, end))

@@ -30,7 +30,7 @@ __all__ = [
 
 
 class FileEnumeratorProvider:
-    """Chooses if several subtasks may read a large file.
+    """Chooses if several subtasks may read a large file. By default a file is read by one.
 
     Both kinds descend into directories and skip hidden files, whose names start with ``.`` or
     ``_``.
@@ -52,7 +52,10 @@ class FileEnumeratorProvider:
 
     @staticmethod
     def default_non_splittable_file_enumerator() -> FileEnumeratorProvider:
-        """Return the choice of a split per file, so that the lines of a file stay in order."""
+        """Return the choice of a split per file, so that the lines of a file stay in order.
+
+        This is the default for lines of text, as in Flink.
+        """
         return FileEnumeratorProvider(split_files=False)
 
     @property
@@ -65,8 +68,8 @@ class FileEnumeratorProvider:
 class FileSplitAssignerProvider:
     """Chooses the subtask that reads a split.
 
-    There is one rule: subtasks take splits in turn. Splits have no host, so Flink's locality-aware
-    rule gives the same result.
+    There is one rule: a subtask that has read its splits gets the next ones. Splits have no host,
+    so Flink's locality-aware rule gives the same result.
 
     >>> from firesteel.datastream.connectors.file_system import (
     ...     FileSource,
@@ -82,7 +85,7 @@ class FileSplitAssignerProvider:
 
     @staticmethod
     def locality_aware_split_assigner() -> FileSplitAssignerProvider:
-        """Return the rule: subtasks take splits in turn."""
+        """Return the rule: a subtask that has read its splits gets the next ones."""
         return FileSplitAssignerProvider()
 
 
@@ -108,11 +111,13 @@ class FileSource(Source):
         paths: SourcePaths,
         split_files: bool,
         discovery_interval: Duration | None,
+        in_time_order: bool = False,
     ) -> None:
         self._format = stream_format
         self._paths = paths
         self._split_files = split_files
         self._discovery_interval = discovery_interval
+        self.in_time_order = in_time_order
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
@@ -173,7 +178,9 @@ class FileSource(Source):
         FileSource(s3://bucket/in)
         """
         paths = self._paths.with_options(file_system_options(configuration))
-        return FileSource(self._format, paths, self._split_files, self._discovery_interval)
+        return FileSource(
+            self._format, paths, self._split_files, self._discovery_interval, self.in_time_order
+        )
 
     def get_produced_type(self) -> Any:
         return Types.STRING()
@@ -206,8 +213,9 @@ class FileSourceBuilder:
             raise ValueError("FileSource needs at least one path")
         self._format = stream_format
         self._paths = SourcePaths.of(paths)
-        self._enumerator = FileEnumeratorProvider.default_splittable_file_enumerator()
+        self._enumerator = FileEnumeratorProvider.default_non_splittable_file_enumerator()
         self._discovery_interval: Duration | None = None
+        self._in_time_order = False
 
     def monitor_continuously(self, discovery_interval: Duration) -> FileSourceBuilder:
         """Look for new files without end. The source is unbounded.
@@ -239,9 +247,26 @@ class FileSourceBuilder:
         """Choose if several subtasks may read a large file.
 
         Args:
-            file_enumerator: The choice. The default divides large files.
+            file_enumerator: The choice. The default is a split per file.
         """
         self._enumerator = file_enumerator
+        return self
+
+    @public_evolving
+    def set_files_in_time_order(self) -> FileSourceBuilder:
+        """Declare that the order of the paths is the order of event time. Not in PyFlink.
+
+        By default the order is unknown, and the watermark waits until no file is left unread. With
+        this declaration it advances from the first file on, so windows need less memory. Records
+        of a file that is older than the files before it may be late.
+
+        >>> from firesteel.datastream.connectors.file_system import FileSource, StreamFormat
+        >>> text = StreamFormat.text_line_format()
+        >>> builder = FileSource.for_record_stream_format(text, "/logs/2024-*.txt")
+        >>> builder.set_files_in_time_order().build()
+        FileSource(/logs/2024-*.txt)
+        """
+        self._in_time_order = True
         return self
 
     def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:
@@ -268,5 +293,9 @@ class FileSourceBuilder:
     def build(self) -> FileSource:
         """Create the source."""
         return FileSource(
-            self._format, self._paths, self._enumerator.split_files, self._discovery_interval
+            self._format,
+            self._paths,
+            self._enumerator.split_files,
+            self._discovery_interval,
+            self._in_time_order,
         )

@@ -19,6 +19,7 @@ from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.operators.timestamps_and_watermarks import create_stream_time
 from firesteel.task.record_batch import RecordBatch
 from firesteel.task.time.clock import ChunkPacer
+from firesteel.task.time.stream_time import StreamTime
 from firesteel.usercode.failures import USER_ERRORS, called, failed_function
 
 # Large records are read, sent and freed before they leave a core's cache. Small records fill a
@@ -47,6 +48,10 @@ class SourceOperator(Operator, Ticking):
         self._ahead = False
         self._paused: frozenset[str] = frozenset()
         self._complete = False
+        # A split of this reader has not been begun, or splits wait in the driver.
+        self._has_unread = self._held = False
+        # The number of splits at the beginning of the epoch.
+        self._split_count = 0
         self._finished = False
         self.status: SourceStatus | None = None
         self.records_read = 0
@@ -60,19 +65,25 @@ class SourceOperator(Operator, Ticking):
         self._reader = self._call(self._source.create_reader, context)
         self._finished = False
         self._complete = False
+        self._has_unread = self._held = False
+        self._split_count = 0
         self._aligned_watermark = MAX_WATERMARK
         self._ahead, self._paused = False, frozenset()
         times = None
         if whole is not None:
             splits, self._finished, times = whole
+            self._split_count = len(splits)
             if splits:
                 self._call(self._reader.add_splits, splits)
         if self._time is None:
             return
         self._time.restore(times)
-        if whole is not None and times is None:
+        if whole is None:
+            return
+        if times is None:
             # The job was restored.
             self._expect(splits)
+        self._has_unread = not self._time.knows(split.split_id for split in splits)
 
     def resume_time(self, watermark: int) -> None:
         if self._time is not None:
@@ -83,18 +94,32 @@ class SourceOperator(Operator, Ticking):
         times = None if self._time is None else self._time.snapshot()
         return self._unfinished(self._reader), self._finished, times
 
-    def add_splits(self, splits: Sequence[SourceSplit], *, complete: bool) -> None:
+    def add_splits(
+        self, splits: Sequence[SourceSplit], *, complete: bool, held: bool = False
+    ) -> None:
+        """Begin an epoch.
+
+        Args:
+            splits: The splits that are new.
+            complete: No more splits will come.
+            held: More splits wait in the driver, and the watermark must not overtake them.
+        """
         assert self._reader is not None
         if splits:
             self._call(self._reader.add_splits, splits)
             self._expect(splits)
+            self._split_count += len(splits)
         self._complete = complete
+        self._held = held
+        if self._time is not None:
+            unknown = not self._time.knows(split.split_id for split in splits)
+            self._hold(self._time, has_unread=self._has_unread or unknown)
 
     def _expect(self, splits: Sequence[SourceSplit]) -> None:
         """Let the watermark wait for splits, so that the first one does not make the others late.
 
-        If splits are read one after the other, only those that were begun hold the watermark back.
-        The others may wait in line for long.
+        Splits that wait in line hold the watermark as a whole (see ``_hold``). They do not count in
+        watermark alignment, which compares the progress of reading.
         """
         reader = self._reader
         assert reader is not None
@@ -104,6 +129,17 @@ class SourceOperator(Operator, Ticking):
         self._time.expect(
             split.split_id for split in splits if not (in_line and split.position is None)
         )
+
+    def _hold(self, stream_time: StreamTime, *, has_unread: bool) -> None:
+        """Hold the watermark while a split that was found has not been begun.
+
+        Its records may be older than all others. Without names of splits there is one watermark for
+        all, which says nothing about a split.
+        """
+        assert self._reader is not None
+        self._has_unread = has_unread
+        if not self._source.in_time_order and _overrides(self._reader, "current_split"):
+            stream_time.hold(has_unread or self._held)
 
     def align(self, watermark: int) -> None:
         """Stop reading in this epoch when the source's watermark exceeds ``watermark``."""
@@ -157,15 +193,21 @@ class SourceOperator(Operator, Ticking):
         if self._time is not None and not ended:
             self._time.emit_periodically()
             self._time.keep_only(split.split_id for split in unfinished)
+            known = self._time.knows(split.split_id for split in unfinished)
+            self._hold(self._time, has_unread=not known)
+        # Files may be small: a reader that has read all of its splits asks for twice as many.
+        wanted = 0 if unfinished else max(1, 2 * self._split_count)
+        self._split_count = len(unfinished)
         self.status = SourceStatus(
             splits=unfinished,
             available=available and not ended,
             delay=0.0 if available else self._call(reader.next_read_delay),
             finished=ended,
-            watermark=MIN_WATERMARK if self._time is None else self._time.watermark,
+            watermark=MIN_WATERMARK if self._time is None else self._time.progress,
             idle=self._time is not None and self._time.idle,
             ahead=self._ahead,
             paused=self._paused,
+            wanted=wanted,
         )
         self._finished = ended
 
@@ -198,7 +240,7 @@ class SourceOperator(Operator, Ticking):
         stream_time, limit = self._time, self._aligned_watermark
         if stream_time is None or (limit == MAX_WATERMARK and not self._ahead and not self._paused):
             return False
-        self._ahead = stream_time.watermark > limit
+        self._ahead = stream_time.progress > limit
         if self._ahead:
             stream_time.pause()
         else:
@@ -252,7 +294,9 @@ class SourceHead(SubtaskHead):
     def apply(self, control: SlotControl) -> None:
         node_id = self._source.context.node.id
         self._source.add_splits(
-            control.new_splits.get(node_id, ()), complete=node_id in control.complete_sources
+            control.new_splits.get(node_id, ()),
+            complete=node_id in control.complete_sources,
+            held=node_id in control.held_sources,
         )
         self._source.align(control.aligned_watermarks.get(node_id, MAX_WATERMARK))
 

@@ -189,7 +189,15 @@ class StreamTime:
         # A record has come in this epoch.
         self._fed = False
         self.watermark = MIN_WATERMARK
+        # The watermark of the splits, and True if it must not be emitted (see ``hold``).
+        self._combined = MIN_WATERMARK
+        self._held = False
         self.idle = False
+
+    @property
+    def progress(self) -> int:
+        """The watermark of the records so far, which is not emitted while it is held."""
+        return max(self.watermark, self._combined)
 
     def process(self, split: str | None, batch: RecordBatch) -> None:
         """Stamp the records of one split and emit them, with the watermarks between them."""
@@ -321,6 +329,19 @@ class StreamTime:
             if split not in self._parts:
                 self._begin(split)
 
+    def knows(self, splits: Iterable[str]) -> bool:
+        """Return True if each of these splits is expected or has had records."""
+        return all(split in self._parts for split in splits)
+
+    def hold(self, held: bool) -> None:
+        """Stop the watermark, or let it continue from the splits that count by then."""
+        released = self._held and not held
+        self._held = held
+        if released and self._parts:
+            self._combine()
+        elif released:
+            self._advance()
+
     def keep_only(self, splits: Iterable[str]) -> None:
         """Forget the splits that have ended, so that they no longer hold the watermark back."""
         alive = {*splits, None}
@@ -361,10 +382,13 @@ class StreamTime:
             output.changed = False
         self._set_idle(not active)
         if active:
-            lowest = min(active)
-            if lowest > self.watermark:
-                self.watermark = lowest
-                self._output.watermark(lowest)
+            self._combined = min(active)
+            self._advance()
+
+    def _advance(self) -> None:
+        if self._combined > self.watermark and not self._held:
+            self.watermark = self._combined
+            self._output.watermark(self.watermark)
 
     def _set_idle(self, idle: bool) -> None:
         if self.idle != idle:
@@ -383,18 +407,20 @@ class StreamTime:
             )
             for split, part in self._parts.items()
         }
-        return self.watermark, self.idle, self._kept(self._silence), parts
+        return self.watermark, self._combined, self.idle, self._kept(self._silence), parts
 
     def restore(self, state: Any) -> None:
         self._parts.clear()
         self._next_emit = self._now_millis() + self._interval
         self._asked = 0
         self._fed = False
+        self._held = False
+        self._combined = MIN_WATERMARK
         if state is None:
             self.resume(MIN_WATERMARK)
             self.idle, self._silence = False, Silence(0)
             return
-        watermark, self.idle, self._silence, parts = state
+        watermark, self._combined, self.idle, self._silence, parts = state
         self.resume(watermark)
         for split, (watermark, idle, silence, generator) in parts.items():
             part = self._begin(split)

@@ -29,11 +29,14 @@ from firesteel.datastream.connectors.file_system import (
 from firesteel.errors import NotYetSupportedError
 from firesteel.filesystems import file_systems
 
+_CUT = FileEnumeratorProvider.default_splittable_file_enumerator()
 
-def _source(*paths, charset="UTF-8"):
-    return FileSource.for_record_stream_format(
+
+def _source(*paths, charset="UTF-8", enumerator=None):
+    builder = FileSource.for_record_stream_format(
         StreamFormat.text_line_format(charset), *map(str, paths)
-    ).build()
+    )
+    return (builder if enumerator is None else builder.set_file_enumerator(enumerator)).build()
 
 
 def _java_lines(text):
@@ -195,11 +198,12 @@ def test_unknown_charset():
         StreamFormat.text_line_format("klingon")
 
 
-def test_large_files_are_read_by_all_subtasks(driver, tmp_path):
+def test_text_is_cut_only_if_the_program_asks_for_it(driver, tmp_path):
     lines = [f"{i:08}" for i in range(400_000)]
     path = tmp_path / "large.txt"
     path.write_text("\n".join(lines))
-    parts = driver.read_all(_source(path), parallelism=3, limit=8192)
+    assert driver.read_all(_source(path), parallelism=3, limit=8192) == [lines, [], []]
+    parts = driver.read_all(_source(path, enumerator=_CUT), parallelism=3, limit=8192)
     assert list(chain.from_iterable(parts)) == lines
     assert max(map(len, parts)) - min(map(len, parts)) <= 2
 
@@ -215,7 +219,7 @@ def test_large_files_are_read_by_all_subtasks(driver, tmp_path):
 def test_many_files_are_not_cut(tmp_path):
     for i in range(8):
         (tmp_path / f"{i}.txt").write_bytes(b"x" * 2_000_000)
-    assert len(_source(tmp_path).create_enumerator(4).discover_splits()) == 8
+    assert len(_source(tmp_path, enumerator=_CUT).create_enumerator(4).discover_splits()) == 8
 
 
 def test_what_is_appended_after_discovery_is_left_alone(driver, lines_file):

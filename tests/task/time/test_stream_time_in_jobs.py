@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -198,11 +199,13 @@ def test_splits_that_are_read_side_by_side_wait_for_each_other_however_many_they
     assert len(harness.collected) == 16
 
 
-def test_files_that_wait_in_line_hold_nobody_up(tmp_path):
+def _watermarks_at_the_lines_of_three_files(tmp_path: Path, *, in_time_order: bool) -> list[int]:
     for number in range(3):
         lines = "\n".join(str(number * 100 + n) for n in range(0, 40, 10))
         (tmp_path / f"{number}.txt").write_text(lines)
     builder = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(tmp_path))
+    if in_time_order:
+        builder = builder.set_files_in_time_order()
     strategy = _ASCENDING.with_timestamp_assigner(lambda line, _: int(line))
 
     def program(env: Any) -> Any:
@@ -210,7 +213,17 @@ def test_files_that_wait_in_line_hold_nobody_up(tmp_path):
 
     harness = JobHarness(program, records_per_epoch=1)
     harness.run()
-    assert harness.collected == [MIN_WATERMARK, -1, 9, 19, 29, 99, 109, 119, 129, 199, 209, 219]
+    return harness.collected
+
+
+def test_the_watermark_waits_until_no_file_is_unread(tmp_path):
+    watermarks = _watermarks_at_the_lines_of_three_files(tmp_path, in_time_order=False)
+    assert watermarks == [*[MIN_WATERMARK] * 9, 199, 209, 219]
+
+
+def test_files_in_time_order_do_not_hold_the_watermark(tmp_path):
+    watermarks = _watermarks_at_the_lines_of_three_files(tmp_path, in_time_order=True)
+    assert watermarks == [MIN_WATERMARK, -1, 9, 19, 29, 99, 109, 119, 129, 199, 209, 219]
 
 
 def test_slow_epochs_do_not_make_splits_idle():
@@ -224,7 +237,7 @@ def test_slow_epochs_do_not_make_splits_idle():
 
 
 def test_in_an_alignment_group_a_split_that_is_ahead_waits_for_the_others_of_its_reader():
-    source = TwoPartitions([*range(8)], [1000, 1005, 1010, 2000, 2001])
+    source = ManyPartitions([*range(8)], [1000, 1005, 1010, 2000, 2001])
     strategy = _ASCENDING.with_timestamp_assigner(lambda number, _: number)
     aligned = strategy.with_watermark_alignment("g", Duration.of_millis(10), Duration.of_millis(1))
     harness = JobHarness(
