@@ -426,6 +426,10 @@ class WriterContext:
         subtask_index: The number of the subtask, from 0.
         parallelism: The number of subtasks.
         job_id: The id of the job. A restart keeps it, so it makes names of files unique.
+        attempt: The number of restarts of the job so far.
+        abandoned: Results of ``snapshot_state`` and ``prepare_commit`` of failed attempts. No
+            checkpoint and no savepoint after the restored one contains them, so the writer may
+            remove everything that they name and that its own state does not name.
 
     >>> from firesteel.datastream.connectors.base import WriterContext
     >>> WriterContext(subtask_index=0, parallelism=1, job_id="a1b2").job_id
@@ -435,6 +439,8 @@ class WriterContext:
     subtask_index: int
     parallelism: int
     job_id: str
+    attempt: int = 0
+    abandoned: tuple[Any, ...] = ()
 
 
 @public_evolving

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from firesteel.graph.job_graph import JobGraph
-from firesteel.graph.operator_specs import TwoPhaseCommitSinkSpec
+from firesteel.graph.operator_specs import SinkSpec, TwoPhaseCommitSinkSpec
 from firesteel.master.state_ledger import StateLedger
 from firesteel.protocol.messages import AbandonedState, OperatorHandle, SubtaskHandle
 
@@ -97,17 +97,24 @@ Abandoned = Mapping[Place, Mapping[int, tuple[AbandonedState, ...]]]
 
 
 def abandoned_states(
-    graph: JobGraph, ledger: StateLedger, committables: Committables, completed: int
+    graph: JobGraph,
+    ledger: StateLedger,
+    committables: Committables,
+    completed: int,
+    *,
+    has_newer_savepoint: bool,
 ) -> Abandoned:
-    """Return the transactions of all subtasks, as of the last epoch.
+    """Return the transactions and the open files of all subtasks, as of the last epoch.
 
     ``completed`` is the newest complete checkpoint. A subtask that has not run an epoch has not
-    undone the transactions of the attempt before it, so they are passed on.
+    undone the transactions of the attempt before it, so they are passed on. A savepoint after the
+    checkpoint may contain files of a sink, which must then stay.
     """
+    specs = TwoPhaseCommitSinkSpec if has_newer_savepoint else TwoPhaseCommitSinkSpec | SinkSpec
     abandoned: dict[Place, dict[int, tuple[AbandonedState, ...]]] = {}
     for vertex in graph.vertices:
         for node in vertex.operators:
-            if not isinstance(graph.nodes[node].spec, TwoPhaseCommitSinkSpec):
+            if not isinstance(graph.nodes[node].spec, specs):
                 continue
             for subtask in range(vertex.parallelism):
                 handle = ledger.handle(vertex.id, subtask)

@@ -312,7 +312,13 @@ class JobCheckpoints:
         """Return the work of a failed attempt's sinks after the newest checkpoint."""
         latest = self.coordinator.store.latest
         completed = 0 if latest is None else latest.checkpoint_id
-        return abandoned_states(self.graph, self.ledger, self.committables, completed)
+        return abandoned_states(
+            self.graph,
+            self.ledger,
+            self.committables,
+            completed,
+            has_newer_savepoint=self.coordinator.has_newer_savepoint,
+        )
 
     def overview(self) -> dict[str, Any]:
         return self.coordinator.stats.overview()

@@ -19,6 +19,7 @@ from firesteel.checkpoint.storage.metadata_file import CorruptCheckpointError
 from firesteel.checkpoint.storage.storage import CorruptFileError, open_storage
 from firesteel.common import Configuration
 from firesteel.common.job_status import JobStatus
+from firesteel.datastream.connectors.file_system import RollingPolicy
 from firesteel.errors import WriteFailedError
 from firesteel.testing import (
     FaultyFileSystem,
@@ -215,10 +216,12 @@ def flip_bit(path: Path) -> None:
     path.write_bytes(content)
 
 
-def damaged_job(tmp_path: Path, what: str, damage: Callable[[Path], None]) -> tuple[Job, Any, str]:
+def damaged_job(
+    tmp_path: Path, what: str, damage: Callable[[Path], None], policy: RollingPolicy | None = None
+) -> tuple[Job, Any, str]:
     """A job with two checkpoints, of which the newer one is damaged; and what was damaged."""
     configuration = Configuration(TOLERANT).set_string("execution.checkpointing.num-retained", "2")
-    job = Job(tmp_path)
+    job = Job(tmp_path) if policy is None else Job(tmp_path, rolling=policy)
     harness, _ = start(job, tmp_path, configuration=configuration, checkpoint_every=0)
     run_epochs(harness, 5)
     first = Path(harness.checkpoint())
@@ -251,6 +254,22 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_restores(
     resumed.run()
     assert resumed.keyed_state() == clean_state(tmp_path)
     assert not Counter(golden()) - Counter(job.outputs()["list"])
+
+
+@pytest.mark.parametrize("size", [1, 8, 1 << 20])
+@pytest.mark.parametrize("same_driver", [False, True])
+def test_files_that_stay_open_do_not_prevent_the_way_back(
+    tmp_path: Path, same_driver: bool, size: int
+) -> None:
+    policy = RollingPolicy.default_rolling_policy(part_size=size)
+    job, harness, _ = damaged_job(tmp_path, "state", flip_bit, policy)
+    if same_driver:
+        harness.crash()
+    else:
+        harness.kill()
+        harness = harness.resume()
+    harness.run()
+    assert not Counter(golden()) - Counter(job.outputs()["files"])
 
 
 def test_one_that_was_named_must_be_whole(tmp_path: Path) -> None:

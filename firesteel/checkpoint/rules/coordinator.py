@@ -131,6 +131,7 @@ class CheckpointCoordinator:
         self._requests: deque[SnapshotRequest] = deque()
         self._next_id = 1
         self._lineage: tuple[Ancestor, ...] = ()
+        self._last_savepoint_id = 0
         self.store = CompletedCheckpointStore(settings.retained, self._files)
         self.stats = CheckpointStatsTracker(operators, settings.history_size, settings.interval)
 
@@ -182,6 +183,12 @@ class CheckpointCoordinator:
     def is_stopping(self) -> bool:
         """True while a stop-with-savepoint is in progress. Sources must not read further."""
         return any(_stop_of(checkpoint) is not None for checkpoint in self._pending.values())
+
+    @property
+    def has_newer_savepoint(self) -> bool:
+        """True if a savepoint is newer than a checkpoint to which the job may go back."""
+        oldest = min((one.checkpoint_id for one in self.store.checkpoints), default=0)
+        return self._last_savepoint_id > oldest
 
     @property
     def pending(self) -> tuple[PendingCheckpoint, ...]:
@@ -269,6 +276,8 @@ class CheckpointCoordinator:
         decisions: list[Decision] = []
         if checkpoint.type is SnapshotType.CHECKPOINT:
             decisions += self._completed(CompletedCheckpoint(metadata, location), now)
+        else:
+            self._last_savepoint_id = checkpoint_id
         decisions += self._unheld(self._files.release(_holder(checkpoint)))
         request = checkpoint.request
         if request is not None:

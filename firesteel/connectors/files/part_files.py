@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import uuid
 from abc import ABC, abstractmethod
@@ -280,9 +281,6 @@ class OnCheckpointRollingPolicy(RollingPolicy):
         return False
 
 
-_COPY_BYTES = 1024 * 1024
-
-
 class PartFileMissingError(FiresteelError, FileNotFoundError):
     """A file that a checkpoint needs is missing or too short."""
 
@@ -293,6 +291,16 @@ class PartFileMissingError(FiresteelError, FileNotFoundError):
         )
         self.path = path
         self.length = length
+
+
+def has_writer(path: str) -> bool:
+    """Return True if a writer may still have the file open, on this machine or a different one."""
+    with open(path, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
 
 
 class PartFile:
@@ -318,32 +326,11 @@ class PartFile:
         try:
             os.makedirs(directory, exist_ok=True)
             self._file = open(self.in_progress_path, "xb")  # noqa: SIM115 - lives as long as the part
+            # Held until the file is closed. Not all file systems have locks.
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise WriteFailedError.of(self.in_progress_path, error) from error
-
-    @staticmethod
-    def restore(snapshot: dict[str, Any], disk: LocalFileSystem) -> PartFile:
-        """Continue after the bytes of a snapshot, in a copy of the file.
-
-        The writer that seems to be dead may still write to the original file.
-        """
-        part = PartFile(snapshot["bucket"], snapshot["final"], snapshot["created"], disk)
-        path, length = snapshot["in_progress"], snapshot["size"]
-        try:
-            with open(path, "rb") as source:
-                while part._size < length:
-                    data = source.read(min(_COPY_BYTES, length - part._size))
-                    if not data:
-                        reason = f"it has only {part._size}"
-                        raise PartFileMissingError(path, length, reason)
-                    part.write(data, snapshot["updated"])
-            part.flush()
-        except OSError as error:
-            part.discard()
-            if isinstance(error, FileNotFoundError) and not isinstance(error, FiresteelError):
-                raise PartFileMissingError(path, length, "it is gone") from error
-            raise
-        return part
 
     def write(self, data: bytes, now: int) -> None:
         try:

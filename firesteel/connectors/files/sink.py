@@ -67,7 +67,7 @@ class FileSink(Sink):
         )
 
     def create_writer(self, context: WriterContext, state: Any = None) -> SinkWriter:
-        return FileWriter(self._config, state)
+        return FileWriter(self._config, state, context=context)
 
     def create_committer(self) -> Committer:
         return FileCommitter()

@@ -6,18 +6,19 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from firesteel.common.serialization import Encoder, SimpleStringEncoder
-from firesteel.connectors.base import SinkWriter, WriteContext
+from firesteel.connectors.base import SinkWriter, WriteContext, WriterContext
 from firesteel.connectors.files.buckets import BucketAssigner
 from firesteel.connectors.files.part_files import (
     DefaultRollingPolicy,
     OnCheckpointRollingPolicy,
     OutputFileConfig,
     PartFile,
+    PartFileMissingError,
     RollingPolicy,
 )
 from firesteel.errors import FiresteelError, shorten
@@ -40,8 +41,10 @@ class FileWriterConfig:
 class FileWriter(SinkWriter):
     """Writes part files. A file is in progress, then pending (closed), then finished (renamed).
 
-    A snapshot contains the files in progress with their sizes, the pending files that are in no
-    committable yet, and the files that are obsolete once the checkpoint is complete.
+    A snapshot contains the files in progress with their sizes, and the pending files that are in no
+    committable yet. A restored writer does not continue a file: the bytes in the snapshot become a
+    finished file with the next checkpoint, and new records begin a new file. Each checkpoint and
+    savepoint can therefore be restored any number of times.
     """
 
     def __init__(
@@ -49,7 +52,12 @@ class FileWriter(SinkWriter):
         config: FileWriterConfig,
         state: Any = None,
         clock: Callable[[], float] = time.time,
+        *,
+        context: WriterContext | None = None,
     ) -> None:
+        context = context or WriterContext(0, 1, "")
+        self._job_id = context.job_id
+        self._attempt = context.attempt
         self._config = config
         self._clock = clock
         self._disk = LocalFileSystem()
@@ -68,10 +76,13 @@ class FileWriter(SinkWriter):
         self._open_parts: dict[str, PartFile] = {}
         self._pending: list[dict[str, Any]] = []
         self._unreported: list[PartFile] = []  # closed, and not yet in a snapshot or committable
-        self._obsolete: list[str] = []
         self._next_check = clock() + config.bucket_check_interval
+        disposable = self._files_of_failed_attempts(context.abandoned)
         for snapshot in _snapshots(state):
-            self._restore(snapshot)
+            self._restore(snapshot, disposable)
+        for path in disposable.difference(file["in_progress"] for file in self._pending):
+            with suppress(FileNotFoundError):
+                os.unlink(path)
 
     def write(self, value: Any, context: WriteContext) -> None:
         bucket_id = self._config.bucket_assigner.get_bucket_id(value, context)
@@ -133,10 +144,8 @@ class FileWriter(SinkWriter):
             else:
                 part.sync()
         committables: list[Any] = [{"kind": "finish", **pending} for pending in self._pending]
-        committables += [{"kind": "remove", "path": path} for path in self._obsolete]
         self._pending.clear()
         self._unreported.clear()
-        self._obsolete.clear()
         return committables
 
     def snapshot_state(self) -> Any:
@@ -146,7 +155,8 @@ class FileWriter(SinkWriter):
         return {
             "in_progress": [part.snapshot() for part in self._open_parts.values()],
             "pending": list(self._pending),
-            "obsolete": list(self._obsolete),
+            "job": self._job_id,
+            "attempt": self._attempt,
         }
 
     def close(self) -> None:
@@ -232,15 +242,44 @@ class FileWriter(SinkWriter):
             if rolls:
                 self._close_part(bucket_id)
 
-    def _restore(self, snapshot: dict[str, Any]) -> None:
-        self._pending += snapshot["pending"]
-        self._obsolete += snapshot["obsolete"]
+    def _restore(self, snapshot: dict[str, Any], disposable: set[str]) -> None:
+        """Take over the files of a snapshot, whose writer may still be alive.
+
+        disposable: the files that no different checkpoint or savepoint needs.
+        """
+        # The task was lost, and repeats its epoch: no snapshot has more bytes than this one.
+        is_repeated = self._wrote(snapshot) and snapshot["attempt"] == self._attempt
         for file in snapshot["in_progress"]:
-            bucket_id = file["bucket"]
-            # After rescaling, two subtasks may have had a file in the same bucket.
-            self._close_part(bucket_id)
-            self._open_parts[bucket_id] = PartFile.restore(file, self._disk)
-            self._obsolete.append(file["in_progress"])
+            path, size = file["in_progress"], file["size"]
+            if os.path.exists(path) and (actual := os.path.getsize(path)) < size:
+                raise PartFileMissingError(path, size, f"it has only {actual}")
+            self._pending.append(
+                {
+                    "in_progress": path,
+                    "final": file["final"],
+                    "size": size,
+                    "restored": True,
+                    "disposable": is_repeated or path in disposable,
+                }
+            )
+        self._pending += snapshot["pending"]
+
+    def _files_of_failed_attempts(self, abandoned: Sequence[Any]) -> set[str]:
+        """The hidden files of failed attempts of this job."""
+        files = [one for one in abandoned if "kind" in one]
+        for snapshot in abandoned:
+            if "kind" not in snapshot and self._wrote(snapshot):
+                files += [*snapshot["in_progress"], *snapshot["pending"]]
+        return {
+            file["in_progress"]
+            for file in files
+            # Other files were restored from a checkpoint of a different job.
+            if not file.get("restored") or file["disposable"]
+        }
+
+    def _wrote(self, snapshot: dict[str, Any]) -> bool:
+        """Return True if a writer of this job took the snapshot. Firesteel 0.1 did not name it."""
+        return bool(self._job_id) and snapshot.get("job") == self._job_id
 
 
 def _snapshots(state: Any) -> list[dict[str, Any]]:

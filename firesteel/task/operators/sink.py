@@ -8,9 +8,11 @@ from typing import Any
 
 from firesteel.connectors.base import SinkWriter, WriteContext, WriterContext
 from firesteel.graph.operator_specs import SinkSpec
+from firesteel.protocol.messages import AbandonedState
 from firesteel.task.capabilities import Committing, Rescalable, Scheduled
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.record_batch import RecordBatch
+from firesteel.usercode import pickling
 from firesteel.usercode.failures import USER_ERRORS, called
 
 
@@ -22,12 +24,25 @@ class SinkOperator(Operator, Scheduled, Committing, Rescalable):
         self._sink = spec.sink
         self._writer: SinkWriter | None = None
         self._write_context = WriteContext()
+        self._abandoned: tuple[Any, ...] = ()
+
+    def undo(self, abandoned: Sequence[AbandonedState]) -> None:
+        """Keep the work of failed attempts for the writer, which removes it."""
+        states = [pickling.loads(one.whole) for one in abandoned if one.whole is not None]
+        committables = [committable for one in abandoned for committable in one.committables]
+        self._abandoned = (*states, *committables)
 
     def restore(self, whole: Any) -> None:
         if self._writer is not None:
             self._call(self._writer.close)
         subtask = self.context.subtask
-        context = WriterContext(subtask.index, self.context.node.parallelism, subtask.job_id)
+        context = WriterContext(
+            subtask.index,
+            self.context.node.parallelism,
+            subtask.job_id,
+            subtask.attempt,
+            self._abandoned,
+        )
         self._writer = self._call(self._sink.create_writer, context, whole)
 
     def restore_several(self, wholes: Sequence[Any]) -> None:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import cloudpickle
 import pytest
@@ -316,12 +318,117 @@ def test_a_missing_file_is_a_clear_error(tmp_path, caplog):
     with pytest.raises(FileNotFoundError, match="has 1"):
         sink.create_committer().commit(committables)
     os.unlink(committables[0]["in_progress"])
-    with pytest.raises(FileNotFoundError, match="gone"):
-        sink.create_writer(CONTEXT, state)
     # It may have been committed before, and consumed.
     sink.create_committer().commit(committables)
     assert committables[0]["final"] in caplog.text
+    caplog.clear()
+    restored = sink.create_writer(CONTEXT, state)
+    sink.create_committer().commit(restored.prepare_commit(end_of_input=False))
+    assert committables[0]["final"] in caplog.text
     assert _files(tmp_path, hidden=True) == []
+
+
+def _restored_from(sink, state, number):
+    """The records of a job that is restored, writes one record, completes a checkpoint, and dies."""
+    writer = sink.create_writer(WriterContext(0, 1, f"job-{number}"), state)
+    _write(writer, f"new-{number}")
+    sink.create_committer().commit(writer.prepare_commit(end_of_input=True))
+    return _contents(sink._config.base_path)
+
+
+def test_one_snapshot_restores_hundreds_of_times(tmp_path, driver):
+    sink = _builder(tmp_path).build()
+    writer = sink.create_writer(CONTEXT)
+    _write(writer, "a", "b")
+    writer.prepare_commit(end_of_input=False)
+    state = driver.through_json(writer.snapshot_state())
+    _write(writer, "lost")
+    writer.flush(end_of_input=False)
+    for number in range(200):
+        contents = _restored_from(sink, state, number)
+        assert [line for line in contents if not line.startswith("new")] == ["a", "b"]
+        assert len(contents) == number + 3
+
+
+def test_snapshots_of_one_file_restore_in_any_order(tmp_path, driver):
+    """Each restored job makes the bytes visible that none has made visible before it."""
+    names = OutputFileConfig.builder().with_part_suffix(".txt").build()
+    sink = _builder(tmp_path).with_output_file_config(names).build()
+    writer = sink.create_writer(CONTEXT)
+    states = []
+    for value in "abcd":
+        _write(writer, value)
+        writer.prepare_commit(end_of_input=False)
+        states.append(driver.through_json(writer.snapshot_state()))
+    writer.close()
+    for number, (restored, visible) in enumerate([(0, "a"), (2, "abc"), (1, "abc"), (3, "abcd")]):
+        contents = _restored_from(sink, states[restored], number)
+        assert [line for line in contents if not line.startswith("new")] == [*visible]
+    assert _files(tmp_path, hidden=True) == []
+    stem = Path(states[0]["in_progress"][0]["final"]).name.removesuffix(".txt")
+    parts = {f"{stem}.txt": "a\n", f"{stem}-2.txt": "b\nc\n", f"{stem}-6.txt": "d\n"}
+    assert {name: (tmp_path / name).read_text() for name in parts} == parts
+
+
+def test_a_job_that_continues_and_a_job_from_its_savepoint_do_not_disturb_each_other(
+    tmp_path, driver
+):
+    sink = _builder(tmp_path).build()
+    writer = sink.create_writer(CONTEXT)
+    _write(writer, "a")
+    writer.prepare_commit(end_of_input=False)
+    savepoint = driver.through_json(writer.snapshot_state())
+    _write(writer, "b")
+    assert _restored_from(sink, savepoint, 0) == ["a", "new-0"]
+    _write(writer, "c")
+    sink.create_committer().commit(writer.prepare_commit(end_of_input=True))
+    assert _contents(tmp_path) == ["a", "b", "c", "new-0"]
+    assert _restored_from(sink, savepoint, 1) == ["a", "b", "c", "new-0", "new-1"]
+
+
+class _PowerFailureError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("step", range(8))
+@pytest.mark.parametrize("consumed", [False, True])
+def test_a_commit_that_breaks_off_is_completed(tmp_path, driver, monkeypatch, step, consumed):
+    """A reader may take a finished file away before the commit is repeated."""
+    sink = _builder(tmp_path).build()
+    writer = sink.create_writer(CONTEXT)
+    states = []
+    for value in "ab":
+        _write(writer, value)
+        writer.prepare_commit(end_of_input=False)
+        states.append(driver.through_json(writer.snapshot_state()))
+    _write(writer, "lost")
+    writer.flush(end_of_input=False)
+    _restored_from(sink, states[0], 0)
+    restored = sink.create_writer(WriterContext(0, 1, "other"), states[1])
+    committables = restored.prepare_commit(end_of_input=False)
+    calls = iter(range(100))
+
+    def breaking(function):
+        def call(*arguments):
+            if next(calls) == step:
+                raise _PowerFailureError
+            return function(*arguments)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for name in ("fsync", "rename", "replace", "unlink"):
+            patch.setattr(os, name, breaking(getattr(os, name)))
+        with contextlib.suppress(_PowerFailureError):
+            sink.create_committer().commit(committables)
+    seen = _contents(tmp_path)
+    if consumed:
+        for name in _files(tmp_path):
+            (tmp_path / name).unlink()
+    sink.create_committer().commit(committables)
+    sink.create_committer().commit(committables)
+    seen = seen + _contents(tmp_path) if consumed else _contents(tmp_path)
+    assert sorted(seen) == ["a", "b", "new-0"]
 
 
 def test_close_removes_what_nothing_refers_to(tmp_path):
@@ -344,8 +451,17 @@ def test_not_yet(tmp_path):
     assert _builder(tmp_path).disable_compact().build() is not None
 
 
+class _Point(NamedTuple):
+    """A point to return to: the writer's state, the committables to repeat, the next record."""
+
+    state: Any
+    committables: list[Any]
+    next: int
+    number: int = 0
+
+
 class _Model:
-    """One subtask over checkpoints, epochs and crashes, as the runtime drives it."""
+    """One subtask over checkpoints, savepoints, epochs, crashes and jobs, as the runtime drives it."""
 
     def __init__(self, path, policy, driver):
         builder = _builder(path)
@@ -354,13 +470,25 @@ class _Model:
             policy = RollingPolicy.default_rolling_policy(part_size=12)
         self.sink = builder.with_rolling_policy(policy).build()
         self.json = driver.through_json
-        self.next = 0
-        # Each has the writer's state, the committables to repeat, and the next record.
-        self.checkpoint: tuple[Any, list[Any], int] = (None, [], 0)
-        self.epoch: tuple[Any, list[Any], int] = (None, [], 0)
-        self.writer = self.sink.create_writer(CONTEXT)
-        # Of the checkpoints since the last completed one.
+        self.job = self.attempt = self.number = 0
+        self.start = _Point(None, [], 0)
+        # The two newest completed checkpoints of this job, those of earlier jobs, and savepoints.
+        self.checkpoints: list[_Point] = []
+        self.retained: list[_Point] = []
+        self.savepoints: list[_Point] = []
+        self.newest_savepoint = 0
+        # The places to which a job has returned.
+        self.returns: list[int] = []
+        self.begin(self.start)
+
+    def begin(self, point, abandoned=()):
+        context = WriterContext(0, 1, f"job-{self.job}", self.attempt, tuple(abandoned))
+        self.writer = self.sink.create_writer(context, point.state)
+        # Restored committables are committed again.
+        self.sink.create_committer().commit(point.committables)
+        self.next = point.next
         self.committables: list[Any] = []
+        self.epoch = _Point(point.state, [], point.next)
 
     def write(self, count, batch):
         values = [f"{'xy'[i % 2]}{i:03}" for i in range(self.next, self.next + count)]
@@ -373,42 +501,95 @@ class _Model:
 
     def end_epoch(self):
         self.writer.flush(end_of_input=False)
-        self.epoch = (self.json(self.writer.snapshot_state()), list(self.committables), self.next)
+        state = self.json(self.writer.snapshot_state())
+        self.epoch = _Point(state, list(self.committables), self.next)
 
-    def take_checkpoint(self, completes, end_of_input=False):
+    def barrier(self, end_of_input=False):
         self.writer.flush(end_of_input)
         self.committables += self.json(self.writer.prepare_commit(end_of_input))
         state = self.json(self.writer.snapshot_state())
-        self.epoch = (state, list(self.committables), self.next)
+        self.number += 1
+        self.epoch = _Point(state, list(self.committables), self.next, self.number)
+        return self.epoch
+
+    def take_checkpoint(self, completes, end_of_input=False):
+        point = self.barrier(end_of_input)
         if completes:
-            self.checkpoint = (state, list(self.committables), self.next)
-            self.commit()
+            self.checkpoints = [*self.checkpoints[-1:], point]
+            self.sink.create_committer().commit(self.committables)
+            self.committables = []
 
-    def commit(self):
-        self.sink.create_committer().commit(self.committables)
-        self.committables = []
+    def take_savepoint(self):
+        self.savepoints.append(self.barrier())
+        self.newest_savepoint = self.number
 
-    def crash(self, whole_job, closes):
+    def lose_task(self, closes):
         if closes:
             self.writer.close()
-        state, committables, self.next = self.checkpoint if whole_job else self.epoch
-        self.committables = list(committables)
-        if whole_job:
-            self.commit()  # restored committables are committed again
-            self.epoch = (state, [], self.next)
-        self.writer = self.sink.create_writer(CONTEXT, state)
+        context = WriterContext(0, 1, f"job-{self.job}", self.attempt)
+        self.writer = self.sink.create_writer(context, self.epoch.state)
+        self.committables, self.next = list(self.epoch.committables), self.epoch.next
+
+    def restart(self, closes, damaged):
+        """The job fails. Its newest checkpoint may be damaged."""
+        if closes:
+            self.writer.close()
+        points = self.checkpoints or [self.start]
+        abandoned = [] if self.epoch.state is None else [self.epoch.state]
+        abandoned += self.epoch.committables
+        if self.newest_savepoint > points[0].number:
+            abandoned = []
+        if damaged and len(points) == 2:
+            points = self.checkpoints = points[:1]
+        self.attempt += 1
+        self.returns.append(points[-1].next)
+        self.begin(points[-1], abandoned)
+
+    def go_back(self, which):
+        """The driver is killed. A new job starts from any checkpoint or savepoint there is."""
+        self.retained += self.checkpoints
+        points = [*self.retained, *self.savepoints] or [self.start]
+        self.start = points[which % len(points)]
+        self.job += 1
+        self.attempt = self.number = self.newest_savepoint = 0
+        self.checkpoints = []
+        self.returns.append(self.start.next)
+        self.begin(self.start)
+
+    def finish(self):
+        self.take_checkpoint(completes=True, end_of_input=True)
+        self.writer.close()
+
+    def step(self, kind, *arguments):
+        getattr(self, kind)(*arguments)
 
 
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("write"), st.integers(1, 6), st.booleans()),
         st.tuples(st.just("write"), st.integers(3, 6), st.booleans()),
-        st.tuples(st.just("epoch")),
-        st.tuples(st.just("checkpoint"), st.booleans()),
-        st.tuples(st.just("crash"), st.booleans(), st.booleans()),
+        st.tuples(st.just("end_epoch")),
+        st.tuples(st.just("take_checkpoint"), st.booleans()),
+        st.tuples(st.just("lose_task"), st.booleans()),
+        st.tuples(st.just("restart"), st.booleans(), st.just(False)),
     ),
     min_size=6,
     max_size=20,
+)
+wild_steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), st.integers(1, 6), st.booleans()),
+        st.tuples(st.just("end_epoch")),
+        st.tuples(st.just("take_checkpoint"), st.booleans()),
+        st.tuples(st.just("take_checkpoint"), st.just(True)),
+        st.tuples(st.just("take_savepoint")),
+        st.tuples(st.just("lose_task"), st.booleans()),
+        st.tuples(st.just("restart"), st.booleans(), st.booleans()),
+        st.tuples(st.just("go_back"), st.integers(0, 20)),
+        st.tuples(st.just("go_back"), st.integers(0, 20)),
+    ),
+    min_size=6,
+    max_size=30,
 )
 policies = st.sampled_from(
     [
@@ -435,21 +616,56 @@ def test_each_record_is_once_in_finished_files(driver, no_fsync, steps, policy):
     path = tempfile.mkdtemp(prefix="firesteel-test-")
     try:
         model = _Model(path, policy, driver)
-        for kind, *arguments in steps:
-            match kind:
-                case "write":
-                    model.write(*arguments)
-                case "epoch":
-                    model.end_epoch()
-                case "checkpoint":
-                    model.take_checkpoint(*arguments)
-                case "crash":
-                    model.crash(*arguments)
+        for step in steps:
+            model.step(*step)
             finished = _contents(path)
             assert len(finished) == len(set(finished))
-        model.take_checkpoint(completes=True, end_of_input=True)
-        model.writer.close()
+        model.finish()
         expected = sorted(f"{'xy'[i % 2]}{i:03}" for i in range(model.next))
         assert _contents(path) == expected
+        # A process that dies leaves the files of the epoch in which it died.
+        if all(arguments[0] for kind, *arguments in steps if kind in ("lose_task", "restart")):
+            assert _files(path, hidden=True) == []
     finally:
         shutil.rmtree(path)
+
+
+@settings(max_examples=400, deadline=None)
+@given(wild_steps, policies)
+def test_any_checkpoint_and_savepoint_restores_any_number_of_times(
+    driver, no_fsync, wild_steps, policy
+):
+    """No record is missing, and a record is repeated only if a job returned to a point before it."""
+    path = tempfile.mkdtemp(prefix="firesteel-test-")
+    try:
+        model = _Model(path, policy, driver)
+        for step in wild_steps:
+            model.step(*step)
+        model.finish()
+        counts = Counter(_contents(path))
+        for number in range(model.next):
+            most = 1 + sum(place <= number for place in model.returns)
+            assert 1 <= counts[f"{'xy'[number % 2]}{number:03}"] <= most
+    finally:
+        shutil.rmtree(path)
+
+
+def test_restarts_leave_no_hidden_files(tmp_path, driver, no_fsync):
+    model = _Model(tmp_path, RollingPolicy.default_rolling_policy(), driver)
+    model.write(3, True)
+    model.take_checkpoint(completes=True)
+    for _ in range(25):
+        model.write(2, True)
+        model.end_epoch()
+        model.restart(closes=True, damaged=False)
+        assert len(_files(tmp_path, hidden=True)) == 1
+    for _ in range(25):
+        model.write(2, True)
+        model.take_checkpoint(completes=True)
+        model.write(2, True)
+        model.end_epoch()
+        model.restart(closes=True, damaged=False)
+        assert len(_files(tmp_path, hidden=True)) <= 1
+    model.finish()
+    assert _files(tmp_path, hidden=True) == []
+    assert len(_contents(tmp_path)) == model.next == 53
