@@ -52,18 +52,33 @@ def key_types_of(graph: JobGraph) -> dict[int, TypeInformation | None]:
     from the other input, would use the state of a different record's key. The broadcast input of a
     BroadcastProcessSpec does not count.
     """
+    broadcast = broadcast_edges(graph)
     incoming: defaultdict[int, list[StreamEdge]] = defaultdict(list)
     for edge in graph.edges:
-        broadcast = edge.input_index == 1 and isinstance(
-            graph.nodes[edge.target].spec, BroadcastProcessSpec
-        )
-        if not broadcast:
+        if edge.id not in broadcast:
             incoming[edge.target].append(edge)
     return {
         node: min(edges, key=lambda edge: edge.input_index).partitioning.key_type
         for node, edges in incoming.items()
         if all(edge.partitioning.strategy is ShipStrategy.HASH for edge in edges)
     }
+
+
+def broadcast_edges(graph: JobGraph) -> frozenset[int]:
+    """The ids of the edges that carry the broadcast side of an operator."""
+    return frozenset(
+        edge.id
+        for edge in graph.edges
+        if edge.input_index == 1 and isinstance(graph.nodes[edge.target].spec, BroadcastProcessSpec)
+    )
+
+
+def keyed_edges(graph: JobGraph) -> frozenset[int]:
+    """The ids of the edges whose records belong to the keys of a keyed operator."""
+    keyed, broadcast = key_types_of(graph), broadcast_edges(graph)
+    return frozenset(
+        edge.id for edge in graph.edges if edge.target in keyed and edge.id not in broadcast
+    )
 
 
 def generate_job_graph(stream_graph: StreamGraph, settings: GraphSettings) -> JobGraph:

@@ -12,10 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from firesteel.graph.levels import Levels
 from firesteel.graph.operator_specs import DataFrameSourceSpec
 from firesteel.protocol.messages import SlotAddress, decode
+from firesteel.protocol.row_order import RowOrder
 from firesteel.protocol.rows import CONTROL, HEADER, SPARK_SCHEMA, rows_of
 from firesteel.spark.arrow_map import map_in_arrow
 from firesteel.spark.clock import FORMAT, ClockSource
 from firesteel.spark.dataframe_bridge import encode_dataframe
+from firesteel.spark.row_sorting import sort_rows
 from firesteel.spark.slot_task import SlotTask
 
 
@@ -81,5 +83,8 @@ def build_plan(
         rows = rows.unionByName(encode_dataframe(frame, node_id, first_slot, node.parallelism))
     for level in range(1, len(levels.slots)):
         exchanged = rows.repartitionById(levels.slots[level], "target")
+        order = RowOrder.of_level(levels, level) if task.batch else None
+        if order is not None:
+            exchanged = sort_rows(exchanged, order)
         rows = map_in_arrow(exchanged, LevelFunction(level, task), SPARK_SCHEMA)
     return rows

@@ -294,6 +294,11 @@ class KeyedStateBackend(ABC):
     def _snapshot_ended(self) -> None:
         self._snapshot = None
 
+    def forget_changes(self) -> None:
+        """Return all tables to their bases, for batch jobs, which keep the state of one key."""
+        for table in self._tables.values():
+            table.forget_changes()
+
     # Restoring
 
     def restore(

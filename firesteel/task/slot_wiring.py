@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from firesteel.graph.job_graph import JobGraph, key_types_of
+from firesteel.graph.job_graph import JobGraph, key_types_of, keyed_edges
 from firesteel.graph.partitioning import ShipStrategy, source_subtasks
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.protocol.program import JobProgram
@@ -24,6 +24,7 @@ from firesteel.task.exchange.record_writers import (
     RoundRobinWriter,
     ShuffleWriter,
 )
+from firesteel.task.exchange.sorted_exchange import SortingWriter
 from firesteel.task.operators.iteration import IterationHeadOperator, IterationTailOperator
 from firesteel.task.runtime_context import SubtaskInfo
 from firesteel.task.subtask import Subtask
@@ -185,4 +186,7 @@ def _create_writer(
     nodes = levels.job_graph.nodes
     target = nodes[edge.target]
     first_slot = levels.slot_offset[target.slot_sharing_group]
-    return create_record_writer(edge, nodes[edge.source], target, subtask.index, first_slot, send)
+    create: Callable[..., RecordWriter] = create_record_writer
+    if program.batch and edge.id in keyed_edges(levels.job_graph):
+        create = SortingWriter
+    return create(edge, nodes[edge.source], target, subtask.index, first_slot, send)

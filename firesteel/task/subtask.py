@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from firesteel.checkpoint.rules.tasks import NO_TIMING, TaskTiming
 from firesteel.checkpoint.state_descriptions import StateDescription, describe_tables
@@ -37,6 +38,7 @@ from firesteel.task.capabilities import Committing, Rescalable, Scheduled, Ticki
 from firesteel.task.chain import Consumer, LocalEdge, connect_operators
 from firesteel.task.exchange.input_gate import Entrance, InputGate
 from firesteel.task.exchange.record_writers import RecordWriter
+from firesteel.task.exchange.sorted_exchange import SortingGate
 from firesteel.task.operator_factory import create_operator
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.operators.iteration import IterationTailOperator
@@ -92,7 +94,10 @@ class Subtask:
             for node_id in vertex.operators
         }
         self._first = self.operators[vertex.operators[0]]
-        self.gate = InputGate(
+        create_gate: Callable[..., InputGate] = InputGate
+        if info.batch:
+            create_gate = partial(SortingGate, on_key_end=self._first.end_key)
+        self.gate = create_gate(
             f"{vertex.name} ({info.index + 1}/{vertex.parallelism})",
             self._watermark,
             self._first.process_idle,
@@ -342,9 +347,6 @@ class Subtask:
             self._watermark(MAX_WATERMARK)
         self.finished = True
         for operator in self.operators.values():
-            if self._batch:
-                # As in Flink: the timers of a batch fire at its end, those of a stream are dropped.
-                operator.context.timers.finish_processing_time()
             operator.finish()
 
     # The report

@@ -17,6 +17,7 @@ import pyarrow as pa
 from firesteel.protocol.execution import EpochPlan, EpochRows, Placement
 from firesteel.protocol.messages import SlotControl
 from firesteel.protocol.program import JobProgram, PackedProgram
+from firesteel.protocol.row_order import RowOrder
 from firesteel.protocol.rows import BufferRow, RowBatcher, rows_of, to_record_batch
 from firesteel.stability import public_evolving
 from firesteel.state.changelog import SegmentStore
@@ -69,6 +70,10 @@ class HarnessSlots:
         self._packed = PackedProgram.pack(program)
         self._levels = program.levels.slots
         self._batch = program.batch
+        self._orders = [
+            RowOrder.of_level(program.levels, level) if program.batch else None
+            for level in range(len(self._levels))
+        ]
         self._after_epoch = after_epoch
         self._before_close = before_close
         self._random = random
@@ -110,7 +115,7 @@ class HarnessSlots:
                 rows = [*map(control_row, later), *rows]
             outputs.append(rows)
         for level in range(1, len(self._levels)):
-            inputs = self._exchange(outputs, self._levels[level])
+            inputs = self._exchange(outputs, level)
             outputs = [
                 self._run_slot(control, inputs[control.address.slot], faults, last=last)
                 for control in plan.of_level(level)
@@ -124,13 +129,18 @@ class HarnessSlots:
             for _ in zombie:
                 pass
 
-    def _exchange(self, outputs: list[list[BufferRow]], slots: int) -> list[list[BufferRow]]:
-        """Give every target its rows of each upstream slot as a block, in any order of blocks."""
+    def _exchange(self, outputs: list[list[BufferRow]], level: int) -> list[list[BufferRow]]:
+        """Give every target its rows of each upstream slot as a block, in any order of blocks.
+
+        The rows of a batch job are sorted.
+        """
+        slots, order = self._levels[level], self._orders[level]
         inputs: list[list[BufferRow]] = []
         for target in range(slots):
             blocks = [[row for row in rows if row.target % slots == target] for rows in outputs]
             self._random.shuffle(blocks)
-            inputs.append([row for block in blocks for row in block])
+            rows = [row for block in blocks for row in block]
+            inputs.append(rows if order is None else sorted(rows, key=order.place))
         return inputs
 
     def _run_slot(

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 
 from firesteel.checkpoint.rules.redistribution import KeyedPart
 from firesteel.checkpoint.rules.restore import SubtaskAssignment
-from firesteel.common.constants import MAX_WATERMARK
+from firesteel.common.constants import MAX_WATERMARK, MIN_WATERMARK
 from firesteel.config import options
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
@@ -24,6 +24,7 @@ from firesteel.errors import (
     UserFunctionError,
     shorten,
 )
+from firesteel.graph.job_graph import JobGraph, broadcast_edges, keyed_edges
 from firesteel.graph.partitioning import FORWARD, ShipStrategy, source_subtasks
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.protocol.messages import OperatorHandle, RestoredState, SubtaskAck, SubtaskHandle
@@ -32,14 +33,17 @@ from firesteel.protocol.rows import OUTPUT, BufferRow
 from firesteel.stability import public_evolving
 from firesteel.state.backend_factory import settings_of
 from firesteel.state.changelog import Segment, SegmentStore
+from firesteel.state.key_encoding import encode_key
 from firesteel.state.key_groups import KeyGroupRange, KeyRouter
 from firesteel.state.operator_state import OperatorState, distribute, redistribute
 from firesteel.task.capabilities import Committing, Rescalable
+from firesteel.task.exchange.input_gate import InputGate
 from firesteel.task.exchange.keys import bad_key_error, key_converter
 from firesteel.task.exchange.record_writers import RecordWriter
+from firesteel.task.exchange.sorted_exchange import SortingGate
 from firesteel.task.operators.base import Operator
 from firesteel.task.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
-from firesteel.task.record_batch import RecordBatch
+from firesteel.task.record_batch import Emit, RecordBatch
 from firesteel.task.slot_wiring import wire_slot
 from firesteel.task.time.timers import TIMER_TABLES
 from firesteel.testing.manual_clock import ManualClock
@@ -194,6 +198,43 @@ def share_of_wholes(
     return tuple(distribute(wholes, parallelism)[subtask])
 
 
+class WaitingRecords:
+    """Records that a batch job processes last: sorted ones, and those that meet a broadcast side."""
+
+    def __init__(self, graph: JobGraph) -> None:
+        self._keyed = keyed_edges(graph)
+        self._broadcast = broadcast_edges(graph)
+        self._batches: list[tuple[StreamEdge, RecordBatch]] = []
+
+    def are_of(self, edge: StreamEdge) -> bool:
+        """Return True if the records of the edge wait for the end of the inputs."""
+        if edge.id in self._keyed:
+            return True
+        return bool(self._broadcast) and edge.id not in self._broadcast
+
+    def add(self, edge: StreamEdge, batch: RecordBatch) -> None:
+        self._batches.append((edge, batch))
+
+    def release(self, gate: InputGate, process_of: Callable[[StreamEdge], Emit]) -> None:
+        assert isinstance(gate, SortingGate)
+        batches, self._batches = self._batches, []
+        records = []
+        for edge, batch in batches:
+            process = process_of(edge)
+            if batch.keys is None:
+                process(batch)
+                continue
+            stamps = batch.timestamps or itertools.repeat(None)
+            for value, key, stamp in zip(batch.values, batch.keys, stamps, strict=False):
+                records.append((encode_key(key), stamp, key, value, process))
+        records.sort(
+            key=lambda record: (record[0], MIN_WATERMARK if record[1] is None else record[1])
+        )
+        for front, stamp, key, value, process in records:
+            gate.sorted_input.add(front, key, stamp, [value], process)
+        gate.sorted_input.end_key()
+
+
 _R = TypeVar("_R")
 # A harness that continues from snapshots represents a restarted job.
 _restarts = itertools.count(1)
@@ -280,6 +321,7 @@ class OperatorHarness:
         self._checkpoint_id = 0
         self._operator_state: Mapping[str, OperatorState] = {}
         self._opened = self._closed = self._ended = False
+        self._waiting = WaitingRecords(graph) if batch else None
         self.clock = ManualClock()
         self._recorder = Recorder(self._node.id)
         self._committables: list[Any] = []
@@ -986,11 +1028,16 @@ class OperatorHarness:
         self._expect_input()
         for edge in self._edges[index]:
             batch = RecordBatch(values, timestamps, self._keys(edge, values))
-            operator = self._operator
-            process = operator.process if edge.input_index == 0 else operator.process_second
-            self._explaining(partial(process, batch))
+            if self._waiting is not None and self._waiting.are_of(edge):
+                self._waiting.add(edge, batch)
+                continue
+            self._explaining(partial(self._process_of(edge), batch))
             self._subtask.batch_ended(len(values))
             self._explaining(self._subtask.tick)
+
+    def _process_of(self, edge: StreamEdge) -> Emit:
+        operator = self._operator
+        return operator.process if edge.input_index == 0 else operator.process_second
 
     def _process_batch(
         self, index: int, values: Iterable[Any], timestamps: Iterable[int] | None
@@ -1045,7 +1092,13 @@ class OperatorHarness:
 
     def _process_watermark(self, index: int, timestamp: int) -> None:
         self._expect_input()
+        waiting = self._waiting
+        if waiting is not None and timestamp == MAX_WATERMARK:
+            self._explaining(partial(waiting.release, self._subtask.gate, self._process_of))
         for edge in self._edges[index]:
+            if waiting is not None and waiting.are_of(edge) and timestamp < MAX_WATERMARK:
+                # Sorted records have no place for it between them.
+                continue
             for upstream in self._upstream(edge):
                 advance = self._subtask.gate.accept_local(edge.id, upstream).watermark
                 self._explaining(partial(advance, timestamp))

@@ -22,6 +22,7 @@ from firesteel.protocol.messages import (
 )
 from firesteel.protocol.program import JobProgram, PackedProgram
 from firesteel.protocol.rows import (
+    ABORTED,
     ACK,
     DATA,
     END_OF_EPOCH,
@@ -31,7 +32,6 @@ from firesteel.protocol.rows import (
     BufferRow,
     rows_of,
 )
-from firesteel.task.exchange.input_gate import ABORTED
 from firesteel.task.slot import Slot, control_row
 from firesteel.testing import ScriptedSource
 from firesteel.usercode import pickling

@@ -13,7 +13,16 @@ from typing import Any
 
 from firesteel.common.constants import MAX_WATERMARK, MIN_WATERMARK
 from firesteel.errors import ChannelSequenceError, JobExecutionError
-from firesteel.protocol.rows import BARRIER, DATA, END_OF_EPOCH, IDLENESS, WATERMARK, BufferRow
+from firesteel.protocol.rows import (
+    ABORTED,
+    BARRIER,
+    DATA,
+    END_OF_EPOCH,
+    FINISHED,
+    IDLENESS,
+    WATERMARK,
+    BufferRow,
+)
 from firesteel.task.codegen.key_loops import KeySelection
 from firesteel.task.exchange.buffers import decode_buffer
 from firesteel.task.record_batch import Emit, RecordBatch
@@ -24,9 +33,6 @@ from firesteel.usercode.failures import USER_ERRORS, raised_by
 
 # The sequence number in an error about a channel that ended too early.
 _NOTHING = -1
-
-# Payloads of END_OF_EPOCH rows.
-OPEN, FINISHED, ABORTED = b"\x00", b"\x01", b"\x02"
 
 # Payloads of IDLENESS rows.
 ACTIVE, IDLE = b"\x00", b"\x01"

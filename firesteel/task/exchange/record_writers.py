@@ -13,9 +13,19 @@ from typing import Any
 from firesteel.errors import FiresteelError, shorten
 from firesteel.graph.partitioning import target_subtasks
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
-from firesteel.protocol.rows import BARRIER, DATA, END_OF_EPOCH, IDLENESS, WATERMARK, BufferRow
+from firesteel.protocol.rows import (
+    ABORTED,
+    BARRIER,
+    DATA,
+    END_OF_EPOCH,
+    FINISHED,
+    IDLENESS,
+    OPEN,
+    WATERMARK,
+    BufferRow,
+)
 from firesteel.task.exchange.buffers import BufferEncoder
-from firesteel.task.exchange.input_gate import ABORTED, ACTIVE, FINISHED, IDLE, OPEN
+from firesteel.task.exchange.input_gate import ACTIVE, IDLE
 from firesteel.task.exchange.keys import key_function
 from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode import pickling

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from firesteel.common.constants import MAX_WATERMARK, MIN_WATERMARK
 from firesteel.datastream.functions import CheckpointedFunction, Function
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.metrics import MetricRegistry
@@ -54,7 +55,7 @@ class OperatorContext:
     _state_store: TaskKeyedStateStore | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self.timers = TimerServices(self.keyed_state, self.clock)
+        self.timers = TimerServices(self.keyed_state, self.clock, batch=self.subtask.batch)
 
     def runtime_context(self) -> TaskRuntimeContext:
         """The context for the functions of this operator, which all see the same states."""
@@ -139,6 +140,18 @@ class Operator:
         """Fire the timers that are due, then emit the watermark."""
         self.context.timers.advance_watermark(watermark)
         self.output.watermark(watermark)
+
+    def end_key(self) -> None:
+        """Fire the timers of the current key, then forget its state. It has no more records.
+
+        Called in batch jobs only. As in Flink, the watermark is at the end of time meanwhile, and
+        at its beginning while records are processed.
+        """
+        context = self.context
+        context.clock.watermark = MAX_WATERMARK
+        context.timers.end_key()
+        context.clock.watermark = MIN_WATERMARK
+        context.keyed_state.forget_changes()
 
     def process_idle(self, idle: bool) -> None:
         """The input has become idle, or active again."""

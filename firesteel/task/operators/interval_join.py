@@ -223,6 +223,11 @@ class IntervalJoinOperator(FunctionOperator):
             buffer.advance(watermark)
         super().process_watermark(watermark)
 
+    def end_key(self) -> None:
+        super().end_key()
+        for buffer in self._buffers:
+            buffer.load()
+
     # State
 
     def restore(self, whole: Any) -> None:

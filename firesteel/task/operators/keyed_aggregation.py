@@ -51,12 +51,48 @@ class EveryResult:
     def finish(self) -> None:
         """Called after the last record of all."""
 
+    def end_key(self) -> None:
+        """Called in batch jobs after the last record of a key. The table has the key only."""
+
     def reset(self) -> None:
         """Forget what an abandoned epoch has left."""
 
 
+class ResultsOfKeys(EveryResult):
+    """One result per key with the maximum timestamp, as in Flink's batch jobs."""
+
+    rolls = False
+
+    def __init__(self, table: ValueTable, output: Output) -> None:
+        super().__init__(table, output)
+        self._results: list[Any] = []
+
+    def add(self, results: list[Any], batch: RecordBatch) -> None:
+        """Wait for the last record of the key."""
+
+    def end_key(self) -> None:
+        self._results += self.table.overlay.values()
+        if len(self._results) >= _BATCH:
+            self._emit()
+
+    def watermark(self, watermark: int) -> None:
+        self._emit()
+        super().watermark(watermark)
+
+    def finish(self) -> None:
+        self._emit()
+
+    def _emit(self) -> None:
+        results, self._results = self._results, []
+        if results:
+            self.output.emit(RecordBatch(results, [MAX_WATERMARK] * len(results)))
+
+    def reset(self) -> None:
+        self._results = []
+
+
 class FinalResults(EveryResult):
-    """One result per key, once the input has ended: output mode append, and batch jobs."""
+    """One result per key, once the input has ended: output mode append."""
 
     rolls = False
 
@@ -110,6 +146,10 @@ class ResultsOfEpoch(EveryResult):
 
     def finish(self) -> None:
         self.end_epoch()
+
+    def end_key(self) -> None:
+        self.emit_results()
+        self.reset()
 
     def end_epoch(self) -> None:
         if self._idle is False:
@@ -189,8 +229,8 @@ _MODES: dict[str | None, type[EveryResult]] = {
 def create_results(
     mode: str | None, table: ValueTable, output: Output, *, batch: bool
 ) -> EveryResult:
-    if mode is None and batch:
-        return FinalResults(table, output)
+    if batch and mode in (None, "append"):
+        return ResultsOfKeys(table, output)
     return _MODES[mode](table, output)
 
 
@@ -267,6 +307,10 @@ class KeyedAggregationOperator(FunctionOperator):
 
     def process_idle(self, idle: bool) -> None:
         self.results.idle(idle)
+
+    def end_key(self) -> None:
+        self.results.end_key()
+        super().end_key()
 
     def end_epoch(self, *, finished: bool) -> None:
         if not finished:

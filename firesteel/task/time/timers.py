@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
+from math import inf
 from typing import Any, NoReturn
 
 from firesteel.datastream.timerservice import TimerService
@@ -25,10 +26,6 @@ TIMER_TABLES = "_timers"
 
 # The number of stale entries at which a heap is cleaned.
 _STALE_ENTRIES = 1024
-
-
-def _due(item: tuple[int, int, Any, Any]) -> tuple[int, int]:
-    return item[0], item[1]
 
 
 class _TimerQueue:
@@ -74,7 +71,7 @@ class _TimerQueue:
             heappop(heap)
         return None
 
-    def fire_until(self, time: int, on_timer: OnTimer) -> bool:
+    def fire_until(self, time: float, on_timer: OnTimer) -> bool:
         """Fire all timers that are due, including those registered meanwhile. True if one fired."""
         heap, table = self._heap, self._table
         fired = False
@@ -88,20 +85,6 @@ class _TimerQueue:
             self._live -= 1
             fired = True
             on_timer(key, namespace, due)
-        return fired
-
-    def fire_all(self, on_timer: OnTimer) -> bool:
-        """Fire all timers that are pending now, regardless of their times. True if one fired."""
-        pending = [
-            (time, namespace, key) for time, _, key, namespace in sorted(self._heap, key=_due)
-        ]
-        fired = False
-        for time, namespace, key in pending:
-            entry = (key, (time, namespace))
-            if self._table.get(entry) is not MISSING:
-                self.delete(key, namespace, time)
-                fired = True
-                on_timer(key, namespace, time)
         return fired
 
     def restore(self) -> None:
@@ -187,10 +170,11 @@ class InternalTimerService:
             self._after_round()
         return fired
 
-    def finish_processing_time(self) -> None:
-        """Fire all pending timers at the end of a batch. Timers registered meanwhile never fire."""
-        if self._processing_time.fire_all(self._on_processing_time):
-            self._after_round()
+    def end_key(self) -> None:
+        """Fire all timers: those of event time, then those of processing time."""
+        self._event_time.fire_until(inf, self._on_event_time)
+        self._processing_time.fire_until(inf, self._on_processing_time)
+        self._after_round()
 
     def next_processing_time(self) -> int | None:
         return self._processing_time.next_time()
@@ -205,14 +189,49 @@ class InternalTimerService:
         return len(self._event_time), len(self._processing_time)
 
 
+class BatchTimerService(InternalTimerService):
+    """The timers of a batch job, which has one key at a time. They fire when their key ends.
+
+    As in Flink, timers that are registered meanwhile are ignored. Otherwise a timer that registers
+    the next one would fire forever.
+    """
+
+    _fires = False
+
+    def register_event_time_timer(self, key: Any, namespace: Any, time: int) -> None:
+        if not self._fires:
+            super().register_event_time_timer(key, namespace, time)
+
+    def register_processing_time_timer(self, key: Any, namespace: Any, time: int) -> None:
+        if not self._fires:
+            super().register_processing_time_timer(key, namespace, time)
+
+    def advance_watermark(self, watermark: int) -> None:
+        """Fire nothing. The last watermark comes after the last key."""
+
+    def advance_processing_time(self, now: int) -> bool:
+        """Fire nothing, because all records of a batch have arrived at the same time."""
+        return False
+
+    def end_key(self) -> None:
+        self._fires = True
+        try:
+            super().end_key()
+        finally:
+            self._fires = False
+
+
 class TimerServices:
     """All timer services of one operator. Most operators have none."""
 
-    __slots__ = ("_clock", "_keyed_state", "_services")
+    __slots__ = ("_clock", "_keyed_state", "_service_type", "_services")
 
-    def __init__(self, keyed_state: KeyedStateBackend, clock: SubtaskClock) -> None:
+    def __init__(
+        self, keyed_state: KeyedStateBackend, clock: SubtaskClock, *, batch: bool = False
+    ) -> None:
         self._keyed_state = keyed_state
         self._clock = clock
+        self._service_type = BatchTimerService if batch else InternalTimerService
         self._services: dict[str, InternalTimerService] = {}
 
     def create(
@@ -223,7 +242,7 @@ class TimerServices:
         after_round: Callable[[], None] = lambda: None,
     ) -> InternalTimerService:
         """Create a service. Operators call it when they are built, so that a restore finds it."""
-        service = self._services[name] = InternalTimerService(
+        service = self._services[name] = self._service_type(
             name, self._keyed_state, self._clock, on_event_time, on_processing_time, after_round
         )
         return service
@@ -236,9 +255,10 @@ class TimerServices:
         fired = [service.advance_processing_time(now) for service in self._services.values()]
         return any(fired)
 
-    def finish_processing_time(self) -> None:
+    def end_key(self) -> None:
+        """Fire all timers of the current key of a batch job."""
         for service in self._services.values():
-            service.finish_processing_time()
+            service.end_key()
 
     def next_processing_time(self) -> int | None:
         times = [service.next_processing_time() for service in self._services.values()]

@@ -1,4 +1,7 @@
-"""Chooses the operator of a window: a fast one for common windows, else the general one."""
+"""Chooses the operator of a window: a fast one for common windows, else the general one.
+
+The fast operators gain by windows that many keys share. A batch job has one key at a time.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,8 @@ from firesteel.task.windowing.window_operator import EvictingWindowOperator, Win
 def create_window_operator(spec: WindowSpec, context: OperatorContext) -> BaseWindowOperator:
     if spec.evictor is not None:
         return EvictingWindowOperator(spec, context)
+    if context.subtask.batch:
+        return WindowOperator(spec, context)
     if can_be_sliced(spec):
         if spec.assigner.slide == spec.assigner.size:
             return TumblingWindowOperator(spec, context)
@@ -43,7 +48,7 @@ def create_window_join_operator(
 ) -> BaseWindowOperator:
     if spec.evictor is not None:
         return EvictingWindowJoinOperator(spec, context)
-    if are_aligned(spec):
+    if are_aligned(spec) and not context.subtask.batch:
         return SlicedWindowJoinOperator(spec, context)
     return WindowJoinOperator(spec, context)
 

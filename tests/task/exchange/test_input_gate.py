@@ -8,8 +8,17 @@ import pytest
 
 from firesteel.common.constants import MAX_WATERMARK, MIN_WATERMARK
 from firesteel.errors import ChannelSequenceError
-from firesteel.protocol.rows import DATA, END_OF_EPOCH, IDLENESS, WATERMARK, BufferRow
-from firesteel.task.exchange.input_gate import ABORTED, ACTIVE, FINISHED, IDLE, OPEN, InputGate
+from firesteel.protocol.rows import (
+    ABORTED,
+    DATA,
+    END_OF_EPOCH,
+    FINISHED,
+    IDLENESS,
+    OPEN,
+    WATERMARK,
+    BufferRow,
+)
+from firesteel.task.exchange.input_gate import ACTIVE, IDLE, InputGate
 from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode import pickling
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from firesteel.errors import JobExecutionError
-from firesteel.protocol.rows import BARRIER, DATA, END_OF_EPOCH, BufferRow
-from firesteel.task.exchange.input_gate import OPEN, InputGate
+from firesteel.protocol.rows import BARRIER, DATA, END_OF_EPOCH, OPEN, BufferRow
+from firesteel.task.exchange.input_gate import InputGate
 from firesteel.usercode import pickling
 
 B, C = 0, 1

@@ -21,11 +21,10 @@ from firesteel.graph.partitioning import (
     ShipStrategy,
     target_subtasks,
 )
-from firesteel.protocol.rows import DATA, END_OF_EPOCH, WATERMARK
+from firesteel.protocol.rows import ABORTED, DATA, END_OF_EPOCH, FINISHED, OPEN, WATERMARK
 from firesteel.state.key_groups import KeyRouter
 from firesteel.task.codegen.key_loops import KeySelection
 from firesteel.task.exchange import record_writers
-from firesteel.task.exchange.input_gate import ABORTED, FINISHED, OPEN
 from firesteel.task.exchange.keys import key_function
 from firesteel.task.exchange.record_writers import BadPartitionError
 from firesteel.task.record_batch import RecordBatch
