@@ -137,6 +137,16 @@ def _operator_handle(
 
 
 _FINAL = "$final"
+_FIRST_PAUSE_SECONDS = 0.1
+_LONGEST_PAUSE_SECONDS = 10.0
+
+
+def _final_pause(requests: int) -> float:
+    """Seconds before the next final checkpoint. The first one that fails is repeated at once."""
+    if requests < 2:
+        return 0.0
+    # A float overflows with a large exponent.
+    return min(_FIRST_PAUSE_SECONDS * 2.0 ** min(requests - 2, 20), _LONGEST_PAUSE_SECONDS)
 
 
 @dataclass(slots=True)
@@ -169,7 +179,10 @@ class JobCheckpoints:
     barrier: Barrier | None = None
     _told: Notes = field(default_factory=Notes)
     _epochs: dict[int, int] = field(default_factory=dict)
-    _final_requested: bool = False
+    # Requests for the final checkpoint: their number, the time of the next, and if one is open.
+    _final_requests: int = 0
+    _final_at: float | None = None
+    _final_is_open: bool = False
 
     # The next epoch
 
@@ -207,15 +220,25 @@ class JobCheckpoints:
         """Return True if committables of finished tasks wait for one more checkpoint."""
         return self.committables.are_waiting
 
-    def request_final(self) -> None:
-        """Ask for one more checkpoint, once. Should it fail, the next regular one will do."""
-        if not self._final_requested:
-            self._final_requested = True
-            self.request(SnapshotRequest(_FINAL, SnapshotType.CHECKPOINT), ())
+    def request_final(self, now: float) -> None:
+        """Ask for one more checkpoint, until one succeeds.
+
+        The job has nothing else to do, so it does not wait for the interval if one fails.
+        """
+        if self._final_is_open:
+            return
+        if self._final_at is None:
+            self._final_at = now + _final_pause(self._final_requests)
+        if now < self._final_at:
+            return
+        self._final_requests += 1
+        self._final_at = None
+        self._final_is_open = True
+        self.request(SnapshotRequest(_FINAL, SnapshotType.CHECKPOINT), ())
 
     def _held_against_it(self, finished: Collection[TaskId]) -> Collection[TaskId]:
         """Finished tasks do not prevent the last checkpoint, even if the settings say so."""
-        return () if self._final_requested else finished
+        return () if self._final_requests else finished
 
     # Events
 
@@ -300,7 +323,7 @@ class JobCheckpoints:
                 case StopJob():
                     self.stopped = True
                 case AnswerRequest(request_id) if request_id == _FINAL:
-                    pass
+                    self._final_is_open = False
                 case _:
                     self.for_edge.append(decision)
 

@@ -184,7 +184,7 @@ class JobMaster:
             if (delay := source.delay(self._aligner.delay(node, now))) is not None
         ]
         if self._all_finished() and self.checkpoints.needs_final():
-            self.checkpoints.request_final()
+            self.checkpoints.request_final(now)
         checkpoint = self.checkpoints.delay(now, self._finished_tasks())
         if checkpoint is not None:
             delays.append(checkpoint + (now - self._last_ended_at))

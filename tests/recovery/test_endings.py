@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from firesteel.checkpoint.rules.failure_reason import CheckpointFailedError
 from firesteel.checkpoint.storage.metadata_file import CheckpointNotFoundError
+from firesteel.checkpoint.storage.storage import open_storage
 from firesteel.common import Configuration, Types
 from firesteel.common.job_status import JobStatus
 from firesteel.datastream.functions import KeyedProcessFunction
 from firesteel.datastream.state import ValueStateDescriptor
-from firesteel.testing import JobHarness, ListSink, Pause, ScriptedSource
+from firesteel.testing import (
+    JobHarness,
+    ListSink,
+    Pause,
+    ScriptedSource,
+    StorageFault,
+    StorageFaultKind,
+    with_faults,
+)
 from tests.recovery.jobs import RECORDS, RESTARTS, Job, Trap, assert_exactly_once, golden
 
 RETAINING = Configuration(RESTARTS).set_string(
@@ -244,3 +256,47 @@ def test_a_failure_in_the_last_commit_of_all(tmp_path: Path, place: str) -> None
     assert job.trap.met == 2
     assert_exactly_once(job, harness)
     assert len(harness.collected) == len(golden())
+
+
+def run_to_a_failing_end(tmp_path: Path, failures: set[int]) -> tuple[list[Any], float]:
+    """Let writes of the final checkpoint fail. Return the committed records, and the end in seconds."""
+    sink = ListSink()
+    configuration = Configuration(RESTARTS)
+    configuration.set_string("execution.checkpointing.interval", "10 min")
+    configuration.set_string("execution.checkpointing.tolerable-failed-checkpoints", "100")
+    faults = [
+        StorageFault(StorageFaultKind.FAIL, "write", "*_metadata*", call) for call in failures
+    ]
+    storage, _ = with_faults(open_storage(str(tmp_path / "checkpoints")), *faults)
+    harness = start(
+        lambda env: env.from_sequence(1, 9).sink_to(sink),
+        configuration=configuration,
+        checkpoint_every=0,
+        storage=storage,
+    )
+    harness.run()
+    return sorted(sink.values()), harness.now_millis() / 1000
+
+
+def test_a_final_checkpoint_that_fails_once_is_repeated_at_once(tmp_path: Path) -> None:
+    records, seconds = run_to_a_failing_end(tmp_path, {1})
+    assert records == [*range(1, 10)]
+    assert seconds < 0.5
+
+
+def test_a_final_checkpoint_that_fails_often_is_repeated_with_pauses(tmp_path: Path) -> None:
+    records, seconds = run_to_a_failing_end(tmp_path, {*range(1, 13)})
+    assert records == [*range(1, 10)]
+    assert 40 < seconds < 100
+
+
+@given(st.sets(st.integers(1, 8)))
+@settings(max_examples=20, deadline=None)
+def test_whatever_fails_at_the_end_the_job_does_not_wait_for_the_interval(
+    failures: set[int],
+) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        records, seconds = run_to_a_failing_end(Path(directory), failures)
+    assert records == [*range(1, 10)]
+    in_a_row = next(number for number in range(1, 10) if number not in failures) - 1
+    assert seconds < 0.5 + 0.1 * 2**in_a_row
