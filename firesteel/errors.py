@@ -58,6 +58,9 @@ def _restore(
 ) -> FiresteelError:
     """Rebuild an error without its ``__init__``, whose arguments differ from ``args``."""
     error = cls.__new__(cls, *args)
+    if isinstance(error, OSError):
+        # OSError sets number and text in __init__ if a subclass has an __init__ of its own.
+        OSError.__init__(error, *args)
     error.__dict__.update(fields)
     return error
 
@@ -282,10 +285,6 @@ class WriteFailedError(FiresteelError, OSError):
         if isinstance(error, FiresteelError):
             return error
         return WriteFailedError(str(path), error.errno, error.strerror or str(error))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # OSError keeps its number outside of __dict__, so the general way would lose it.
-        return type(self), (self.path, self.errno, self.reason, self.operator)
 
     def __str__(self) -> str:
         who = f"Operator '{self.operator}'" if self.operator else "Firesteel"

@@ -1,10 +1,22 @@
 """Errors keep their facts when they are pickled, and list them in a useful order."""
 
+import errno
+import importlib
 import pickle
+import pkgutil
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import firesteel
 from firesteel import errors
+from firesteel.checkpoint.storage.metadata_file import CheckpointNotFoundError
+from firesteel.checkpoint.storage.storage import StorageError
+from firesteel.connectors.files.part_files import PartFileMissingError
+from firesteel.connectors.files.paths import PathNotFoundError
+from firesteel.connectors.kafka.errors import KafkaUnreachableError
+from firesteel.connectors.record_files import RecordFileMissingError
 
 USER_ERROR = errors.UserFunctionError(
     job="wordcount",
@@ -30,14 +42,64 @@ EXAMPLES = [
     errors.ChannelSequenceError("1->2", expected=3, actual=5),
 ]
 
+# Errors of the operating system keep number and text outside of __dict__.
+OS_ERRORS = [
+    errors.WriteFailedError("/data/part-0", errno.ENOSPC, "No space left on device", "Sink"),
+    errors.WriteFailedError("/data/part-0", None, "the store refused it"),
+    StorageError("read", "s3://bucket/chk-1", "access denied", missing=True),
+    CheckpointNotFoundError("/checkpoints", "the directory is empty"),
+    PartFileMissingError("/out/part-0", 10, "it is gone"),
+    PathNotFoundError("/in"),
+    RecordFileMissingError("/cache/part-0 is gone"),
+    KafkaUnreachableError("broker:9092", "it was asked for topics", "timed out"),
+]
 
-@pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
+
+@pytest.mark.parametrize("error", EXAMPLES + OS_ERRORS, ids=lambda error: type(error).__name__)
 def test_an_error_pickles_with_all_its_fields(error):
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is type(error)
     assert copy.__dict__ == error.__dict__
     assert str(copy) == str(error)
     assert copy.args == error.args
+    if isinstance(error, OSError):
+        assert (copy.errno, copy.strerror) == (error.errno, error.strerror)
+
+
+def test_every_kind_of_os_error_of_the_project_is_pickled_above():
+    for module in pkgutil.walk_packages(firesteel.__path__, "firesteel."):
+        if not module.name.startswith("firesteel.spark") and "__main__" not in module.name:
+            importlib.import_module(module.name)
+
+    def kinds(base):
+        return {base}.union(*map(kinds, base.__subclasses__()))
+
+    found = {
+        kind.__name__
+        for kind in kinds(errors.FiresteelError)
+        if issubclass(kind, OSError) and kind.__module__.startswith("firesteel.")
+    }
+    assert found == {type(error).__name__ for error in OS_ERRORS}
+
+
+@given(
+    base=st.sampled_from([OSError, FileNotFoundError, ConnectionError, TimeoutError]),
+    own_init=st.booleans(),
+    number=st.none() | st.integers(1, 130),
+    reason=st.text(),
+)
+def test_an_error_of_the_operating_system_pickles_with_its_text(base, own_init, number, reason):
+    def init(self, *args):
+        super(kind, self).__init__(*args)
+        self.fact = "fact"
+
+    members = {"__init__": init} if own_init else {}
+    kind = type("_SomeError", (errors.FiresteelError, base), members)
+    error = kind(reason) if number is None else kind(number, reason)
+    make, arguments = error.__reduce__()
+    copy = make(*arguments)
+    assert (str(copy), copy.args, copy.errno) == (str(error), error.args, error.errno)
+    assert copy.__dict__ == error.__dict__
 
 
 @pytest.mark.parametrize(

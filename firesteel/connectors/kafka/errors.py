@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from firesteel.connectors.kafka.topic_partition import KafkaTopicPartition
 from firesteel.errors import FiresteelError
@@ -42,10 +41,6 @@ class KafkaUnreachableError(FiresteelError, ConnectionError):
         self.servers = servers
         self.what = what
         self.reason = reason
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # OSError stores its arguments itself, and the general way would lose them.
-        return type(self), (self.servers, self.what, self.reason)
 
 
 class UnknownTopicError(FiresteelError, LookupError):
