@@ -15,6 +15,9 @@ from typing import Any, ClassVar
 class OperatorSpec:
     """Base of all specs."""
 
+    has_one_time: ClassVar[bool] = False
+    """The channels of two inputs count as those of one when their watermarks are combined."""
+
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec(OperatorSpec):
@@ -230,6 +233,9 @@ class WindowJoinSpec(WindowSpec):
     ``window_function``: a JoinFunction, a FlatJoinFunction, a CoGroupFunction, or a callable.
     ``groups``: a callable is called like a CoGroupFunction, instead of like a JoinFunction.
     """
+
+    # Flink makes a union of the two streams.
+    has_one_time: ClassVar[bool] = True
 
     second_late_tag: str | None = None
     groups: bool = False

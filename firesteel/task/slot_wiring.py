@@ -171,7 +171,13 @@ def _add_channels(program: JobProgram, edge: StreamEdge, subtask: Subtask) -> No
     for upstream in source_subtasks(
         strategy, subtask.index, source.parallelism, target.parallelism
     ):
-        subtask.gate.add_channel(edge.id, upstream, process, selection)
+        subtask.gate.add_channel(
+            edge.id,
+            upstream,
+            process,
+            selection,
+            input_index=0 if target.spec.has_one_time else edge.input_index,
+        )
 
 
 def _local_edge(edge: StreamEdge, upstream: int, receiver: Subtask) -> LocalEdge:

@@ -597,11 +597,12 @@ class OperatorHarness:
         """
         self._process_watermark(1, timestamp)
 
-    def process_idleness(self, idle: bool) -> None:
-        """Make all channels of all inputs idle or active.
+    def process_idleness(self, idle: bool, input_index: int | None = None) -> None:
+        """Make all channels of all inputs, or of one input, idle or active.
 
         Args:
             idle: True makes them idle.
+            input_index: 0 or 1 for one of two inputs, or None for all.
 
         >>> from firesteel.testing import OperatorHarness
         >>> with OperatorHarness.of(lambda numbers: numbers.map(lambda n: n + 1)) as harness:
@@ -610,7 +611,7 @@ class OperatorHarness:
         [True]
         """
         self.open()
-        for edge in self._all_edges():
+        for edge in self._all_edges() if input_index is None else self._edges[input_index]:
             for upstream in self._upstream(edge):
                 self._subtask.gate.accept_local(edge.id, upstream).idle(idle)
 

@@ -27,7 +27,7 @@ from firesteel.task.codegen.key_loops import KeySelection
 from firesteel.task.exchange.buffers import decode_buffer
 from firesteel.task.record_batch import Emit, RecordBatch
 from firesteel.task.time.clock import ChunkPacer
-from firesteel.task.time.watermark_valve import ChannelTime, WatermarkValve
+from firesteel.task.time.watermark_valve import ChannelTime, GateTime
 from firesteel.usercode import pickling
 from firesteel.usercode.failures import USER_ERRORS, raised_by
 
@@ -92,7 +92,7 @@ class InputGate:
         self._name = name
         self._operator = operator
         self.barriers = BarrierTracker(on_barrier, exactly_once=exactly_once)
-        self._valve = WatermarkValve(on_watermark, on_idle)
+        self._time = GateTime(on_watermark, on_idle)
         self._channels: dict[tuple[int, int], Channel] = {}
         self.aborted = False
         # Records also come back through a loop, so the gate does not finish with its channels.
@@ -108,19 +108,26 @@ class InputGate:
         self._after_chunk = after_chunk
 
     def add_channel(
-        self, edge: int, upstream: int, process: Emit, selection: KeySelection | None = None
+        self,
+        edge: int,
+        upstream: int,
+        process: Emit,
+        selection: KeySelection | None = None,
+        *,
+        input_index: int = 0,
     ) -> None:
         """Add the channel of an upstream subtask.
 
         process: takes its batches.
         selection: computes the keys of the records whose keys are not sent.
+        input_index: the input whose watermark the channel is part of.
         """
-        time = self._valve.add_channel()
+        time = self._time.add_channel(input_index)
         self._channels[edge, upstream] = Channel(process, selection, time)
 
     @property
     def watermark(self) -> int:
-        return self._valve.watermark
+        return self._time.watermark
 
     @property
     def finished(self) -> bool:
@@ -173,9 +180,9 @@ class InputGate:
             else:
                 self._process_paced(self._pacer, channel.process, batch)
         elif row.kind == WATERMARK:
-            self._valve.advance(channel.time, pickling.loads(row.payload))
+            channel.time.advance(pickling.loads(row.payload))
         elif row.kind == IDLENESS:
-            self._valve.set_idle(channel.time, idle=row.payload == IDLE)
+            channel.time.set_idle(row.payload == IDLE)
         else:
             self._end(channel, finished=row.payload == FINISHED)
 
@@ -191,7 +198,6 @@ class InputGate:
 
     def accept_local(self, edge: int, upstream: int) -> Entrance:
         channel = self._channels[edge, upstream]
-        valve = self._valve
 
         def count(records: int) -> None:
             self.records_in += records
@@ -202,8 +208,8 @@ class InputGate:
 
         return Entrance(
             emit,
-            lambda watermark: valve.advance(channel.time, watermark),
-            lambda idle: valve.set_idle(channel.time, idle=idle),
+            channel.time.advance,
+            channel.time.set_idle,
             count,
             lambda checkpoint_id: self._barrier((edge, upstream), checkpoint_id),
             lambda finished: self._end(channel, finished=finished),
@@ -214,7 +220,7 @@ class InputGate:
         channel.ended = True
         channel.finished = finished
         if finished:
-            self._valve.advance(channel.time, MAX_WATERMARK)
+            channel.time.advance(MAX_WATERMARK)
 
     def check_complete(self) -> None:
         """Raise an error unless every channel has reported the end of the epoch."""
@@ -228,22 +234,23 @@ class InputGate:
         channels = {
             key: (c.time.watermark, c.time.idle, c.finished) for key, c in self._channels.items()
         }
-        return self._valve.watermark, self._valve.idle, channels
+        return self._time.watermark, self._time.idle, channels, self._time.snapshot()
 
     def restore(self, state: Any) -> None:
         channels: dict[tuple[int, int], tuple[int, bool, bool]]
-        watermark, idle, channels = (MIN_WATERMARK, False, {}) if state is None else state
+        # Checkpoints of version 0.1 do not have the time of each input.
+        watermark, idle, channels, *inputs = (MIN_WATERMARK, False, {}) if state is None else state
         for key, channel in self._channels.items():
             channel.time.watermark, channel.time.idle, channel.finished = channels.get(
                 key, (MIN_WATERMARK, False, False)
             )
-        self._valve.restore(watermark, idle=idle)
+        self._time.restore(watermark, idle=idle, inputs=inputs[0] if inputs else None)
 
     def resume_time(self, watermark: int) -> None:
         """Set the watermark of all channels after the job was restored."""
         for channel in self._channels.values():
             channel.time.watermark = watermark
-        self._valve.restore(watermark, idle=False)
+        self._time.restore(watermark, idle=False)
 
 
 class BarrierTracker:

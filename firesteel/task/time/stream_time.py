@@ -1,8 +1,8 @@
 """The event time of a stream that one subtask produces: it stamps records and emits watermarks.
 
 A source has one generator per split, any other operator has one in all. The emitted watermark is
-the least of those that are not idle. The caller reports how long it asked the input for records,
-and when there were none (see ``Silence``).
+the least of those that are not idle, and the greatest once all are idle. The caller reports how
+long it asked the input for records, and when there were none (see ``Silence``).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from firesteel.errors import FiresteelError, shorten
 from firesteel.task.record_batch import Emit, RecordBatch
 from firesteel.task.time.future_guard import Front, FutureGuard
 from firesteel.task.time.generators import Generator, PartialWatermark, create_generator
+from firesteel.task.time.watermark_valve import combine
 from firesteel.usercode.failures import user_function_error
 
 Assign = Callable[[list[Any], list[int] | None], list[int] | None]
@@ -376,14 +377,15 @@ class StreamTime:
             part.paused = True
 
     def _combine(self) -> None:
-        parts = [part.output for part in self._parts.values()]
-        active = [output.watermark for output in parts if not output.idle]
-        for output in parts:
+        outputs = [part.output for part in self._parts.values()]
+        for output in outputs:
             output.changed = False
-        self._set_idle(not active)
-        if active:
-            self._combined = min(active)
-            self._advance()
+        self._combined, idle = combine(outputs)
+        if not idle:
+            self._set_idle(False)
+        self._advance()
+        if idle:
+            self._set_idle(True)
 
     def _advance(self) -> None:
         if self._combined > self.watermark and not self._held:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from firesteel.common.time import Duration
 from firesteel.common.watermark_strategy import (
@@ -296,6 +298,29 @@ def test_the_stream_is_idle_when_all_splits_are_and_active_before_the_next_recor
     assert stream.time.next_tick() is None
     stream.process(1001, split="a")
     assert stream.heard == [("r1000", 1000), "idle", "active", ("r1001", 1001)]
+
+
+@given(
+    newest=st.dictionaries(st.sampled_from("abcd"), st.integers(1_000, 2_000), min_size=1),
+    quiet_from=st.lists(st.integers(0, 5), min_size=4, max_size=4),
+)
+def test_when_all_splits_are_idle_the_furthest_watermark_holds_in_any_order(newest, quiet_from):
+    stream = Stream(_BOUNDED.with_idleness(Duration.of_millis(3 * _INTERVAL)))
+    stream.time.expect(newest)
+    ends = dict(zip(newest, quiet_from, strict=False))
+    for step in range(10):
+        for split, timestamp in newest.items():
+            if step <= ends[split]:
+                stream.process(timestamp, split=split)
+        stream.wait(_INTERVAL)
+    assert stream.times()[-2:] == [max(newest.values()) - 11, "idle"]
+    # A split that wakes up behind holds event time back.
+    stream.heard.clear()
+    behind = min(newest, key=newest.__getitem__)
+    stream.process(newest[behind], split=behind)
+    assert stream.times() == ["active"]
+    stream.process(3_000, split=behind)
+    assert stream.wait(_INTERVAL)[-1] == 2_989
 
 
 def test_a_stream_that_never_had_a_record_becomes_idle_too():

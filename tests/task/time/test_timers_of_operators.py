@@ -246,6 +246,39 @@ def test_two_keyed_inputs_share_the_timers_of_a_key() -> None:
         assert harness.output == [("a", 10), ("b", 10)]
 
 
+def test_an_input_that_wakes_up_behind_holds_the_timers_of_both_back() -> None:
+    """The facts of Flink's AbstractStreamOperatorTest#testIdleWatermarkHandling."""
+
+    class Echo(KeyedCoProcessFunction):
+        def process_element1(self, value: int, ctx: Any) -> Any:
+            ctx.timer_service().register_event_time_timer(value)
+
+        def process_element2(self, value: int, ctx: Any) -> Any:
+            return None
+
+        def on_timer(self, timestamp: int, ctx: Any) -> Any:
+            yield timestamp
+
+    def program(one: Any, two: Any) -> Any:
+        return one.key_by(lambda _: 0).connect(two.key_by(lambda _: 0)).process(Echo())
+
+    with OperatorHarness.of(program) as harness:
+        for value in (1, 3, 4):
+            harness.process_element1(value)
+        harness.process_watermark1(1)
+        assert harness.output == []
+        harness.process_idleness(True, input_index=1)
+        assert harness.output == [1]
+        harness.process_watermark1(3)
+        assert harness.output == [1, 3]
+        harness.process_idleness(False, input_index=1)
+        harness.process_watermark1(4)
+        assert harness.output == [1, 3]
+        assert harness.watermarks == [1, 3]
+        harness.process_watermark2(4)
+        assert harness.output == [1, 3, 4]
+
+
 def test_a_function_without_on_timer_may_have_timers() -> None:
     class Quiet(CoProcessFunction):
         def process_element1(self, value: Any, ctx: Any) -> Any:

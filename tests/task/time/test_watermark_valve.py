@@ -1,26 +1,34 @@
-"""The watermark of several channels, some of them idle."""
+"""The watermark of several channels and inputs, some of them idle."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firesteel.task.time.watermark_valve import WatermarkValve
+from firesteel.task.time.watermark_valve import GateTime
 
 
 class Valve:
-    """Two channels, and what was passed on."""
+    """Two channels of one input, and what was passed on."""
+
+    inputs = (0,) * 3
 
     def __init__(self, channels: int = 2) -> None:
         self.heard: list[int | bool] = []
-        self.valve = WatermarkValve(self.heard.append, self.heard.append)
-        self.channels = [self.valve.add_channel() for _ in range(channels)]
+        self.time = GateTime(self.heard.append, self.heard.append)
+        self.channels = [self.time.add_channel(index) for index in self.inputs[:channels]]
 
     def advance(self, channel: int, watermark: int) -> None:
-        self.valve.advance(self.channels[channel], watermark)
+        self.channels[channel].advance(watermark)
 
     def idle(self, channel: int, idle: bool = True) -> None:
-        self.valve.set_idle(self.channels[channel], idle=idle)
+        self.channels[channel].set_idle(idle)
+
+
+class Inputs(Valve):
+    """A channel of the first input, and two of the second."""
+
+    inputs = (0, 1, 1)
 
 
 def test_the_least_watermark_counts_and_never_goes_back():
@@ -80,24 +88,79 @@ def test_a_watermark_wakes_its_channel():
     assert valve.heard == [True, False, 4]
 
 
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 2), st.one_of(st.integers(-20, 20), st.booleans())), max_size=40
-    )
+def test_an_input_that_wakes_up_behind_holds_time_back():
+    inputs = Inputs()
+    inputs.advance(0, 1)
+    inputs.idle(1)
+    inputs.advance(0, 3)
+    inputs.idle(1, False)
+    inputs.advance(0, 4)
+    assert inputs.heard == [1, 3]
+    inputs.advance(1, 2)
+    assert inputs.heard == [1, 3]
+    inputs.advance(1, 9)
+    assert inputs.heard == [1, 3, 4]
+
+
+def test_when_all_inputs_are_idle_the_furthest_watermark_holds():
+    inputs = Inputs()
+    inputs.advance(0, 5)
+    inputs.advance(1, 4)
+    inputs.idle(0)
+    inputs.idle(1)
+    assert inputs.heard == [4, 5, True]
+
+
+_events = st.lists(
+    st.tuples(st.integers(0, 2), st.one_of(st.integers(-20, 20), st.booleans())), max_size=40
 )
-def test_it_goes_on_after_a_restore_as_if_nothing_had_happened(events):
-    valve = Valve(3)
+
+
+@given(kind=st.sampled_from([Valve, Inputs]), events=_events)
+def test_it_goes_on_after_a_restore_as_if_nothing_had_happened(kind, events):
+    gate = kind(3)
     for number, (channel, event) in enumerate(events):
-        before = list(valve.heard)
-        restored = Valve(3)
-        for old, new in zip(valve.channels, restored.channels, strict=True):
+        before = list(gate.heard)
+        restored = kind(3)
+        for old, new in zip(gate.channels, restored.channels, strict=True):
             new.watermark, new.idle = old.watermark, old.idle
-        restored.valve.restore(valve.valve.watermark, idle=valve.valve.idle)
-        for each in (valve, restored):
+        time = gate.time
+        restored.time.restore(time.watermark, idle=time.idle, inputs=time.snapshot())
+        for each in (gate, restored):
             if isinstance(event, bool):
                 each.idle(channel, event)
             else:
                 each.advance(channel, event)
-        assert valve.heard[len(before) :] == restored.heard, number
-    watermarks = [heard for heard in valve.heard if not isinstance(heard, bool)]
+        assert gate.heard[len(before) :] == restored.heard, number
+    watermarks = [heard for heard in gate.heard if not isinstance(heard, bool)]
     assert watermarks == sorted(set(watermarks))
+
+
+@given(events=_events)
+def test_two_inputs_pass_on_what_the_rule_of_flink_gives(events):
+    """Each input is a valve of its own, and the active inputs give the minimum, idle or not behind."""
+    both, singles = Inputs(3), (Valve(1), Valve(2))
+    expected: list[int | bool] = []
+    newest, idle = -(2**63), False
+    for channel, event in events:
+        single, own = singles[channel > 0], max(0, channel - 1)
+        for gate, index in ((both, channel), (single, own)):
+            if isinstance(event, bool):
+                gate.idle(index, event)
+            else:
+                gate.advance(index, event)
+        times = [one.time for one in singles]
+        active = [time.watermark for time in times if not time.idle]
+        watermark = min(active) if active else max(time.watermark for time in times)
+        expected += [False] if idle and active else []
+        expected += [watermark] if watermark > newest else []
+        expected += [True] if not idle and not active else []
+        newest, idle = max(newest, watermark), not active
+    # A watermark that wakes its channel comes in two steps.
+    assert _settled(both.heard) == _settled(expected)
+
+
+def _settled(heard: list[int | bool]) -> list[int | bool]:
+    return [one for one in heard if not isinstance(one, bool)] + [
+        one for one in heard if isinstance(one, bool)
+    ]
