@@ -63,15 +63,21 @@ def redistribute(
     """
     result: list[dict[str, OperatorState]] = [{} for _ in range(parallelism)]
     names = dict.fromkeys(chain.from_iterable(states))
+    # As in Flink, a list begins at the subtask after the last odd element of the list before it.
+    # Several short lists then do not all go to the first subtask.
+    start = 0
     for name in names:
         before = [of_subtask.get(name) for of_subtask in states]
-        for index, state in enumerate(_redistribute_one(before, parallelism)):
-            result[index][name] = state
+        after = _redistribute_one(before, parallelism, start)
+        for of_subtask, state in zip(result, after, strict=True):
+            of_subtask[name] = state
+        if after[0].mode is Redistribution.SPLIT:
+            start += sum(len(state.elements) for state in after)
     return result
 
 
 def _redistribute_one(
-    before: Sequence[OperatorState | None], parallelism: int
+    before: Sequence[OperatorState | None], parallelism: int, start: int
 ) -> list[OperatorState]:
     known = [state for state in before if state is not None]
     first = known[0]
@@ -83,20 +89,23 @@ def _redistribute_one(
     elements = tuple(chain.from_iterable(state.elements for state in known))
     if first.mode is Redistribution.UNION:
         return [replace(first, elements=elements)] * parallelism
-    return [replace(first, elements=tuple(part)) for part in distribute(elements, parallelism)]
+    shares = distribute(elements, parallelism, start)
+    return [replace(first, elements=tuple(share)) for share in shares]
 
 
-def distribute(elements: Sequence[_T], parallelism: int) -> list[list[_T]]:
-    """Divide elements evenly into runs of neighbors.
+def distribute(elements: Sequence[_T], parallelism: int, start: int = 0) -> list[list[_T]]:
+    """Divide elements evenly into runs of neighbors. The first run goes to part ``start``.
 
     >>> distribute([1, 2, 3, 4, 5], 3)
     [[1, 2], [3, 4], [5]]
+    >>> distribute([1, 2, 3, 4, 5], 3, start=2)
+    [[3, 4], [5], [1, 2]]
     """
     each, odd = divmod(len(elements), parallelism)
-    result: list[list[_T]] = []
-    start = 0
+    result: list[list[_T]] = [[]] * parallelism
+    position = 0
     for turn in range(parallelism):
-        end = start + each + (turn < odd)
-        result.append(list(elements[start:end]))
-        start = end
+        end = position + each + (turn < odd)
+        result[(start + turn) % parallelism] = list(elements[position:end])
+        position = end
     return result

@@ -33,6 +33,30 @@ def test_a_split_list_is_divided_evenly_in_its_order(
         assert max(sizes) - min(sizes) <= 1
 
 
+@given(
+    st.lists(st.lists(_ELEMENTS, min_size=4, max_size=4), min_size=1, max_size=4),
+    st.sampled_from([1, 2, 3, 5, 6]),
+)
+def test_the_lists_of_an_operator_are_balanced_together(
+    subtasks: list[list[tuple[bytes, ...]]], parallelism: int
+) -> None:
+    """The facts of Flink's CheckpointCoordinatorTest#testPartitionableStateRepartitioning."""
+    before = [
+        {
+            f"list {number}": OperatorState(Redistribution.SPLIT, elements, "[]")
+            for number, elements in enumerate(lists)
+        }
+        for lists in subtasks
+    ]
+    after = redistribute(before, parallelism)
+    for name in before[0]:
+        found = sorted(e for of_subtask in after for e in of_subtask[name].elements)
+        assert found == sorted(e for of_subtask in before for e in of_subtask[name].elements)
+    if parallelism != len(before):
+        loads = [sum(len(state.elements) for state in of.values()) for of in after]
+        assert max(loads) - min(loads) <= 1
+
+
 @given(st.lists(_ELEMENTS, min_size=1, max_size=5), st.integers(1, 6))
 def test_a_union_list_goes_to_everyone(lists: list[tuple[bytes, ...]], parallelism: int) -> None:
     after = _lists(redistribute(_states(Redistribution.UNION, lists), parallelism))
