@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 from firesteel.common.typeinfo import TypeInformation
@@ -39,8 +40,9 @@ class KeyedStateBackend(ABC):
     """Tables by name. ``seal`` writes the changes of an epoch; ``confirm`` moves them to the base.
 
     A program declares a table by asking for it. Asking with a description that differs from an
-    earlier or restored one is an error. Subclasses keep the bases, and write full segments in a
-    format of their own.
+    earlier or restored one is an error. Only a time to live may be added or dropped after a
+    restore: elements that had none get the time ``now`` as their last use. Subclasses keep the
+    bases, and write full segments in a format of their own.
     """
 
     in_memory: ClassVar[bool]
@@ -100,9 +102,10 @@ class KeyedStateBackend(ABC):
         namespaced: bool = False,
         element_type: TypeInformation | None = None,
         ttl: bool = False,
+        now: int = 0,
     ) -> ValueTable:
         description = TableDescription(TableKind.VALUE, namespaced, element_type, ttl=ttl)
-        table = self._declare(name, description)
+        table = self._declare(name, description, now)
         assert isinstance(table, ValueTable)
         return table
 
@@ -113,9 +116,10 @@ class KeyedStateBackend(ABC):
         namespaced: bool = False,
         element_type: TypeInformation | None = None,
         ttl: bool = False,
+        now: int = 0,
     ) -> ListTable:
         description = TableDescription(TableKind.LIST, namespaced, element_type, ttl=ttl)
-        table = self._declare(name, description)
+        table = self._declare(name, description, now)
         assert isinstance(table, ListTable)
         return table
 
@@ -127,9 +131,10 @@ class KeyedStateBackend(ABC):
         entry_type: TypeInformation | None = None,
         element_type: TypeInformation | None = None,
         ttl: bool = False,
+        now: int = 0,
     ) -> MapTable:
         description = TableDescription(TableKind.MAP, namespaced, element_type, entry_type, ttl)
-        table = self._declare(name, description)
+        table = self._declare(name, description, now)
         assert isinstance(table, MapTable)
         return table
 
@@ -145,9 +150,29 @@ class KeyedStateBackend(ABC):
             self._dropped[name] = description
             self._discard(table)
 
-    def _declare(self, name: str, description: TableDescription) -> Table:
+    def _declare(self, name: str, description: TableDescription, now: int) -> Table:
+        if self._declarations.changes_ttl(name, description):
+            self._change_ttl(name, description, now)
         self._declarations.declare(name, description)
         return self._table(name, description)
+
+    def _change_ttl(self, name: str, description: TableDescription, now: int) -> None:
+        """Write the elements of a restored table again, with or without the time of last use."""
+        # A snapshot in the background must not see half of it.
+        self._abandon_snapshot()
+        entries = self.entries(only=(name,))
+        before = self._declarations.forget(name)
+        self._declarations.restore(name, description)
+        new = self._create_table(name, description)
+        for part in changes_of(entries, {name: before}, CHUNK_ENTRIES):
+            assert part.elements is not None
+            if description.ttl:
+                elements: list[Any] = [(element, now) for element in part.elements]
+            else:
+                elements = [element for element, _ in part.elements]
+            new.apply(replace(part, elements=elements))
+        self._tables[name] = new
+        self._uncovered = True
 
     def _restored(self, name: str, description: TableDescription) -> Table:
         self._declarations.restore(name, description)

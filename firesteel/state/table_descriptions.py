@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -88,7 +88,7 @@ class IncompatibleStateError(FiresteelError, TypeError):
 
 
 class TableDeclarations:
-    """Descriptions of a backend's tables by name. A description does not change.
+    """Descriptions of a backend's tables by name. A declared description does not change.
 
     ``tables``: all tables, restored or declared.
     ``declared``: the names of the tables that the program has asked for.
@@ -102,6 +102,17 @@ class TableDeclarations:
         """Record a table that the program asks for."""
         self.restore(name, description)
         self.declared.add(name)
+
+    def changes_ttl(self, name: str, description: TableDescription) -> bool:
+        """True if the program adds a time to live to a restored table, or drops it."""
+        existing = self.tables.get(name)
+        return (
+            existing is not None
+            and name not in self.declared
+            and existing.ttl is not description.ttl
+            and describe_table(replace(existing, ttl=description.ttl))
+            == describe_table(description)
+        )
 
     def restore(self, name: str, description: TableDescription) -> None:
         """Record a table that a segment contains."""

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from firesteel.checkpoint.rules.restore import KeyTypeChangedError, NonRestoredStateError
 from firesteel.cli.main import main
-from firesteel.common import Configuration, Types
+from firesteel.common import Configuration, Time, Types
 from firesteel.common.job_status import JobStatus
 from firesteel.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from firesteel.datastream.functions import BroadcastProcessFunction
@@ -21,6 +21,7 @@ from firesteel.datastream.state import (
     ListStateDescriptor,
     MapStateDescriptor,
     StateDescriptor,
+    StateTtlConfig,
     ValueStateDescriptor,
 )
 from firesteel.errors import FiresteelError
@@ -35,15 +36,18 @@ RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
 class Count(KeyedProcessFunction):
     """Gives (key, count); ``also`` is a state that it only asks for."""
 
-    def __init__(self, also: StateDescriptor | None = None) -> None:
+    def __init__(
+        self, also: StateDescriptor | None = None, count: ValueStateDescriptor = COUNT
+    ) -> None:
         self._also = also
+        self._count = count
 
     def open(self, runtime_context: Any) -> None:
         if isinstance(self._also, ListStateDescriptor):
             runtime_context.get_list_state(self._also)
         elif self._also is not None:
             runtime_context.get_state(self._also)
-        self.count = runtime_context.get_state(COUNT)
+        self.count = runtime_context.get_state(self._count)
 
     def process_element(self, value: Any, ctx: Any) -> Any:
         self.count.update((self.count.value() or 0) + 1)
@@ -71,7 +75,9 @@ class Program:
         mapped: bool = False,
         also: StateDescriptor | None = None,
         key_type: Any = LONG,
+        count: ValueStateDescriptor = COUNT,
     ) -> None:
+        self._count = count
         self._twice = twice
         self._mapped = mapped
         self._also = also
@@ -83,7 +89,7 @@ class Program:
             numbers = numbers.map(lambda n: n, Types.LONG()).uid("same")
         as_text = self._key_type == Types.STRING()
         keyed = numbers.key_by(lambda n: str(n % KEYS) if as_text else n % KEYS, self._key_type)
-        counts = keyed.process(Count(self._also)).uid("count").name("Count")
+        counts = keyed.process(Count(self._also, self._count)).uid("count").name("Count")
         if self._twice:
             again = counts.key_by(lambda pair: pair[0], self._key_type)
             return again.process(Count()).uid("count again").name("Count again")
@@ -164,6 +170,22 @@ def test_a_state_of_another_type_is_refused_at_once(backend: str, now: StateDesc
         f"the state 'count' exists as a value state of Long, but the program now wants {wanted}"
         in str(refused.value)
     )
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+@pytest.mark.parametrize("parallelism", [2, 3])
+def test_a_ttl_is_added_and_dropped(backend: str, parallelism: int) -> None:
+    expiring = ValueStateDescriptor("count", Types.LONG())
+    expiring.enable_time_to_live(StateTtlConfig.new_builder(Time.days(1)).build())
+    harness = _started(Program(), state_backend_type=backend)
+    for count in (expiring, COUNT):
+        program = Program(count=count)
+        harness = harness.resume(harness.stop(), program=program, parallelism=parallelism)
+        harness.run_epoch()
+        harness.checkpoint()
+        harness.crash()
+    harness.run()
+    assert harness.keyed_state()["count"]["count"] == _ALL
 
 
 def test_a_broadcast_state_of_another_type_is_refused_at_once() -> None:

@@ -140,9 +140,16 @@ class TaskKeyedStateStore(KeyedStateStore):
     ) -> _Plain | _Expiring:
         """Create the table of a state, and wrap it if its elements expire."""
         ttl = descriptor.ttl_config
-        if ttl is None or not ttl.is_enabled():
-            return create(descriptor.name, namespaced=self._namespaced, ttl=False, **types)
-        table = create(descriptor.name, namespaced=self._namespaced, ttl=True, **types)
+        expires = ttl is not None and ttl.is_enabled()
+        table = create(
+            descriptor.name,
+            namespaced=self._namespaced,
+            ttl=expires,
+            now=self._clock.now_millis(),
+            **types,
+        )
+        if ttl is None or not expires:
+            return table
         rule = TtlRule(ttl, self._clock)
         wrapped = expiring(table, rule)
         clean_up(ttl, self._backend, table, wrapped, rule, self._key_context)

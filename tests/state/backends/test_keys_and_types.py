@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from firesteel.common import Row, Types
 from firesteel.errors import TypeMismatchError
@@ -224,7 +226,7 @@ def test_a_value_of_the_wrong_type_is_refused_with_the_name_of_its_state(create:
         lambda b: b.value_table("s"),
         lambda b: b.value_table("s", element_type=Types.STRING()),
         lambda b: b.value_table("s", element_type=Types.LONG(), namespaced=True),
-        lambda b: b.value_table("s", element_type=Types.LONG(), ttl=True),
+        lambda b: b.value_table("s", element_type=Types.STRING(), ttl=True),
         lambda b: b.list_table("s", element_type=Types.LONG()),
         lambda b: b.map_table("s", element_type=Types.LONG()),
     ],
@@ -245,6 +247,68 @@ def test_a_state_that_is_not_what_it_was_is_refused_by_name(
     ask(other)
     with pytest.raises(IncompatibleStateError, match="'s'"):
         other.restore(state.segments(), state.store)
+
+
+_CONTENTS = st.dictionaries(
+    st.one_of(st.integers(0, 9), st.floats(0, 3)),
+    st.lists(st.integers(-99, 99), min_size=1, max_size=4),
+    max_size=8,
+)
+
+
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    contents=_CONTENTS,
+    kind=st.sampled_from(["value", "list", "map"]),
+    namespaced=st.booleans(),
+    history=st.lists(st.booleans(), min_size=2, max_size=4),
+    chunk=st.sampled_from([1, 3, 1000]),
+)
+def test_a_time_to_live_comes_and_goes_with_a_restore(
+    create: Create,
+    contents: dict[Any, list[int]],
+    kind: str,
+    namespaced: bool,
+    history: list[bool],
+    chunk: int,
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("firesteel.state.backend.CHUNK_ENTRIES", chunk)
+        state = SubtaskState(create)
+        now = 0
+        for number, ttl in enumerate(history):
+            if number == 0 or ttl is not history[number - 1]:
+                now = 100 * number
+            ask = getattr(state.backend, f"{kind}_table")
+            table = ask("s", namespaced=namespaced, element_type=Types.LONG(), ttl=ttl, now=now)
+
+            def element(bare: int, ttl: bool = ttl, now: int = now) -> Any:
+                return (bare, now) if ttl else bare
+
+            expected: dict[Any, Any] = {}
+            for bare_key, values in contents.items():
+                key = (bare_key, "window") if namespaced else bare_key
+                elements = list(map(element, values))
+                if number == 0 and kind == "value":
+                    table.put(key, elements[-1])
+                elif number == 0 and kind == "list":
+                    table.extend(key, elements)
+                elif number == 0:
+                    for entry, one in enumerate(elements):
+                        table.put(key, entry, one)
+                shapes = {
+                    "value": elements[-1],
+                    "list": elements,
+                    "map": dict(enumerate(elements)),
+                }
+                expected[key] = shapes[kind]
+            assert state.backend.snapshot() == {"s": expected}
+            state.end_epoch()
+            state.crash()
 
 
 def test_state_that_nobody_asks_for_any_more_is_carried_on(create: Create) -> None:

@@ -56,6 +56,10 @@ class Calls(KeyedProcessFunction):
         yield value[1](self.state)
 
 
+def _program(descriptor: Any) -> Callable[[Any], Any]:
+    return lambda s: s.key_by(lambda v: v[0]).process(Calls(descriptor))
+
+
 class Expiring:
     """A state that lives for a second."""
 
@@ -63,7 +67,7 @@ class Expiring:
         builder = StateTtlConfig.new_builder(Time.seconds(1)).disable_cleanup_in_background()
         descriptor.enable_time_to_live(configure(builder).build())
         self.name = descriptor.get_name()
-        self.program = lambda s: s.key_by(lambda v: v[0]).process(Calls(descriptor))
+        self.program = _program(descriptor)
         self.harness = OperatorHarness.of(self.program)
 
     def ask(self, call: Callable[[Any], Any], key: Any = "a") -> Any:
@@ -165,6 +169,32 @@ class TestEveryKind:
         assert state.ask(read) == written
         state.wait(1)
         assert state.ask(read) is None
+
+    def test_a_ttl_added_on_restore_counts_from_the_restore(
+        self, descriptor: Any, write: Any, read: Any, written: Any
+    ) -> None:
+        state = Expiring(descriptor())
+        plain = OperatorHarness.of(_program(descriptor()))
+        plain.process_element(("a", write))
+        state.harness = OperatorHarness.restored(state.program, plain.snapshot())
+        state.wait(600)
+        snapshot = state.harness.snapshot()
+        state.harness = OperatorHarness.restored(state.program, snapshot)
+        state.harness.set_processing_time(999)
+        assert state.ask(read) == written
+        state.wait(1)
+        assert state.ask(read) is None
+
+    def test_a_ttl_dropped_on_restore_leaves_the_state(
+        self, descriptor: Any, write: Any, read: Any, written: Any
+    ) -> None:
+        state = Expiring(descriptor())
+        state.ask(write)
+        state.harness = OperatorHarness.restored(_program(descriptor()), state.harness.snapshot())
+        state.wait(10_000)
+        assert state.ask(read) == written
+        state.ask(write)
+        assert state.ask(read) is not None
 
 
 @pytest.mark.parametrize(("descriptor", "write", "read", "written"), KINDS)
