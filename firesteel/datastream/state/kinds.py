@@ -162,7 +162,7 @@ class AggregatingState(MergingState[IN, OUT]):
 
 
 class ListState(MergingState[T, Iterable[T]]):
-    """A list per key.
+    """A list per key. None cannot be an element.
 
     >>> class LastTwo(KeyedProcessFunction):
     ...     def open(self, runtime_context):

@@ -421,8 +421,21 @@ class TumblingProcessingTimeWindows(ProcessingTimeAssigner, TumblingWindows):
     """
 
 
+# As in Flink. A record that is in more windows than this would not fit into memory.
+_MAX_WINDOWS_PER_RECORD = 10_000_000
+
+
 class SlidingWindows(AlignedTimeWindows):
     """Base of sliding windows."""
+
+    def __init__(self, size: int, slide: int, offset: int) -> None:
+        super().__init__(size, slide, offset)
+        if size // slide > _MAX_WINDOWS_PER_RECORD:
+            raise InvalidProgramError(
+                f"{type(self).__name__}: with size {size} and slide {slide} (milliseconds) a record "
+                f"is in {size // slide:,} windows, but at most {_MAX_WINDOWS_PER_RECORD:,} are "
+                "allowed. Choose a longer slide."
+            )
 
     @classmethod
     def of(
@@ -439,8 +452,8 @@ class SlidingWindows(AlignedTimeWindows):
             offset: Shifts the start of all windows.
 
         Raises:
-            InvalidProgramError: The size or the slide is not positive, or the offset is not
-                smaller than the slide.
+            InvalidProgramError: The size or the slide is not positive, the offset is not smaller
+                than the slide, or the size is more than 10,000,000 slides.
 
         >>> SlidingEventTimeWindows.of(Time.minutes(10), Time.minutes(1))
         SlidingEventTimeWindows(600000, 60000, 0)

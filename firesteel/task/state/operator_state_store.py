@@ -25,6 +25,7 @@ from firesteel.state.operator_state import (
 )
 from firesteel.state.table_descriptions import IncompatibleStateError
 from firesteel.task.copies import copy_of
+from firesteel.task.state.states import element_copy
 
 
 class TaskOperatorStateStore(OperatorStateStore):
@@ -135,15 +136,15 @@ class TaskOperatorListState(ListState[Any]):
 
     def add(self, value: Any) -> None:
         self.version += 1
-        self._elements.append(copy_of(value))
+        self._elements.append(element_copy(value))
 
     def add_all(self, values: list[Any]) -> None:
         self.version += 1
-        self._elements.extend(map(copy_of, values))
+        self._elements += list(map(element_copy, values))
 
     def update(self, values: list[Any]) -> None:
         self.version += 1
-        self._elements = list(map(copy_of, values))
+        self._elements = list(map(element_copy, values))
 
     def clear(self) -> None:
         self.update([])

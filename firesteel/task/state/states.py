@@ -14,6 +14,7 @@ from firesteel.datastream.state import (
     ReducingState,
     ValueState,
 )
+from firesteel.errors import InvalidProgramError
 from firesteel.state.tables import MISSING, ListTable, MapTable, ValueTable
 from firesteel.task.copies import copy_of
 from firesteel.task.key_context import CurrentKey
@@ -38,6 +39,16 @@ def own_value_getter(table: ValueTable | TtlValueTable) -> Callable[[Any], Any]:
         return value if value is MISSING else copy_of(value)
 
     return get_own
+
+
+def element_copy(value: Any) -> Any:
+    """Return the copy of a new element that list state keeps. As in Flink, it must not be None."""
+    if value is None:
+        raise InvalidProgramError(
+            "None cannot be an element of list state, as in Flink. Leave it out, or add a value of "
+            "your own that stands for it."
+        )
+    return copy_of(value)
 
 
 class Mergeable(ABC):
@@ -89,13 +100,13 @@ class TaskListState(ListState[Any], Mergeable):
         return list(map(copy_of, self._table.get(self._current.key) or ()))
 
     def add(self, value: Any) -> None:
-        self._table.append(self._current.key, copy_of(value))
+        self._table.append(self._current.key, element_copy(value))
 
     def add_all(self, values: list[Any]) -> None:
-        self._table.extend(self._current.key, map(copy_of, values))
+        self._table.extend(self._current.key, map(element_copy, values))
 
     def update(self, values: list[Any]) -> None:
-        self._table.replace(self._current.key, map(copy_of, values))
+        self._table.replace(self._current.key, map(element_copy, values))
 
     def clear(self) -> None:
         self._table.remove(self._current.key)
@@ -106,7 +117,7 @@ class TaskListState(ListState[Any], Mergeable):
         return values
 
     def merge(self, taken: list[Any]) -> None:
-        self.add_all(taken)
+        self._table.extend(self._current.key, taken)
 
 
 class TaskMapState(MapState[Any, Any]):

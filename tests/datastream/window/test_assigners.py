@@ -125,6 +125,8 @@ def test_default_triggers(assigner, trigger, event_time):
         lambda: TumblingEventTimeWindows.of(10),  # type: ignore[arg-type]  # no Time
         lambda: SlidingProcessingTimeWindows.of(_MS(10), _MS(0)),
         lambda: SlidingEventTimeWindows.of(_MS(10), _MS(5), _MS(-5)),
+        lambda: SlidingEventTimeWindows.of(_MS(10_000_001), _MS(1)),
+        lambda: SlidingProcessingTimeWindows.of(_MS(20_000_002), _MS(2)),
         lambda: EventTimeSessionWindows.with_gap(_MS(0)),
         lambda: ProcessingTimeSessionWindows.with_dynamic_gap(len),  # type: ignore[arg-type]
         lambda: CountSlidingWindowAssigner(0, 1),
@@ -157,3 +159,9 @@ def test_a_stagger_shifts_all_windows_from_the_first_record_on(assigner):
 def test_a_stagger_is_a_window_stagger():
     with pytest.raises(InvalidProgramError, match=r"WindowStagger\.NATURAL"):
         TumblingEventTimeWindows.of(_MS(10), _MS(0), "natural")  # type: ignore[arg-type]  # refused
+
+
+def test_ten_million_slides_are_the_most():
+    assert SlidingEventTimeWindows.of(_MS(10_000_000), _MS(1)).size == 10_000_000
+    with pytest.raises(InvalidProgramError, match=r"10,000,001 windows.*at most 10,000,000"):
+        SlidingEventTimeWindows.of(_MS(10_000_001), _MS(1))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from firesteel.common import Row, Types
+from firesteel.common import Row, Time, Types
 from firesteel.datastream.functions import (
     AggregateFunction,
     CoFlatMapFunction,
@@ -28,6 +28,7 @@ from firesteel.datastream.state import (
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
+    StateTtlConfig,
     ValueStateDescriptor,
 )
 from firesteel.errors import InvalidProgramError, TypeMismatchError, UserFunctionError
@@ -103,6 +104,21 @@ def test_list_state_of_nothing_is_empty_and_not_none() -> None:
     state.ask(lambda s: s.add(5))
     state.ask(lambda s: s.clear())
     assert state.ask(lambda s: s.get()) == []
+
+
+@pytest.mark.parametrize(
+    "write", [lambda s: s.add(None), lambda s: s.add_all([2, None]), lambda s: s.update([2, None])]
+)
+@pytest.mark.parametrize("ttl", [False, True])
+def test_list_state_refuses_none_and_stays_as_it_was(write: Any, ttl: bool) -> None:
+    descriptor = ListStateDescriptor("l", Types.LONG())
+    if ttl:
+        descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.days(1)).build())
+    state = StateOf(lambda c: c.get_list_state(descriptor))
+    state.ask(lambda s: s.add(1))
+    with pytest.raises(UserFunctionError, match="None cannot be an element of list state"):
+        state.ask(write)
+    assert state.ask(lambda s: s.get()) == [1]
 
 
 def test_map_state_is_a_dictionary_of_its_key() -> None:

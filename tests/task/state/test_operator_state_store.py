@@ -20,6 +20,7 @@ from firesteel.datastream.state import (
     ValueStateDescriptor,
 )
 from firesteel.errors import InvalidProgramError, TypeMismatchError, UserFunctionError
+from firesteel.task.state.operator_state_store import TaskOperatorStateStore
 from firesteel.testing import OperatorHarness
 
 ANY = Types.PICKLED_BYTE_ARRAY()
@@ -249,3 +250,14 @@ def test_a_failure_names_the_method(method: str) -> None:
     with pytest.raises(UserFunctionError) as caught:
         OperatorHarness.of(lambda s: s.map(Bad())).snapshot()
     assert caught.value.function == f"Bad.{method}"
+
+
+@pytest.mark.parametrize(
+    "write", [lambda s: s.add(None), lambda s: s.add_all([2, None]), lambda s: s.update([2, None])]
+)
+def test_a_list_refuses_none_and_stays_as_it_was(write: Any) -> None:
+    state = TaskOperatorStateStore().get_list_state(ListStateDescriptor("l", Types.LONG()))
+    state.add(1)
+    with pytest.raises(InvalidProgramError, match="None cannot be an element of list state"):
+        write(state)
+    assert state.get() == [1]
