@@ -90,7 +90,7 @@ def test_every_kind_of_os_error_of_the_project_is_pickled_above():
 )
 def test_an_error_of_the_operating_system_pickles_with_its_text(base, own_init, number, reason):
     def init(self, *args):
-        super(kind, self).__init__(*args)
+        base.__init__(self, *args)
         self.fact = "fact"
 
     members = {"__init__": init} if own_init else {}

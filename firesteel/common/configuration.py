@@ -15,6 +15,25 @@ __all__ = ["Configuration"]
 
 T = TypeVar("T")
 
+# As in Flink: the value of a key that contains one of these words is not shown.
+_SENSITIVE = (
+    "password",
+    "secret",
+    "fs.azure.account.key",
+    "apikey",
+    "api-key",
+    "auth-params",
+    "service-key",
+    "token",
+    "basic-auth",
+    "jaas.config",
+    "http-headers",
+    "access-key",
+    "access.key",
+    "accesskey",
+)
+_HIDDEN = "******"
+
 
 class Configuration:
     """A map from keys to settings.
@@ -306,7 +325,7 @@ class Configuration:
         return builtins.set(self._values)
 
     def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:
-        """Add all settings to a dict, as text.
+        """Add all settings to a dict. Values keep their type.
 
         Args:
             target_dict: The dict to change.
@@ -314,9 +333,9 @@ class Configuration:
         >>> target = {"application.host": "localhost"}
         >>> Configuration().set_integer("application.port", 9090).add_all_to_dict(target)
         >>> target
-        {'application.host': 'localhost', 'application.port': '9090'}
+        {'application.host': 'localhost', 'application.port': 9090}
         """
-        target_dict.update(self.to_dict())
+        target_dict.update(self._values)
 
     def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
         """Copy all settings of a different configuration into this one.
@@ -348,7 +367,7 @@ class Configuration:
         return key in self._values
 
     def to_dict(self) -> dict[str, str]:
-        """Return all settings as text.
+        """Return all settings as text. ``add_all_to_dict`` keeps the types of values.
 
         >>> Configuration().set_integer("application.port", 9090).to_dict()
         {'application.port': '9090'}
@@ -372,13 +391,16 @@ class Configuration:
 
     @staticmethod
     def parse_list_value(value: str) -> list[str]:
-        """Return the elements of a list in a text.
+        r"""Return the elements of a list in a text.
 
         Args:
-            value: A list with semicolons, such as ``a;b``, or a YAML list, such as ``[a, b]``.
+            value: A list with semicolons, such as ``a;b``, or a YAML list, such as ``[a, b]`` or a
+                line ``- a`` per element.
 
         >>> Configuration.parse_list_value("a;b"), Configuration.parse_list_value("[a, b]")
         (['a', 'b'], ['a', 'b'])
+        >>> Configuration.parse_list_value("- a\n- b")
+        ['a', 'b']
         """
         return parse_list(value) if value else []
 
@@ -391,8 +413,20 @@ class Configuration:
     def __hash__(self) -> int:
         return hash(frozenset(self.to_dict().items()))
 
+    def _shown(self) -> dict[str, str]:
+        """All settings as text, without secrets."""
+        return {
+            key: _HIDDEN if any(map(key.lower().__contains__, _SENSITIVE)) else text
+            for key, text in self.to_dict().items()
+        }
+
     def __str__(self) -> str:
-        return str(self.to_dict())
+        """Return the settings as Flink prints them. Values of secret settings are hidden.
+
+        >>> print(Configuration.from_dict({"parallelism.default": "4", "s3.secret-key": "abc"}))
+        {parallelism.default=4, s3.secret-key=******}
+        """
+        return f"{{{', '.join(f'{key}={text}' for key, text in self._shown().items())}}}"
 
     def __repr__(self) -> str:
-        return f"Configuration({self.to_dict()!r})"
+        return f"Configuration({self._shown()!r})"

@@ -33,7 +33,7 @@ Values have Flink's syntax:
 
 - Durations: `100 ms`, `10 min`, `PT10M`, or a number of milliseconds.
 - Memory sizes: `64 mb`, or a number of bytes.
-- Lists: `a;b`.
+- Lists: `[a, b]`, a YAML list in several lines, or `a;b`.
 - Maps: `a:1,b:2`.
 
 A misspelled key is an error, which suggests the correct key. Other keys without effect are

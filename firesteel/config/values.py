@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -143,14 +144,14 @@ def _parse_memory_size(value: Any) -> int:
 
 
 def parse_list(value: Any) -> list[str]:
-    """Read ``a;b;c``, a YAML list, or a Python list."""
+    """Read ``a;b;c``, a YAML list in one line or in several, or a Python list."""
     if isinstance(value, list | tuple):
         return [format_value(element) for element in value]
-    text = str(value).strip()
-    if text.startswith("["):
-        loaded = _load_yaml(text)
-        if isinstance(loaded, list):
-            return [format_value(element) for element in loaded]
+    text = str(value)
+    # All scalars as text: in YAML 1.1, which PyYAML reads, a plain "no" is a boolean.
+    loaded = _load_yaml(text, yaml.BaseLoader)
+    if isinstance(loaded, list):
+        return [format_value(element) for element in loaded]
     return [part.strip() for part in text.split(";") if part.strip()]
 
 
@@ -163,7 +164,7 @@ def _parse_map(value: Any) -> dict[str, str]:
         return {str(key): format_value(element) for key, element in value.items()}
     text = str(value).strip()
     if text.startswith("{"):
-        loaded = _load_yaml(text)
+        loaded = _load_yaml(text, yaml.SafeLoader)
         if isinstance(loaded, dict):
             return {str(key): format_value(element) for key, element in loaded.items()}
     entries: dict[str, str] = {}
@@ -184,9 +185,9 @@ def _unquote(text: str) -> str:
     return text
 
 
-def _load_yaml(text: str) -> Any:
+def _load_yaml(text: str, loader: type[yaml.BaseLoader | yaml.SafeLoader]) -> Any:
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, loader)
     except yaml.YAMLError:
         return None
 
@@ -239,12 +240,19 @@ def format_value(value: Any) -> str:
     if isinstance(value, timedelta):
         return _format_duration(value)
     if isinstance(value, list | tuple):
-        return ";".join(map(format_value, value))
+        # As Flink 2 writes it. With semicolons, an element could not contain one.
+        plain = [one if isinstance(one, int | float) else format_value(one) for one in value]
+        return _one_line_yaml(plain)
     if isinstance(value, Mapping):
         return ",".join(
             f"{_quote(str(key))}:{_quote(format_value(element))}" for key, element in value.items()
         )
     return str(value)
+
+
+def _one_line_yaml(value: list[Any]) -> str:
+    text: str = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=math.inf)
+    return text.rstrip("\n")
 
 
 def _format_duration(value: timedelta) -> str:

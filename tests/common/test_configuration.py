@@ -42,9 +42,31 @@ def test_typed_setters_show_as_text():
     )
     assert configuration.to_dict() == {"i": "7", "b": "true", "f": "1.0", "s": "x"}
     assert configuration.key_set() == {"i", "b", "f", "s"}
+
+
+def test_values_keep_their_type_in_a_dict():
+    configuration = (
+        Configuration()
+        .set_integer("i", 7)
+        .set_boolean("b", True)
+        .set_float("f", 1)
+        .set_string("s", "x")
+        .set_bytearray("y", bytearray(b"ab"))
+    )
     target = {"i": "0", "z": "1"}
     configuration.add_all_to_dict(target)
-    assert target == {"i": "7", "b": "true", "f": "1.0", "s": "x", "z": "1"}
+    assert target == {"i": 7, "b": True, "f": 1.0, "s": "x", "y": b"ab", "z": "1"}
+    assert [type(value) for value in target.values()] == [int, str, bool, float, str, bytes]
+
+
+def test_the_text_of_a_configuration_is_flinks_and_hides_secrets():
+    configuration = Configuration().set_string("k1", "v1").set_integer("k2", 1)
+    assert str(configuration) == "{k1=v1, k2=1}"
+    assert str(Configuration()) == "{}"
+    secrets = Configuration().set_string("s3.Access-Key", "abc").set_string("my.PASSWORD", "def")
+    assert str(secrets) == "{s3.Access-Key=******, my.PASSWORD=******}"
+    assert "abc" not in repr(secrets)
+    assert secrets.to_dict() == {"s3.Access-Key": "abc", "my.PASSWORD": "def"}
 
 
 def test_bytes_come_back():
@@ -84,7 +106,17 @@ def test_typed_and_text_values_are_the_same_configuration():
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("a;b", ["a", "b"]), ("[a, b]", ["a", "b"]), ("a", ["a"]), ("", [])]
+    ("text", "expected"),
+    [
+        ("a;b", ["a", "b"]),
+        ("[a, b]", ["a", "b"]),
+        ("[no, 1, 'x;y']", ["no", "1", "x;y"]),
+        ("- a\n- b\n- c", ["a", "b", "c"]),
+        ("  - a\n  - b\n", ["a", "b"]),
+        ("a", ["a"]),
+        ("", []),
+        (None, []),
+    ],
 )
 def test_list_values(text, expected):
     assert Configuration.parse_list_value(text) == expected

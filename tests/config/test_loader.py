@@ -34,7 +34,7 @@ def test_nested_and_flat_keys(conf_dir):
         "parallelism.default": "4",
         "execution.runtime-mode": "batch",
         "pipeline.object-reuse": "true",
-        "pipeline.jars": "a.jar;b.jar",
+        "pipeline.jars": "[a.jar, b.jar]",
         "spark.sql.shuffle.partitions": "8",
     }
     assert configuration.get(options.RUNTIME_MODE) == "BATCH"

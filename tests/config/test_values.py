@@ -124,3 +124,8 @@ def test_what_is_no_map():
 @given(st.dictionaries(st.text(), st.text(), max_size=4))
 def test_maps_come_back_from_their_text(entries):
     assert MAP.parse(format_value(entries)) == entries
+
+
+@given(st.lists(st.text(), max_size=4))
+def test_lists_come_back_from_their_text(elements):
+    assert LIST.parse(format_value(elements)) == elements
