@@ -5,7 +5,7 @@ Spark sorts the rows of a slot, on disk if they exceed its memory. The order has
 0. Headers and controls, and the news that an upstream slot has failed.
 1. Broadcast sides. They are processed whole before the other side begins.
 2. Rows of other inputs, and rows that pass through the slot.
-3. KEYED rows, by key and timestamp. Their payloads begin with their place in this order.
+3. KEYED rows, by key and first timestamp. Their payloads begin with their place in this order.
 4. The other rows of keyed inputs, such as the ends of their channels.
 
 Rows of ranks 1, 2 and 4 keep the order of their channels.

@@ -35,7 +35,7 @@ FAILURE = 8  # to the driver: a user function failed
 DATAFRAME = 9  # to the driver: records for a DataFrame sink, as an Arrow stream
 IDLENESS = 10  # whether a channel is idle, so that no gate waits for its watermark
 BARRIER = 11  # separates the records of a checkpoint from those after it
-KEYED = 12  # in a batch job: records of one key and timestamp, which Spark sorts
+KEYED = 12  # in a batch job: records of one key, which Spark sorts
 
 # Payloads of END_OF_EPOCH rows.
 OPEN, FINISHED, ABORTED = b"\x00", b"\x01", b"\x02"

@@ -231,7 +231,8 @@ class WaitingRecords:
             key=lambda record: (record[0], MIN_WATERMARK if record[1] is None else record[1])
         )
         for front, stamp, key, value, process in records:
-            gate.sorted_input.add(front, key, stamp, [value], process)
+            own_stamps = None if stamp is None else [stamp]
+            gate.sorted_input.add(front, key, own_stamps, [value], process)
         gate.sorted_input.end_key()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from firesteel.common.typeinfo import Types
-from firesteel.common.watermark_strategy import WatermarkStrategy
+from firesteel.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from firesteel.datastream import (
     KeyedProcessFunction,
     RuntimeExecutionMode,
@@ -49,8 +49,8 @@ def test_they_hold_for_several_subtasks(make_env: MakeEnvironment) -> None:
 
 
 _RECORDS, _SIZE, _KEYS = 600_000, 1_000, 300
-# Room for the state of a few keys, and for a twentieth of the records.
-_MEMORY = 64 << 20
+# Room for a fraction of the records. They have 600 MB.
+_MEMORY = 160 << 20
 
 
 class LimitedMemory(KeyedProcessFunction):
@@ -88,12 +88,23 @@ def _record(number: int) -> tuple[int, bytes]:
     return _key(number), number.to_bytes(4, "big") * (_SIZE // 4)
 
 
+class Scattered(TimestampAssigner):
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return hash(value[1]) % 1_000_000
+
+
 @pytest.mark.slow
-def test_a_batch_larger_than_the_memory_of_a_worker(make_env: MakeEnvironment) -> None:
+@pytest.mark.parametrize("assigner", [None, Scattered()], ids=["no timestamps", "no order"])
+def test_a_batch_larger_than_the_memory_of_a_worker(
+    make_env: MakeEnvironment, assigner: TimestampAssigner | None
+) -> None:
     env = make_env(parallelism=1)
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     numbers = NumberSequenceSource(0, _RECORDS - 1)
     records = env.from_source(numbers, WatermarkStrategy.no_watermarks(), "numbers").map(_record)
+    if assigner is not None:
+        strategy = WatermarkStrategy.no_watermarks().with_timestamp_assigner(assigner)
+        records = records.assign_timestamps_and_watermarks(strategy)
     counts = records.key_by(lambda record: record[0]).process(LimitedMemory())
     totals = counts.key_by(lambda count: count[0]).sum(1)
     with totals.execute_and_collect() as results:

@@ -48,6 +48,9 @@ class BadPartitionError(FiresteelError, ValueError):
 class RecordWriter:
     """Buffers records per target and sends them as rows. Subclasses choose the target."""
 
+    buffer_bytes = _BUFFER_BYTES
+    max_buffer_records = _MAX_BUFFER_RECORDS
+
     def __init__(
         self,
         edge: StreamEdge,
@@ -122,8 +125,8 @@ class RecordWriter:
         else:
             size = self._send_buffer(index, batch)
             if not self._unbuffered:
-                fitting = _BUFFER_BYTES * count // max(size, 1)
-                self._limit = max(1, min(fitting, _MAX_BUFFER_RECORDS))
+                fitting = self.buffer_bytes * count // max(size, 1)
+                self._limit = max(1, min(fitting, self.max_buffer_records))
         self._clear(index)
 
     def _clear(self, index: int) -> None:

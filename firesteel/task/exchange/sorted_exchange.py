@@ -1,15 +1,18 @@
 """The exchange into keyed operators of batch jobs: Spark sorts the records by key and timestamp.
 
-The writer sends a row per key and timestamp. Its payload begins with the key as bytes, the
+The writer sends rows with records of one key. A payload begins with the key as bytes, the first
 timestamp, and the channel and number of the row, so that the order of payloads is the order of
-processing. The gate hands the records to the operator key by key.
+processing. The gate merges rows whose timestamps overlap, and hands the records to the operator key
+by key.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from itertools import repeat
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from itertools import groupby, pairwise
+from operator import le
 from typing import Any
 
 from firesteel.common.constants import MIN_WATERMARK
@@ -32,6 +35,13 @@ _LENGTH = struct.Struct(">I")
 # The size of the cache of encoded keys. A full cache is emptied.
 _CACHED_KEYS = 1 << 16
 
+# The buffers of all targets of a writer. In large buffers more records have the same key.
+_BUFFER_BYTES = 8 << 20
+_MAX_BUFFER_RECORDS = 1 << 16
+
+# How often a writer may send runs that overlap those it has sent before. See ``_runs``.
+_RESTARTS = 8
+
 # The operator gets a batch when it has this many records, or when their rows have this many bytes.
 _BATCH_RECORDS = 1024
 _BATCH_BYTES = 1 << 20
@@ -47,50 +57,118 @@ class _EncodedKeys(dict[Any, bytes]):
         return encoded
 
 
+# The records of a key in a buffer: the key, the values, the timestamps.
+_Group = tuple[Any, list[Any], list[int]]
+
+
 class SortingWriter(HashWriter):
-    """HASH in a batch job: sends the records of a key and timestamp as a row that can be sorted."""
+    """HASH in a batch job: sends rows of one key each, which Spark can sort."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
+        self.buffer_bytes = max(self.buffer_bytes, _BUFFER_BYTES // self._count)
+        self.max_buffer_records = _MAX_BUFFER_RECORDS
         self._encoded = _EncodedKeys()
         self._last_watermark = MIN_WATERMARK
+        # By target: the highest timestamp that was sent in a run, and the number of restarts left.
+        self._newest = [MIN_WATERMARK] * self._count
+        self._restarts = [_RESTARTS] * self._count
 
     def begin_epoch(self, epoch: int) -> None:
         super().begin_epoch(epoch)
         self._last_watermark = MIN_WATERMARK
+        self._newest = [MIN_WATERMARK] * self._count
+        self._restarts = [_RESTARTS] * self._count
 
     def _send_buffer(self, index: int, batch: RecordBatch) -> int:
-        values, keys = batch.values, batch.sent_keys
+        values, keys, stamps = batch.values, batch.sent_keys, batch.timestamps
         if keys is None:
             keys = keys_of(values, self._select, self._name)
-        stamps = repeat(None) if batch.timestamps is None else batch.timestamps
-        encoded = self._encoded
-        groups: dict[tuple[bytes, int | None], tuple[Any, list[Any]]] = {}
-        for value, key, stamp in zip(values, keys, stamps, strict=False):
-            group = groups.get((encoded[key], stamp))
-            if group is None:
-                groups[encoded[key], stamp] = key, [value]
-            else:
-                group[1].append(value)
         sent = 0
-        for (front, stamp), (key, of_group) in groups.items():
-            payload = self._payload(index, front, stamp, key, of_group)
-            self._send_row(index, KEYED, payload)
-            sent += len(payload)
+        for front, (key, of_key, stamps_of_key) in self._groups(values, keys, stamps).items():
+            if stamps is None:
+                sent += self._send_records(index, front, key, None, of_key)
+                continue
+            for run, run_stamps in self._runs(self._newest[index], of_key, stamps_of_key):
+                sent += self._send_records(index, front, key, run_stamps, run)
+        if stamps is not None:
+            self._advance(index, stamps)
         self.records_out += len(values)
         self.bytes_out += sent
         return sent
 
-    def _payload(
-        self, index: int, front: bytes, stamp: int | None, key: Any, values: list[Any]
-    ) -> bytes:
+    def _groups(
+        self, values: list[Any], keys: list[Any], stamps: list[int] | None
+    ) -> dict[bytes, _Group]:
+        """Return the records of each key, in their order."""
+        encoded = self._encoded
+        groups: dict[bytes, _Group] = {}
+        known = groups.get
+        if stamps is None:
+            for value, key in zip(values, keys, strict=True):
+                front = encoded[key]
+                group = known(front)
+                if group is None:
+                    groups[front] = key, [value], []
+                else:
+                    group[1].append(value)
+            return groups
+        for value, key, stamp in zip(values, keys, stamps, strict=True):
+            front = encoded[key]
+            group = known(front)
+            if group is None:
+                groups[front] = key, [value], [stamp]
+            else:
+                group[1].append(value)
+                group[2].append(stamp)
+        return groups
+
+    def _runs(
+        self, newest: int, values: list[Any], stamps: list[int]
+    ) -> Iterator[tuple[list[Any], list[int]]]:
+        """Divide the records of a key into runs with ascending timestamps, one per row.
+
+        The gate keeps a run in memory as long as later rows can overlap it. So that this is never
+        more than a few buffers, a run has no timestamp below ``newest``. Earlier records are sent
+        with one row per timestamp.
+        """
+        if not all(map(le, stamps, stamps[1:])):
+            order = sorted(range(len(stamps)), key=stamps.__getitem__)
+            values, stamps = [values[i] for i in order], [stamps[i] for i in order]
+        start = 0 if stamps[0] >= newest else bisect_left(stamps, newest)
+        if start:
+            cuts = [0, *(i for i in range(1, start) if stamps[i] != stamps[i - 1]), start]
+            for first, last in pairwise(cuts):
+                yield values[first:last], stamps[first:last]
+        if start < len(values):
+            yield values[start:], stamps[start:]
+
+    def _advance(self, index: int, stamps: list[int]) -> None:
+        """Note the timestamps of a buffer that was sent.
+
+        A source may read a second file that covers the same time as the first one. Runs may then
+        overlap those of the first file. This is allowed a few times.
+        """
+        newest = self._newest[index]
+        if max(stamps) >= newest:
+            self._newest[index] = max(stamps)
+        elif self._restarts[index]:
+            self._restarts[index] -= 1
+            self._newest[index] = max(stamps)
+
+    def _send_records(
+        self, index: int, front: bytes, key: Any, stamps: list[int] | None, values: list[Any]
+    ) -> int:
         try:
-            records = pickling.dumps((key, stamp, values))
+            records = pickling.dumps((key, stamps, values))
         except Exception as error:
             raise unpicklable_record(error, [*values, key], self._source.name) from error
-        time = 0 if stamp is None else stamp - MIN_WATERMARK
+        time = 0 if stamps is None else stamps[0] - MIN_WATERMARK
         place = _PLACE.pack(time, self.edge.id, self._subtask, self._seq[index])
-        return b"".join((front, place, records, _LENGTH.pack(len(front) + _PLACE.size)))
+        length = _LENGTH.pack(len(front) + _PLACE.size)
+        payload = b"".join((front, place, records, length))
+        self._send_row(index, KEYED, payload)
+        return len(payload)
 
     def watermark(self, watermark: int) -> None:
         """Keep the watermark until the end: sorted records have no place for it between them."""
@@ -118,48 +196,87 @@ class SortedInput:
     def reset(self) -> None:
         """Forget the records of an abandoned attempt."""
         self._front = b""
-        self._process: Emit | None = None
-        self._values: list[Any] = []
-        self._stamps: list[int] = []
-        self._keys: list[Any] = []
-        self._bytes = 0
+        self._key: Any = None
+        self._keep([], [], [], 0)
+
+    def _keep(self, values: list[Any], stamps: list[int], takers: list[Emit], size: int) -> None:
+        """Replace the records that wait for the rest of their key. ``size`` is that of their rows."""
+        self._values, self._stamps, self._takers, self._bytes = values, stamps, takers, size
+        self._is_ordered = True
+        # At least twice as much as waits, so that merging long runs costs little.
+        self._record_limit = max(_BATCH_RECORDS, 2 * len(values))
+        self._byte_limit = max(_BATCH_BYTES, 2 * size)
 
     def add(
-        self, front: bytes, key: Any, stamp: int | None, values: list[Any], process: Emit
+        self,
+        front: bytes,
+        key: Any,
+        stamps: list[int] | None,
+        values: list[Any],
+        process: Emit,
+        size: int = 0,
     ) -> None:
-        """Add records of one key and timestamp.
+        """Add the records of a row. No later row of the key has a lower first timestamp.
 
         front: the key as bytes.
+        stamps: the timestamps in ascending order.
         process: takes the records of this input.
+        size: the bytes of the row.
         """
         if front != self._front:
             self.end_key()
-            self._front = front
-        elif process is not self._process or (stamp is None) == bool(self._stamps):
-            self.flush()
-        self._process = process
+            self._front, self._key = front, key
+        elif self._values and (stamps is None) == bool(self._stamps):
+            # All records of a batch have timestamps, or none has.
+            self._sort()
+            self._flush(len(self._values))
+        if stamps is not None:
+            if self._stamps and stamps[0] < self._stamps[-1]:
+                self._is_ordered = False
+            self._stamps += stamps
         self._values += values
-        self._keys += [key] * len(values)
-        if stamp is not None:
-            self._stamps += [stamp] * len(values)
+        self._takers += [process] * len(values)
+        self._bytes += size
+        if len(self._values) >= self._record_limit or self._bytes >= self._byte_limit:
+            self._sort()
+            final = len(self._values)
+            if stamps is not None:
+                final = bisect_left(self._stamps, stamps[0])
+            self._flush(final)
 
-    def flush(self) -> None:
-        if self._process is None:
+    def _sort(self) -> None:
+        """Merge the rows by timestamp. Records of equal timestamps stay in the order of rows."""
+        if self._is_ordered:
             return
-        batch = RecordBatch(self._values, self._stamps or None, self._keys)
-        process, self._process = self._process, None
-        self._values, self._stamps, self._keys, self._bytes = [], [], [], 0
-        process(batch)
+        order = sorted(range(len(self._stamps)), key=self._stamps.__getitem__)
+        self._values = [self._values[i] for i in order]
+        self._takers = [self._takers[i] for i in order]
+        self._stamps = [self._stamps[i] for i in order]
+        self._is_ordered = True
 
-    def flush_if_full(self, more_bytes: int) -> None:
-        self._bytes += more_bytes
-        if self._bytes >= _BATCH_BYTES or len(self._values) >= _BATCH_RECORDS:
-            self.flush()
+    def _flush(self, count: int) -> None:
+        """Hand over the first ``count`` records."""
+        values, stamps, takers = self._values, self._stamps, self._takers
+        if count == len(values):
+            self._keep([], [], [], 0)
+            if count and takers.count(takers[0]) == count:
+                takers[0](RecordBatch(values, stamps or None, [self._key] * count))
+                return
+        else:
+            size = self._bytes * (len(values) - count) // len(values)
+            self._keep(values[count:], stamps[count:], takers[count:], size)
+        start = 0
+        for taker, same in groupby(takers[:count]):
+            stop = start + len(list(same))
+            keys = [self._key] * (stop - start)
+            taker(RecordBatch(values[start:stop], stamps[start:stop] or None, keys))
+            start = stop
 
     def end_key(self) -> None:
         """The current key, if there is one, has no more records."""
         if self._front:
-            self.flush()
+            self._sort()
+            self._flush(len(self._values))
             self._front = b""
             self._on_key_end()
 
@@ -187,11 +304,10 @@ class SortingGate(InputGate):
         payload = row.payload
         (start,) = _LENGTH.unpack_from(payload, len(payload) - _LENGTH.size)
         try:
-            key, stamp, values = pickling.loads(memoryview(payload)[start:])
+            key, stamps, values = pickling.loads(memoryview(payload)[start:])
         except USER_ERRORS as error:
             raise raised_by(error, self._operator, "what unpickles its records") from error
         self.records_in += len(values)
         self.bytes_in += len(payload)
         front = payload[: start - _PLACE.size]
-        self.sorted_input.add(front, key, stamp, values, channel.process)
-        self.sorted_input.flush_if_full(len(payload))
+        self.sorted_input.add(front, key, stamps, values, channel.process, len(payload))

@@ -111,6 +111,60 @@ _records = st.lists(
 )
 
 
+@pytest.mark.parametrize("disorder", [0, 3, 1_000_000])
+@pytest.mark.parametrize("restarts", [0, 3])
+def test_long_keys_are_merged_in_order_whatever_the_order_of_their_timestamps(
+    disorder: int, restarts: int
+) -> None:
+    random = Random(disorder + restarts)
+    exchange = Exchange()
+    sent: list[tuple[int, int]] = []
+    for _ in range(restarts + 1):
+        for start in range(0, 5_000, 500):
+            for writer in exchange.writers:
+                stamps = [start + n + random.randint(0, disorder) for n in range(500)]
+                records = [(n % 2, len(sent) + n) for n in range(500)]
+                sent += records
+                writer.emit(RecordBatch(records, stamps))
+                if random.random() < 0.5:
+                    writer.flush()
+    events = exchange.finish()[:-1]
+    arrived = [event[1] for event in events if event != "end"]
+    assert sorted(arrived) == sorted(sent)
+    middle = events.index("end")
+    for of_key in (events[:middle], events[middle + 1 : -1]):
+        stamps = [stamp for _, _, stamp in of_key]
+        assert stamps == sorted(stamps)
+
+
+def test_records_in_order_need_one_row_per_key_and_buffer() -> None:
+    exchange = Exchange()
+    writer = exchange.writers[0]
+    for start in range(0, 3_000, 1_000):
+        numbers = range(start, start + 1_000)
+        writer.emit(RecordBatch([(n % 4, n) for n in numbers], list(numbers)))
+        writer.flush()
+    assert len(exchange.rows) == 12
+
+
+def test_the_gate_keeps_few_records_of_a_long_key() -> None:
+    most = 0
+    for disorder in (0, 50, 10**6):
+        exchange = Exchange()
+        writer = exchange.writers[0]
+        random = Random(1)
+        for start in range(0, 100_000, 1_000):
+            stamps = [start + n + random.randint(0, disorder) for n in range(1_000)]
+            writer.emit(RecordBatch([("a", n) for n in range(1_000)], stamps))
+            writer.flush()
+        taken = 0
+        for row in sorted(exchange.rows, key=_ORDER.place):
+            exchange.gate.accept(row)
+            taken = exchange.gate.records_in - len(exchange.events)
+            most = max(most, taken)
+    assert most < 20_000
+
+
 @given(_records, _records)
 def test_any_records_arrive_once_grouped_and_in_order(
     left: list[tuple[Any, int]], right: list[tuple[Any, int]]
