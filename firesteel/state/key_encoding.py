@@ -19,6 +19,7 @@ from typing import Any
 from firesteel.common.types import Row, RowKind, field_names_of, new_row
 from firesteel.errors import UnstableKeyError
 from firesteel.state.stable_hash import decimal_text
+from firesteel.state.value_keys import ArrayKey, DictKey, ListKey
 from firesteel.usercode import pickling
 
 # The first byte is a tag for the type. The tag of an int contains its length.
@@ -28,6 +29,9 @@ _STR = 0x03
 _TUPLE = 0x04
 _ROW = 0x05
 _FROZENSET = 0x06
+_LIST = 0x07
+_DICT = 0x08
+_ARRAY = 0x09
 _INT_ZERO = 0x20
 _BIG_INT_LENGTH = 16
 _FLOAT = 0x40
@@ -99,7 +103,7 @@ def comes_back(entry: Any) -> bool:
     kind = type(entry)
     if kind in _SAME:
         return True
-    if kind is tuple or kind is Row:
+    if kind is tuple or kind is Row or kind is ListKey:
         return all(map(comes_back, entry))
     if kind is float:
         return not entry.is_integer()
@@ -298,6 +302,38 @@ def _get_frozenset(encoded: bytes | memoryview, start: int) -> tuple[frozenset[A
     return frozenset(values), end
 
 
+def _put_list(value: ListKey, out: bytearray) -> None:
+    out.append(_LIST)
+    _put_all(value, out)
+
+
+def _get_list(encoded: bytes | memoryview, start: int) -> tuple[ListKey, int]:
+    values, end = _get_all(encoded, start)
+    return ListKey(values), end
+
+
+def _put_dict(value: DictKey, out: bytearray) -> None:
+    out.append(_DICT)
+    encode = encode_entry if isinstance(out, _EntryBuffer) else encode_key
+    for pair in sorted((encode(name), encode(content)) for name, content in value.items()):
+        out += b"".join(pair)
+    out += _END
+
+
+def _get_dict(encoded: bytes | memoryview, start: int) -> tuple[DictKey, int]:
+    values, end = _get_all(encoded, start)
+    return DictKey(zip(values[::2], values[1::2], strict=True)), end
+
+
+def _put_array(value: ArrayKey, out: bytearray) -> None:
+    """Encode the numbers. Arrays of different types are equal if their numbers are.
+
+    The type of the array is not encoded, so the array itself is stored next to it.
+    """
+    out.append(_ARRAY)
+    _put_all(value, out)
+
+
 def _micros(value: dt.timedelta) -> int:
     return (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
 
@@ -406,6 +442,9 @@ _ENCODERS: dict[type, Callable[[Any, bytearray], None]] = {
     dt.timedelta: _put_timedelta,
     decimal.Decimal: _put_decimal,
     uuid.UUID: _put_uuid,
+    ListKey: _put_list,
+    DictKey: _put_dict,
+    ArrayKey: _put_array,
 }
 _DECODERS: dict[int, Callable[[bytes | memoryview, int], tuple[Any, int]]] = {
     _NONE: lambda _, start: (None, start),
@@ -414,6 +453,9 @@ _DECODERS: dict[int, Callable[[bytes | memoryview, int], tuple[Any, int]]] = {
     _TUPLE: _get_tuple,
     _ROW: _get_row,
     _FROZENSET: _get_frozenset,
+    _LIST: _get_list,
+    _DICT: _get_dict,
+    _ARRAY: _get_list,
     _FLOAT: _get_float,
     _DECIMAL: _get_decimal,
     _DATE: _get_date,

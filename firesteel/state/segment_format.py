@@ -34,6 +34,7 @@ from firesteel.state.changelog import CorruptSegmentError
 from firesteel.state.changes import ChangeKind, Changes
 from firesteel.state.table_descriptions import TableDescription, describe_table, table_of
 from firesteel.state.type_descriptions import describe_type, type_of
+from firesteel.state.value_keys import hashable_key
 from firesteel.usercode import pickling
 from firesteel.usercode.unpicklable import unpicklable_record
 
@@ -350,6 +351,8 @@ def _decode_block(header: dict[str, Any], body: memoryview) -> tuple[Changes, Ta
         columns[name] = decode_column(encoding, body[position : position + length], types.get(name))
         position += length
     keys, elements = columns["keys"], columns.get("elements")
+    if key_type is not None and not isinstance(key_type, BasicTypeInfo):
+        keys = list(map(hashable_key, keys))
     if table.namespaced:
         keys = list(zip(keys, columns["namespaces"], strict=True))
     if elements is not None and table.ttl:

@@ -17,6 +17,7 @@ from typing import Any
 
 from firesteel.common.types import Row
 from firesteel.errors import UnstableKeyError
+from firesteel.state.value_keys import ArrayKey, DictKey, ListKey
 
 _MASK = 0xFFFF_FFFF
 
@@ -79,6 +80,11 @@ def _of_frozenset(values: frozenset[Any]) -> int:
     return mix(sum(map(stable_hash, values)))
 
 
+def _of_dict(value: DictKey) -> int:
+    # A sum, because the order of the entries does not matter.
+    return mix(sum(map(_of_sequence, value.items())))
+
+
 def _of_datetime(value: dt.datetime) -> int:
     if value.tzinfo is None:
         return _of_str(value.isoformat())
@@ -123,7 +129,9 @@ def _of_decimal(value: decimal.Decimal) -> int:
     return _of_str(decimal_text(value))
 
 
-STABLE_KEYS = "int, str, bytes, float, bool, None, a date or time, a Row, or a tuple of these"
+STABLE_KEYS = (
+    "int, str, bytes, float, bool, None, a date or time, a Row, or a tuple, list or dict of these"
+)
 
 _HASHERS: dict[type, Callable[[Any], int]] = {
     int: _of_int,
@@ -142,6 +150,9 @@ _HASHERS: dict[type, Callable[[Any], int]] = {
     dt.timedelta: _of_timedelta,
     decimal.Decimal: _of_decimal,
     uuid.UUID: lambda value: _of_bytes(value.bytes),
+    ListKey: _of_sequence,
+    DictKey: _of_dict,
+    ArrayKey: _of_sequence,
 }
 
 

@@ -38,7 +38,7 @@ from firesteel.state.key_groups import KeyGroupRange, KeyRouter
 from firesteel.state.operator_state import OperatorState, distribute, redistribute
 from firesteel.task.capabilities import Committing, Rescalable
 from firesteel.task.exchange.input_gate import InputGate
-from firesteel.task.exchange.keys import bad_key_error, key_converter
+from firesteel.task.exchange.keys import key_converter, route_keys
 from firesteel.task.exchange.record_writers import RecordWriter
 from firesteel.task.exchange.sorted_exchange import SortingGate
 from firesteel.task.operators.base import Operator
@@ -1075,10 +1075,7 @@ class OperatorHarness:
         convert = key_converter(edge, "key_by")
         if convert is not None:
             keys = convert(keys)
-        try:
-            targets = self._router.targets(keys)
-        except TypeError as error:
-            raise bad_key_error(self._router, "key_by", select, values, keys) from error
+        keys, targets = route_keys(self._router, "key_by", select, values, keys)
         for key, target in zip(keys, targets, strict=True):
             if target != self._subtask.index:
                 raise WrongSubtaskError(

@@ -25,6 +25,7 @@ from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.state.changes import StateEntry
 from firesteel.state.key_groups import KeyRouter
 from firesteel.state.table_descriptions import TableDescription, TableKind
+from firesteel.state.value_keys import hashable_key
 from firesteel.usercode import pickling
 
 __all__ = [
@@ -104,7 +105,7 @@ class KeyedStateImport:
         if self.key_type is None:
             return keys
         try:
-            return self.key_type.convert_batch(keys, nullable=True)
+            return list(map(hashable_key, self.key_type.convert_batch(keys, nullable=True)))
         except TypeMismatchError as error:
             error.reason = f"{error.reason} It is a key of the state '{self.state}'."
             raise

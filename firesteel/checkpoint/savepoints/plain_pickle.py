@@ -26,6 +26,7 @@ _PLAIN = frozenset(
         ("decimal", "Decimal"),
         ("zoneinfo", "ZoneInfo._unpickle"),
         ("firesteel.common.types", "_create_row"),
+        *(("firesteel.state.value_keys", name) for name in ("ArrayKey", "DictKey", "ListKey")),
     }
 )
 

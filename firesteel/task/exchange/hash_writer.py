@@ -11,10 +11,10 @@ from firesteel.state.key_groups import KeyRouter, TargetLookup
 from firesteel.state.stable_hash import FOLDED_INTS
 from firesteel.task.codegen.key_loops import Add, RoutingLoops, keys_of
 from firesteel.task.exchange.keys import (
-    bad_key_error,
     key_converter,
     key_expression,
     key_function,
+    route_keys,
 )
 from firesteel.task.exchange.record_writers import SelectingWriter
 from firesteel.task.record_batch import RecordBatch
@@ -74,16 +74,14 @@ class HashWriter(SelectingWriter):
                 self._lookup = None
             else:
                 return
-        keys = keys_of(values, self._select, self._name)
-        self._scatter(RecordBatch(values, timestamps, keys), self._targets(values, keys))
+        self._emit_routed(values, timestamps, keys_of(values, self._select, self._name))
 
-    def _targets(self, values: list[Any], keys: list[Any]) -> list[int]:
-        try:
-            targets = self._router.targets(keys)
-        except TypeError as error:
-            raise bad_key_error(self._router, self._name, self._select, values, keys) from error
+    def _emit_routed(
+        self, values: list[Any], timestamps: list[int] | None, keys: list[Any]
+    ) -> None:
+        keys, targets = route_keys(self._router, self._name, self._select, values, keys)
         self._lookup = self._router.lookup_for(keys)
-        return targets
+        self._scatter(RecordBatch(values, timestamps, keys), targets)
 
     def _emit_typed(
         self,
@@ -101,7 +99,7 @@ class HashWriter(SelectingWriter):
                 self._lookup = None
             else:
                 return
-        self._scatter(RecordBatch(values, timestamps, keys), self._targets(values, keys))
+        self._emit_routed(values, timestamps, keys)
 
     def _emit_keyed(
         self,

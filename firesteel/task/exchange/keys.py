@@ -11,6 +11,7 @@ from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.state.key_groups import KeyRouter
 from firesteel.state.stable_hash import STABLE_KEYS
+from firesteel.state.value_keys import hashable_key
 from firesteel.task.codegen.expressions import expression_of
 from firesteel.task.codegen.key_loops import KeySelection
 from firesteel.usercode.failures import user_function_error
@@ -63,7 +64,26 @@ def _declared_type(edge: StreamEdge) -> TypeInformation | None:
     return None if key_type is None or key_type.is_pickled else key_type
 
 
-def bad_key_error(
+def route_keys(
+    router: KeyRouter,
+    operator: str,
+    select: Callable[[Any], Any],
+    values: list[Any],
+    keys: list[Any],
+) -> tuple[list[Any], list[int]]:
+    """Return the keys and their subtasks. Lists and other keys without a hash are replaced."""
+    try:
+        return keys, router.targets(keys)
+    except TypeError:
+        pass
+    try:
+        keys = list(map(hashable_key, keys))
+        return keys, router.targets(keys)
+    except TypeError as error:
+        raise _bad_key(router, operator, select, values, keys) from error
+
+
+def _bad_key(
     router: KeyRouter,
     operator: str,
     select: Callable[[Any], Any],
@@ -82,7 +102,7 @@ def bad_key_error(
 
 def _refusal(router: KeyRouter, key: Any) -> str | None:
     try:
-        router.targets([key])
+        router.targets([hashable_key(key)])
     except UnstableKeyError as error:
         return error.reason
     except TypeError as error:
