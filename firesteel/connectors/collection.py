@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import tempfile
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -19,6 +16,7 @@ from firesteel.connectors.base import (
     SplitEnumerator,
 )
 from firesteel.connectors.index_ranges import IndexRangeEnumerator, IndexRangeReader
+from firesteel.filesystems.scratch import ScratchDirectory
 from firesteel.usercode import value_pickler
 
 __all__ = ["CollectionSource"]
@@ -174,14 +172,15 @@ class _MemoryChunks(_Chunks):
 
 
 class _FileChunks(_Chunks):
-    """Chunks in a file. The instance that wrote the file removes it. Unpickled copies only read it."""
+    """Chunks in a file. It goes with the instance that wrote it. Unpickled copies only read it."""
 
-    def __init__(self, path: str, offsets: list[int], length: int, *, owner: bool = False) -> None:
+    def __init__(
+        self, path: str, offsets: list[int], length: int, scratch: ScratchDirectory | None = None
+    ) -> None:
         super().__init__(length)
         self._path = path
         self._offsets = offsets
-        if owner:
-            weakref.finalize(self, _remove, path, os.getpid())
+        self._scratch = scratch
 
     def chunk_bytes(self, number: int) -> bytes:
         with open(self._path, "rb") as file:
@@ -214,11 +213,10 @@ def _spilled(
     pending: Iterator[tuple[int, bytes]],
     scratch_directory: str | None,
 ) -> _FileChunks:
-    descriptor, path = tempfile.mkstemp(
-        prefix="firesteel-collection-", suffix=".pickle", dir=scratch_directory
-    )
+    scratch = ScratchDirectory("collection", scratch_directory)
+    path = scratch.path / "elements.pickle"
     try:
-        with open(descriptor, "wb") as file:
+        with path.open("wb") as file:
             offsets = [0]
             for data in chunks:
                 offsets.append(offsets[-1] + file.write(data))
@@ -227,9 +225,9 @@ def _spilled(
                 offsets.append(offsets[-1] + file.write(data))
                 length += count
     except BaseException:
-        os.unlink(path)
+        scratch.remove()
         raise
-    return _FileChunks(path, offsets, length, owner=True)
+    return _FileChunks(str(path), offsets, length, scratch)
 
 
 def _chunked(elements: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
@@ -240,12 +238,6 @@ def _chunked(elements: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
 
 def _identity(elements: _Elements) -> _Elements:
     return elements
-
-
-def _remove(path: str, pid: int) -> None:
-    """Remove a spill file, unless this process is a fork of the one that wrote it."""
-    if os.getpid() == pid and os.path.exists(path):
-        os.unlink(path)
 
 
 class _CollectionReader(IndexRangeReader):

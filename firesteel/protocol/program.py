@@ -111,7 +111,7 @@ class PackedProgram:
     def unpack(self) -> JobProgram:
         """Unpickle the program with new function objects, in a slot."""
         self.search_path.adopt()
-        bare: JobProgram = pickling.loads(self.rest)
+        bare: JobProgram = replace(pickling.loads(self.rest), attempt=self.attempt)
         if self.placed.cached_files:
             bare = replace(bare, cached_files=self.placed.cached_files)
         return _with_parts(

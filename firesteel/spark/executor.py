@@ -62,8 +62,8 @@ class SparkExecutor:
 
     def _slot_task(self, program: JobProgram) -> SlotTask:
         configuration = self._settings.configuration
-        program_file = self._files.write_program(program)
-        if not is_local(self.session):
+        program_file, is_new = self._files.write_program(program)
+        if is_new and not is_local(self.session):
             self.session.sparkContext.addFile(program_file)
         in_worker = program.batch or configuration.get(options.SLOT_HOST) == _IN_WORKER
         idle_timeout = configuration.get(options.SLOT_HOST_IDLE_TIMEOUT).total_seconds()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
-from pathlib import Path
 
 from firesteel.common.configuration import Configuration
 from firesteel.config import options
+from firesteel.filesystems.scratch import ScratchDirectory
 from firesteel.protocol.program import JobProgram, PackedProgram
 from firesteel.usercode import pickling
 
@@ -15,9 +14,8 @@ from firesteel.usercode import pickling
 class JobFiles:
     def __init__(self, job_id: str, configuration: Configuration) -> None:
         parent = configuration.get(options.WORKING_DIR)
-        if parent is not None:
-            Path(parent).mkdir(parents=True, exist_ok=True)
-        self.root = Path(tempfile.mkdtemp(prefix=f"firesteel-job-{job_id[:8]}-", dir=parent))
+        self._scratch = ScratchDirectory(f"job-{job_id[:8]}", parent)
+        self.root = self._scratch.path
         self.segments = self.root / "segments"
         self.segments.mkdir()
 
@@ -25,10 +23,21 @@ class JobFiles:
         """Return the directory of Spark's own bookkeeping, which no other attempt uses."""
         return str(self.root / f"spark-{attempt}")
 
-    def write_program(self, program: JobProgram) -> str:
-        path = self.root / f"program-{program.job_id}-{program.attempt}.pickle"
-        path.write_bytes(pickling.dumps(PackedProgram.pack(program)))
-        return str(path)
+    def remove_spark_checkpoint(self, attempt: int) -> None:
+        """Remove the bookkeeping of an attempt that has ended."""
+        shutil.rmtree(self.spark_checkpoint(attempt), ignore_errors=True)
+
+    def write_program(self, program: JobProgram) -> tuple[str, bool]:
+        """Write the program, unless an earlier attempt has written it.
+
+        Returns:
+            The path, and True if the file is new.
+        """
+        path = self.root / f"program-{program.job_id}.pickle"
+        is_new = not path.exists()
+        if is_new:
+            path.write_bytes(pickling.dumps(PackedProgram.pack(program)))
+        return str(path), is_new
 
     def remove(self) -> None:
-        shutil.rmtree(self.root, ignore_errors=True)
+        self._scratch.remove()

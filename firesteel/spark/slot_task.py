@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -41,7 +41,8 @@ class SlotTask:
     batch: bool = False
     max_attempts: int = 1
 
-    def load_program(self) -> PackedProgram:
+    def load_program(self, attempt: int = 0) -> PackedProgram:
+        """Load the program. All attempts of the job share the file."""
         path = _locate(self.program_file)
         packed = pickling.loads(path.read_bytes())
         assert isinstance(packed, PackedProgram)
@@ -49,6 +50,7 @@ class SlotTask:
         resources = path.parent / f"resources-{packed.job_id}"
         return replace(
             packed,
+            attempt=attempt,
             # Spark may have shipped files to this worker after its host was started.
             search_path=packed.search_path.then(SearchPath.of_task()),
             placed=packed.resources.place(resources, _locate),
@@ -65,7 +67,8 @@ class SlotTask:
             return self._run_here(address, batches, control)
         if address.by_force:
             return self._close_by_force(self.hosts, address, batches, control)
-        return run_in_host(self.hosts, address, self.load_program, batches, control)
+        load = partial(self.load_program, address.attempt)
+        return run_in_host(self.hosts, address, load, batches, control)
 
     def _close_by_force(
         self,
@@ -75,7 +78,8 @@ class SlotTask:
         control: SlotControl | None,
     ) -> Iterator[pa.RecordBatch]:
         try:
-            yield from run_in_host(hosts, address, self.load_program, batches, control)
+            load = partial(self.load_program, address.attempt)
+            yield from run_in_host(hosts, address, load, batches, control)
         except HostIsGoneError:
             # The open functions died with the host. Rows for later levels must still be passed on.
             yield from self._run_here(address, batches, control)
@@ -88,7 +92,7 @@ class SlotTask:
     ) -> Iterator[pa.RecordBatch]:
         # The same thresholds as in a slot host.
         gc.set_threshold(100_000, 20, 50)
-        entry = _worker_slots.entry(address, self.load_program)
+        entry = _worker_slots.entry(address, partial(self.load_program, address.attempt))
         context = TaskContext.get()
         attempt = context.attemptNumber() if context is not None else 0
         with _working_directory(entry.working_directory):

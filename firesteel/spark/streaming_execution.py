@@ -104,6 +104,7 @@ class StreamingExecution:
         self._stop()
         if self._server is not None:
             self._server.close()
+        self._files.remove_spark_checkpoint(self._program.attempt)
 
     # The query
 

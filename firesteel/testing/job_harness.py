@@ -39,6 +39,7 @@ from firesteel.datastream.data_stream.stream_base import StreamBase, collect_sin
 from firesteel.datastream.stream_execution_environment.job_compiler import CompiledJob
 from firesteel.errors import InvalidProgramError, JobExecutionError
 from firesteel.filesystems.file_systems import qualify
+from firesteel.filesystems.scratch import scratch_of_process
 from firesteel.graph.job_graph import key_types_of
 from firesteel.graph.levels import Levels
 from firesteel.graph.settings import JobSettings
@@ -317,7 +318,9 @@ class JobHarness:
             "checkpoint_every": checkpoint_every,
             "storage": storage,
         }
-        self._directory = tempfile.TemporaryDirectory(prefix="firesteel-harness-")
+        self._directory = tempfile.TemporaryDirectory(
+            prefix="harness-", dir=scratch_of_process("testing").path
+        )
         self._predecessor: JobHarness | None = None
         self._random = Random(seed)
         self._collected: list[CollectedRecords] = []

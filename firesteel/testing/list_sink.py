@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from firesteel.connectors.base import Committer, Sink, SinkWriter, WriteContext, WriterContext
+from firesteel.filesystems.scratch import scratch_of_process
 from firesteel.stability import public_evolving
 from firesteel.usercode import pickling
 
@@ -37,7 +38,8 @@ class ListSink(Sink):
 
     def __init__(self, directory: str | Path | None = None) -> None:
         if directory is None:
-            self._directory = Path(tempfile.mkdtemp(prefix="firesteel-list-"))
+            scratch = scratch_of_process("testing").path
+            self._directory = Path(tempfile.mkdtemp(prefix="list-", dir=scratch))
             weakref.finalize(self, _remove, self._directory, os.getpid())
         else:
             self._directory = Path(directory)

@@ -21,6 +21,7 @@ from firesteel.connectors.base import (
     SplitEnumerator,
 )
 from firesteel.errors import FiresteelError
+from firesteel.filesystems.scratch import scratch_of_process
 from firesteel.stability import public_evolving
 
 
@@ -158,7 +159,9 @@ class ScriptedSource(Source):
         self._bounded = bounded
         _check_timestamps(self._script)
         if directory is None:
-            self._directory = tempfile.mkdtemp(prefix="firesteel-script-")
+            self._directory = tempfile.mkdtemp(
+                prefix="script-", dir=scratch_of_process("testing").path
+            )
             weakref.finalize(self, _remove, self._directory, os.getpid())
         else:
             self._directory = str(directory)

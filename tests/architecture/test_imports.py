@@ -60,7 +60,7 @@ ALLOWED: dict[str, set[str]] = {
         "graph",
     },
     "datastream.connectors": {"connectors", "gaps"},
-    "datastream.data_stream": {"common", "connectors", "gaps", "graph", *_API},
+    "datastream.data_stream": {"common", "connectors", "filesystems", "gaps", "graph", *_API},
     "datastream.functions": {
         "common",
         "datastream",
@@ -82,7 +82,7 @@ ALLOWED: dict[str, set[str]] = {
     # State and checkpoints
     "state": {"common", "config", "state.hashmap", "state.rocksdb", "usercode"},
     "state.hashmap": {"common", "state"},
-    "state.rocksdb": {"common", "processes", "state", "usercode"},
+    "state.rocksdb": {"common", "filesystems", "state", "usercode"},
     "checkpoint": {"common", "connectors", "state", "usercode"},
     "checkpoint.rules": {
         "checkpoint",

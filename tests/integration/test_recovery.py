@@ -96,6 +96,24 @@ def written(directory: Path) -> Counter[Any]:
     return found
 
 
+def test_attempts_leave_no_files_in_the_directory_of_the_job(
+    checkpointed: Any, tmp_path: Path
+) -> None:
+    work = tmp_path / "work"
+
+    def seen(number: int) -> list[str]:
+        return sorted(path.name for path in work.glob("firesteel-job-*/*") if number == 5)
+
+    env = checkpointed(1, firesteel_working__dir=str(work))
+    script = [1, Crash("first"), 2, Crash("second"), 3, Crash("third"), 4, 5]
+    source = env.from_source(ScriptedSource(script), None, "script")
+    *_, last = source.map(seen).execute_and_collect()
+    programs = [name for name in last if name.startswith("program-")]
+    assert len(programs) == 1
+    assert [name for name in last if name.startswith("spark-")] == ["spark-3"]
+    assert list(work.iterdir()) == []
+
+
 def test_a_job_that_fails_starts_over_and_timers_files_and_collected_records_are_there_once(
     checkpointed: Any, tmp_path: Path
 ) -> None:

@@ -1,4 +1,7 @@
 import gc
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -198,3 +201,36 @@ def test_a_snapshot_that_was_asked_for_outlives_its_harness(kind):
     resumed = JobHarness(program, checkpoint_every=0).resume(path)
     resumed.run()
     assert resumed.collected[-1] == 45
+
+
+_HARNESSES = """
+import os, sys
+from firesteel.testing import JobHarness, ListSink, ScriptedSource
+for _ in range(5):
+    source, sink = ScriptedSource([1, 2, 3]), ListSink()
+    harness = JobHarness(
+        lambda env: env.from_source(source, None, "script").sink_to(sink), checkpoint_every=1
+    )
+    harness.savepoint()
+    harness.run()
+if sys.argv[1] == "abruptly":
+    os._exit(0)
+"""
+
+
+def test_no_directories_are_left_in_the_temporary_directory(tmp_path):
+    """A process that ends abruptly, as workers of pytest-xdist do, leaves one for the next."""
+
+    def left_by(how):
+        environment = {
+            **os.environ,
+            "TMPDIR": str(tmp_path),
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        }
+        subprocess.run([sys.executable, "-c", _HARNESSES, how], env=environment, check=True)
+        return len(list(tmp_path.iterdir()))
+
+    assert left_by("normally") == 0
+    assert left_by("abruptly") == 1
+    assert left_by("abruptly") == 1
+    assert left_by("normally") == 0

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import uuid
 import weakref
 from concurrent.futures import Future
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.connectors.record_files import RecordFileSink, RecordFileSource
 from firesteel.datastream.data_stream.data_stream import DataStream
 from firesteel.datastream.data_stream.stream_base import RecordedStream
+from firesteel.filesystems.scratch import ScratchDirectory
 from firesteel.graph.operator_specs import SinkSpec, SourceSpec
 from firesteel.graph.transformations import Origin, Transformation
 
@@ -39,7 +36,7 @@ class StreamCache(RecordedStream):
         super().__init__(computed)
         self._type = value_type
         self._parallelism = parallelism
-        self._root = Path(root or tempfile.gettempdir())
+        self._root = root
         self._source: Transformation | None = None
         # The job that writes the cache, and what will read it.
         self._writing: tuple[Future[Any], RecordFileSource] | None = None
@@ -60,9 +57,10 @@ class StreamCache(RecordedStream):
 
     def writing(self) -> Transformation:
         """Return the sink for a job that computes the stream."""
-        directory = str(self._root / f"firesteel-cache-{uuid.uuid4().hex}")
+        scratch = ScratchDirectory("cache", self._root)
+        directory = str(scratch.path / "records")
         source = RecordFileSource(directory)
-        weakref.finalize(source, shutil.rmtree, directory, ignore_errors=True)
+        weakref.finalize(source, scratch.remove)
         return Transformation(
             name="Cache",
             spec=SinkSpec(RecordFileSink(directory)),

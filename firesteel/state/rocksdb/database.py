@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
-import weakref
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -24,10 +22,9 @@ from rocksdict import (
     WriteOptions,
 )
 
-from firesteel.processes import is_alive
+from firesteel.filesystems.scratch import ScratchDirectory
 from firesteel.state.backend_factory import StateBackendSettings
 
-_PREFIX = "firesteel-rocksdb-"
 # Operations per batch. There are no readers between two batches, and batches limit memory.
 _BATCH_OPERATIONS = 5_000
 
@@ -37,9 +34,8 @@ class Database:
 
     def __init__(self, settings: StateBackendSettings) -> None:
         self._settings = settings
-        self._directory = _new_directory(settings)
-        # For processes that end without closing.
-        weakref.finalize(self, _remove, self._directory, os.getpid())
+        self._scratch = _scratch(settings)
+        self._directory = self._scratch.path
         self._write_options = WriteOptions()
         # Recovery does not use this database, so it needs no write-ahead log.
         self._write_options.disable_wal = True  # type: ignore[method-assign,assignment]
@@ -119,7 +115,7 @@ class Database:
         """Close the database and delete its files. Further calls do nothing."""
         if self._directory.exists():
             self._db.close()
-        shutil.rmtree(self._directory, ignore_errors=True)
+        self._scratch.remove()
 
 
 def is_data_file(name: str) -> bool:
@@ -184,22 +180,7 @@ def _scan_options() -> ReadOptions:
     return options
 
 
-def _new_directory(settings: StateBackendSettings) -> Path:
-    parents = settings.local_directories or (tempfile.gettempdir(),)
-    parent = Path(parents[os.getpid() % len(parents)])
-    parent.mkdir(parents=True, exist_ok=True)
-    _remove_orphans(parent)
-    return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=parent))
-
-
-def _remove_orphans(parent: Path) -> None:
-    """Delete the directories of processes that were killed."""
-    for directory in parent.glob(f"{_PREFIX}*"):
-        pid = directory.name.removeprefix(_PREFIX).partition("-")[0]
-        if pid.isdecimal() and not is_alive(int(pid)):
-            shutil.rmtree(directory, ignore_errors=True)
-
-
-def _remove(directory: Path, pid: int) -> None:
-    if os.getpid() == pid:
-        shutil.rmtree(directory, ignore_errors=True)
+def _scratch(settings: StateBackendSettings) -> ScratchDirectory:
+    parents = settings.local_directories or (None,)
+    # Processes share the directories.
+    return ScratchDirectory("rocksdb", parents[os.getpid() % len(parents)])

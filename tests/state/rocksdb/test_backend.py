@@ -101,6 +101,24 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     other.close()
 
 
+def test_a_live_database_of_a_different_container_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process has an id that means nothing here."""
+
+    def no_such_process(pid: int, number: int) -> None:
+        raise ProcessLookupError
+
+    alive = _create(tmp_path)
+    monkeypatch.setattr(os, "kill", no_such_process)
+    (directory,) = tmp_path.iterdir()
+    other = _create(tmp_path)
+    assert (directory / "db").exists()
+    alive.close()
+    other.close()
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     "name",
     [
