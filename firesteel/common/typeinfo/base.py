@@ -69,6 +69,16 @@ class TypeInformation(ABC):
         """
         return obj
 
+    @property
+    @public_evolving
+    def contains_rows(self) -> bool:
+        """True for rows and for types with rows inside. Not in PyFlink.
+
+        >>> Types.LIST(Types.ROW([Types.INT()])).contains_rows
+        True
+        """
+        return False
+
     @public_evolving
     def convert_batch(self, values: list[Any], nullable: bool = False) -> list[Any]:
         """Check and convert a list of values. Not in PyFlink.

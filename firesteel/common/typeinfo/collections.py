@@ -46,6 +46,10 @@ class _SequenceTypeInfo(TypeInformation):
     def __init__(self, element_type: TypeInformation) -> None:
         self.elem_type = element_type
 
+    @property
+    def contains_rows(self) -> bool:
+        return self.elem_type.contains_rows
+
     @public_evolving
     def get_element_type(self) -> TypeInformation:
         """Return the type of the elements. Not in PyFlink.
@@ -207,6 +211,10 @@ class MapTypeInfo(TypeInformation):
     def __init__(self, key_type_info: TypeInformation, value_type_info: TypeInformation) -> None:
         self._key_type_info = key_type_info
         self._value_type_info = value_type_info
+
+    @property
+    def contains_rows(self) -> bool:
+        return self.get_key_type().contains_rows or self.get_value_type().contains_rows
 
     @public_evolving
     def get_key_type(self) -> TypeInformation:

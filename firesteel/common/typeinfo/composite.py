@@ -33,6 +33,10 @@ class _FieldsTypeInfo(TypeInformation):
     def __init__(self, field_types: Sequence[TypeInformation]) -> None:
         self._field_types = list(field_types)
 
+    @property
+    def contains_rows(self) -> bool:
+        return any(field_type.contains_rows for field_type in self._field_types)
+
     def get_field_types(self) -> list[TypeInformation]:
         """Return the types of the fields.
 
@@ -195,6 +199,10 @@ class RowTypeInfo(_FieldsTypeInfo):
         if len(set(names)) != len(names):
             raise InvalidProgramError(f"The field names of a row type repeat: {names}.")
         self._field_names = names
+
+    @property
+    def contains_rows(self) -> bool:
+        return True
 
     def get_field_names(self) -> list[str]:
         """Return the names of the fields."""

@@ -20,11 +20,13 @@ from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.tables import ListTable, MapTable, ValueTable
 from firesteel.task.key_context import CurrentKey, KeyContext
 from firesteel.task.state.states import (
+    RowKeyedMapState,
     TaskAggregatingState,
     TaskListState,
     TaskMapState,
     TaskReducingState,
     TaskValueState,
+    row_converter,
 )
 from firesteel.task.state.ttl import TtlListTable, TtlMapTable, TtlRule, TtlValueTable, clean_up
 from firesteel.task.time.clock import SubtaskClock
@@ -57,22 +59,33 @@ class TaskKeyedStateStore(KeyedStateStore):
         return self._state(
             state_descriptor,
             ValueStateDescriptor,
-            lambda: TaskValueState(self._values(state_descriptor), self._current),
+            lambda: TaskValueState(
+                self._values(state_descriptor), self._current, state_descriptor.type_info
+            ),
         )
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> TaskListState:
         return self._state(
             state_descriptor,
             ListStateDescriptor,
-            lambda: TaskListState(self._lists(state_descriptor), self._current),
+            lambda: TaskListState(
+                self._lists(state_descriptor), self._current, state_descriptor.element_type_info
+            ),
         )
 
     def get_map_state(self, state_descriptor: MapStateDescriptor) -> TaskMapState:
         return self._state(
             state_descriptor,
             MapStateDescriptor,
-            lambda: TaskMapState(self._maps(state_descriptor), self._current),
+            lambda: self._map_state(state_descriptor),
         )
+
+    def _map_state(self, descriptor: MapStateDescriptor) -> TaskMapState:
+        table, value_type = self._maps(descriptor), descriptor.value_type_info
+        convert = row_converter(descriptor.key_type_info)
+        if convert is None:
+            return TaskMapState(table, self._current, value_type)
+        return RowKeyedMapState(table, self._current, value_type, convert)
 
     def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> TaskReducingState:
         function = state_descriptor.get_reduce_function()
@@ -80,7 +93,9 @@ class TaskKeyedStateStore(KeyedStateStore):
         return self._state(
             state_descriptor,
             ReducingStateDescriptor,
-            lambda: TaskReducingState(self._values(state_descriptor), self._current, reduce),
+            lambda: TaskReducingState(
+                self._values(state_descriptor), self._current, state_descriptor.type_info, reduce
+            ),
         )
 
     def get_aggregating_state(
@@ -90,7 +105,9 @@ class TaskKeyedStateStore(KeyedStateStore):
         return self._state(
             state_descriptor,
             AggregatingStateDescriptor,
-            lambda: TaskAggregatingState(self._values(state_descriptor), self._current, function),
+            lambda: TaskAggregatingState(
+                self._values(state_descriptor), self._current, state_descriptor.type_info, function
+            ),
         )
 
     def _state(self, descriptor: StateDescriptor, expected: type, create: Callable[[], _S]) -> _S:

@@ -25,7 +25,7 @@ from firesteel.state.operator_state import (
 )
 from firesteel.state.table_descriptions import IncompatibleStateError
 from firesteel.task.copies import copy_of
-from firesteel.task.state.states import element_copy
+from firesteel.task.state.states import copier, element_copies, row_converter
 
 
 class TaskOperatorStateStore(OperatorStateStore):
@@ -129,22 +129,22 @@ class TaskOperatorListState(ListState[Any]):
         self.description = describe_elements(mode, element_type)
         self.version = 0
         self._type = element_type
+        self._copy = copier(element_type)
         self._elements: list[Any] = []
 
     def get(self) -> list[Any]:
         return list(map(copy_of, self._elements))
 
     def add(self, value: Any) -> None:
-        self.version += 1
-        self._elements.append(element_copy(value))
+        self.add_all([value])
 
     def add_all(self, values: list[Any]) -> None:
+        self._elements += element_copies(values, self._copy)
         self.version += 1
-        self._elements += list(map(element_copy, values))
 
     def update(self, values: list[Any]) -> None:
+        self._elements = element_copies(values, self._copy)
         self.version += 1
-        self._elements = list(map(element_copy, values))
 
     def clear(self) -> None:
         self.update([])
@@ -163,14 +163,17 @@ class TaskBroadcastState(BroadcastState[Any, Any]):
         self.description = describe_elements(self.mode, key_type, value_type)
         self.version = 0
         self._types = key_type, value_type
+        # A row without names finds the row with names.
+        self._convert_key = row_converter(key_type) or (lambda key: key)
+        self._copy = copier(value_type)
         self._entries: dict[Any, Any] = {}
         self.read_only = ReadOnlyView(self)
 
     def get(self, key: Any) -> Any:
-        return copy_of(self._entries.get(key))
+        return copy_of(self._entries.get(self._convert_key(key)))
 
     def contains(self, key: Any) -> bool:
-        return key in self._entries
+        return self._convert_key(key) in self._entries
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         """The present entries. Changes during the iteration do not affect them."""
@@ -187,7 +190,7 @@ class TaskBroadcastState(BroadcastState[Any, Any]):
 
     def put(self, key: Any, value: Any) -> None:
         self.version += 1
-        self._entries[key] = copy_of(value)
+        self._entries[self._convert_key(key)] = self._copy(value)
 
     def put_all(self, dict_value: dict[Any, Any]) -> None:
         for key, value in dict_value.items():
@@ -195,7 +198,7 @@ class TaskBroadcastState(BroadcastState[Any, Any]):
 
     def remove(self, key: Any) -> None:
         self.version += 1
-        self._entries.pop(key, None)
+        self._entries.pop(self._convert_key(key), None)
 
     def clear(self) -> None:
         self.version += 1

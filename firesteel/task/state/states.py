@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.functions import AggregateFunction
 from firesteel.datastream.state import (
     AggregatingState,
@@ -14,7 +15,7 @@ from firesteel.datastream.state import (
     ReducingState,
     ValueState,
 )
-from firesteel.errors import InvalidProgramError
+from firesteel.errors import InvalidProgramError, TypeMismatchError
 from firesteel.state.tables import MISSING, ListTable, MapTable, ValueTable
 from firesteel.task.copies import copy_of
 from firesteel.task.key_context import CurrentKey
@@ -41,14 +42,48 @@ def own_value_getter(table: ValueTable | TtlValueTable) -> Callable[[Any], Any]:
     return get_own
 
 
-def element_copy(value: Any) -> Any:
-    """Return the copy of a new element that list state keeps. As in Flink, it must not be None."""
-    if value is None:
-        raise InvalidProgramError(
-            "None cannot be an element of list state, as in Flink. Leave it out, or add a value of "
-            "your own that stands for it."
-        )
-    return copy_of(value)
+Convert = Callable[[Any], Any]
+
+
+def row_converter(type_info: TypeInformation | None) -> Convert | None:
+    """Return a function that gives rows the field names of their type, or None without rows.
+
+    Values of other types are converted when the epoch ends. Functions use rows by name, and must
+    find the names in the same epoch, too.
+    """
+    if type_info is None or not type_info.contains_rows:
+        return None
+
+    def convert(value: Any) -> Any:
+        try:
+            return type_info.convert_batch([value], nullable=True)[0]
+        except TypeMismatchError:
+            # The end of the epoch raises it, with the name of the state.
+            return value
+
+    return convert
+
+
+def copier(type_info: TypeInformation | None) -> Convert:
+    """Return a function that makes the copy of a value that a state of this type keeps."""
+    convert = row_converter(type_info)
+    return copy_of if convert is None else lambda value: copy_of(convert(value))
+
+
+def none_element() -> InvalidProgramError:
+    """Return the error about None in list state."""
+    return InvalidProgramError(
+        "None cannot be an element of list state, as in Flink. Leave it out, or add a value of your "
+        "own that stands for it."
+    )
+
+
+def element_copies(values: Iterable[Any], copy: Convert) -> list[Any]:
+    """Return copies of new elements of list state."""
+    elements = list(values)
+    if any(element is None for element in elements):
+        raise none_element()
+    return list(map(copy, elements))
 
 
 class Mergeable(ABC):
@@ -66,11 +101,17 @@ class Mergeable(ABC):
 
 
 class TaskValueState(ValueState[Any]):
-    __slots__ = ("_current", "_table")
+    __slots__ = ("_copy", "_current", "_table")
 
-    def __init__(self, table: ValueTable | TtlValueTable, current: CurrentKey) -> None:
+    def __init__(
+        self,
+        table: ValueTable | TtlValueTable,
+        current: CurrentKey,
+        value_type: TypeInformation | None,
+    ) -> None:
         self._table = table
         self._current = current
+        self._copy = copier(value_type)
 
     def value(self) -> Any:
         value = self._table.get(self._current.key)
@@ -80,7 +121,7 @@ class TaskValueState(ValueState[Any]):
         if value is None:
             self._table.remove(self._current.key)
         else:
-            self._table.put(self._current.key, copy_of(value))
+            self._table.put(self._current.key, self._copy(value))
 
     def clear(self) -> None:
         self._table.remove(self._current.key)
@@ -89,24 +130,32 @@ class TaskValueState(ValueState[Any]):
 class TaskListState(ListState[Any], Mergeable):
     """A list per key. Mutable elements are copied on their way in and out."""
 
-    __slots__ = ("_current", "_table")
+    __slots__ = ("_copy", "_current", "_table")
 
-    def __init__(self, table: ListTable | TtlListTable, current: CurrentKey) -> None:
+    def __init__(
+        self,
+        table: ListTable | TtlListTable,
+        current: CurrentKey,
+        element_type: TypeInformation | None,
+    ) -> None:
         self._table = table
         self._current = current
+        self._copy = copier(element_type)
 
     def get(self) -> list[Any]:
         """Return a new list. As in PyFlink, it is empty if there is no state."""
         return list(map(copy_of, self._table.get(self._current.key) or ()))
 
     def add(self, value: Any) -> None:
-        self._table.append(self._current.key, element_copy(value))
+        if value is None:
+            raise none_element()
+        self._table.append(self._current.key, self._copy(value))
 
     def add_all(self, values: list[Any]) -> None:
-        self._table.extend(self._current.key, map(element_copy, values))
+        self._table.extend(self._current.key, element_copies(values, self._copy))
 
     def update(self, values: list[Any]) -> None:
-        self._table.replace(self._current.key, map(element_copy, values))
+        self._table.replace(self._current.key, element_copies(values, self._copy))
 
     def clear(self) -> None:
         self._table.remove(self._current.key)
@@ -123,23 +172,28 @@ class TaskListState(ListState[Any], Mergeable):
 class TaskMapState(MapState[Any, Any]):
     """A map per key. An iterator shows the map as it was when the iteration began."""
 
-    __slots__ = ("_current", "_table")
+    __slots__ = ("_copy", "_current", "_table")
 
-    def __init__(self, table: MapTable | TtlMapTable, current: CurrentKey) -> None:
+    def __init__(
+        self,
+        table: MapTable | TtlMapTable,
+        current: CurrentKey,
+        value_type: TypeInformation | None,
+    ) -> None:
         self._table = table
         self._current = current
+        self._copy = copier(value_type)
 
     def get(self, key: Any) -> Any:
         value = self._table.get(self._current.key, key)
         return None if value is MISSING else copy_of(value)
 
     def put(self, key: Any, value: Any) -> None:
-        self._table.put(self._current.key, key, copy_of(value))
+        self._table.put(self._current.key, key, self._copy(value))
 
     def put_all(self, dict_value: dict[Any, Any]) -> None:
-        table, current = self._table, self._current.key
         for key, value in dict_value.items():
-            table.put(current, key, copy_of(value))
+            self.put(key, value)
 
     def remove(self, key: Any) -> None:
         self._table.remove_entry(self._current.key, key)
@@ -164,18 +218,49 @@ class TaskMapState(MapState[Any, Any]):
         self._table.remove(self._current.key)
 
 
+class RowKeyedMapState(TaskMapState):
+    """A map whose keys are or contain rows. A row without names finds the row with names."""
+
+    __slots__ = ("_convert",)
+
+    def __init__(
+        self,
+        table: MapTable | TtlMapTable,
+        current: CurrentKey,
+        value_type: TypeInformation | None,
+        convert: Convert,
+    ) -> None:
+        super().__init__(table, current, value_type)
+        self._convert = convert
+
+    def get(self, key: Any) -> Any:
+        return super().get(self._convert(key))
+
+    def put(self, key: Any, value: Any) -> None:
+        super().put(copy_of(self._convert(key)), value)
+
+    def remove(self, key: Any) -> None:
+        super().remove(self._convert(key))
+
+    def contains(self, key: Any) -> bool:
+        return super().contains(self._convert(key))
+
+
 class TaskReducingState(ReducingState[Any], Mergeable):
-    __slots__ = ("_current", "_get_own", "_reduce", "_table")
+    __slots__ = ("_convert", "_copy", "_current", "_get_own", "_reduce", "_table")
 
     def __init__(
         self,
         table: ValueTable | TtlValueTable,
         current: CurrentKey,
+        value_type: TypeInformation | None,
         reduce: Callable[[Any, Any], Any],
     ) -> None:
         self._table = table
         self._current = current
         self._reduce = reduce
+        self._convert = row_converter(value_type)
+        self._copy = copier(value_type)
         self._get_own = own_value_getter(table)
 
     def get(self) -> Any:
@@ -190,8 +275,12 @@ class TaskReducingState(ReducingState[Any], Mergeable):
             return
         reduced = self._get_own(key)
         # The function may return the new value itself, which the user may still change.
-        value = copy_of(value)
-        self._table.put(key, value if reduced is MISSING else self._reduce(reduced, value))
+        value = self._copy(value)
+        if reduced is not MISSING:
+            value = self._reduce(reduced, value)
+            if self._convert is not None:
+                value = self._convert(value)
+        self._table.put(key, value)
 
     def clear(self) -> None:
         self._table.remove(self._current.key)
@@ -207,17 +296,19 @@ class TaskReducingState(ReducingState[Any], Mergeable):
 
 
 class TaskAggregatingState(AggregatingState[Any, Any], Mergeable):
-    __slots__ = ("_current", "_function", "_get_own", "_table")
+    __slots__ = ("_convert", "_current", "_function", "_get_own", "_table")
 
     def __init__(
         self,
         table: ValueTable | TtlValueTable,
         current: CurrentKey,
+        accumulator_type: TypeInformation | None,
         function: AggregateFunction,
     ) -> None:
         self._table = table
         self._current = current
         self._function = function
+        self._convert = row_converter(accumulator_type)
         self._get_own = own_value_getter(table)
 
     def get(self) -> Any:
@@ -236,7 +327,11 @@ class TaskAggregatingState(AggregatingState[Any, Any], Mergeable):
         accumulator = self._get_own(key)
         if accumulator is MISSING:
             accumulator = self._function.create_accumulator()
-        self._table.put(key, self._function.add(copy_of(value), accumulator))
+        self._put(key, self._function.add(copy_of(value), accumulator))
+
+    def _put(self, key: Any, accumulator: Any) -> None:
+        convert = self._convert
+        self._table.put(key, accumulator if convert is None else convert(accumulator))
 
     def clear(self) -> None:
         self._table.remove(self._current.key)
@@ -251,4 +346,4 @@ class TaskAggregatingState(AggregatingState[Any, Any], Mergeable):
             return
         key = self._current.key
         mine = self._get_own(key)
-        self._table.put(key, taken if mine is MISSING else self._function.merge(mine, taken))
+        self._put(key, taken if mine is MISSING else self._function.merge(mine, taken))
