@@ -135,7 +135,7 @@ class AsyncInvoker:
     async def _answer(self, request: AsyncRequest) -> None:
         try:
             attempts = self._attempts if self._retries else self._invoke
-            results = _as_list(await attempts(request.value))
+            results = _as_list(await attempts(request.value), self._function)
         except BaseException as error:  # noqa: BLE001 - a SystemExit would end the loop
             # Cancellation arrives here, too. Ours was settled before, the user's own is a failure.
             self._settle(request, error=error, failed_in=self._invoke)
@@ -168,7 +168,7 @@ class AsyncInvoker:
             return
         function = self._function
         try:
-            results = _as_list(function.timeout(request.value))
+            results = _as_list(function.timeout(request.value), function)
         except BaseException as error:  # noqa: BLE001 - a SystemExit would end the loop
             if type(function).timeout is AsyncFunction.timeout:
                 # Without a handler of the user's, the request itself has failed.
@@ -204,12 +204,15 @@ class AsyncInvoker:
         self._completed.put(request)
 
 
-def _as_list(results: Any) -> list[Any]:
+def _as_list(results: Any, function: AsyncFunction[Any, Any]) -> list[Any]:
+    """Return the results as a list. The errors are those of PyFlink, with the result."""
     if type(results) is list:
         return results
-    if not isinstance(results, Iterable) or isinstance(results, str | bytes):
-        raise TypeError(
-            f"the result of an AsyncFunction must be a list (empty for no result), but it is "
-            f"{shorten(results)}"
-        )
-    return list(results)
+    if isinstance(results, Iterable) and not isinstance(results, str | bytes):
+        return list(results)
+    expected = "cannot be none" if results is None else "should be of list type"
+    raise RuntimeError(
+        f"The result of AsyncFunction {expected}, please check the methods 'async_invoke' and "
+        f"'timeout' of class '{type(function)}'. They return a list, which is empty if a record has "
+        f"no result, but the result is {shorten(results)}."
+    )

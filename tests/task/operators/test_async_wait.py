@@ -260,16 +260,43 @@ def test_no_exception_of_the_users_code_leaves_the_operator_waiting(error):
             harness.snapshot()
 
 
-@pytest.mark.parametrize("result", [None, 7, "text"])
-def test_a_result_that_is_no_list_is_an_error(result):
-    class Wrong(AsyncFunction):
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [(None, "cannot be none"), (7, "should be of list type"), ("text", "should be of list type")],
+)
+@pytest.mark.parametrize("method", ["async_invoke", "timeout"])
+def test_a_result_that_is_no_list_is_the_error_of_pyflink(result, expected, method):
+    class Wrong(Never):
+        async def async_invoke(self, value):
+            return result if method == "async_invoke" else await super().async_invoke(value)
+
+        def timeout(self, value):
+            return result
+
+    with harness_of(ORDERED, Wrong(), Time.milliseconds(10)) as harness:
+        harness.process_element("r")
+        with pytest.raises(UserFunctionError) as caught:
+            harness.snapshot()
+    assert (
+        f"RuntimeError: The result of AsyncFunction {expected}, please check the methods "
+        f"'async_invoke' and 'timeout' of class '{Wrong}'."
+    ) in str(caught.value)
+    assert f"but the result is {result!r}" in str(caught.value)
+    assert caught.value.operator == "ask"
+    assert caught.value.function.endswith(f"Wrong.{method}")
+    assert caught.value.record == "'r'"
+
+
+@pytest.mark.parametrize("result", [(1, 2), range(1, 3), {1: "a", 2: "b"}])
+def test_any_iterable_is_a_list_of_results(result):
+    class Many(AsyncFunction):
         async def async_invoke(self, value):
             return result
 
-    with harness_of(ORDERED, Wrong()) as harness:
-        harness.process_element(1)
-        with pytest.raises(UserFunctionError, match="must be a list"):
-            harness.snapshot()
+    with harness_of(ORDERED, Many()) as harness:
+        harness.process_element("r")
+        harness.snapshot()
+        assert harness.output == [1, 2]
 
 
 def test_a_timeout_without_handler_fails_the_job_and_names_function_and_record():
