@@ -290,7 +290,7 @@ class WriteFailedError(FiresteelError, OSError):
         who = f"Operator '{self.operator}'" if self.operator else "Firesteel"
         hint = ""
         if self.errno in _NO_SPACE:
-            hint = " Free some space there, or write to a different place."
+            hint = " Free some space there, or write to a different location."
         return f"{who} could not write {self.path}: {self.reason}.{hint}"
 
 
@@ -404,7 +404,7 @@ class UnsavedStateError(FiresteelError, RuntimeError):
 
     >>> from firesteel.errors import UnsavedStateError
     >>> print(UnsavedStateError("buffer"))
-    Operator 'buffer' has to start again in the middle of the job, ...
+    Operator 'buffer' lost unsaved state of its CheckpointedFunction. ...
     """
 
     def __init__(self, operator: str) -> None:
@@ -413,10 +413,10 @@ class UnsavedStateError(FiresteelError, RuntimeError):
 
     def __str__(self) -> str:
         return (
-            f"Operator '{self.operator}' has to start again in the middle of the job, but its "
-            "CheckpointedFunction has worked since the last checkpoint, and saves itself only then. "
-            "The job must go back to that checkpoint: enable checkpoints and a restart strategy, or "
-            "keep what must not be lost in keyed state."
+            f"Operator '{self.operator}' lost unsaved state of its CheckpointedFunction. Its slot "
+            "was lost after the last checkpoint, and the function saves its state only in "
+            "checkpoints. The job must go back to that checkpoint. Enable checkpoints and a "
+            "restart strategy, or use keyed state, which survives the loss of a slot."
         )
 
 
@@ -429,8 +429,8 @@ class RescalingError(FiresteelError, RuntimeError):
 
     def __str__(self) -> str:
         return (
-            f"Operator '{self.operator}' keeps state that cannot be divided among a different number "
-            "of subtasks. Start it with the parallelism of the checkpoint or savepoint."
+            f"Operator '{self.operator}' has state that cannot be divided among a different number "
+            "of subtasks. Start the operator with the parallelism of the checkpoint or savepoint."
         )
 
 

@@ -119,18 +119,19 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
     "datastream.connectors.file_system": (
         _not_yet(_FORMATS, "BulkFormat"),
         _not_yet(
-            "small files are not compacted in this version; choose a RollingPolicy that makes "
-            "larger ones",
+            "small files are not compacted in this version; choose a RollingPolicy that creates "
+            "larger files",
             "FileCompactStrategy FileCompactor",
         ),
         _never(
-            "Flink itself has replaced it by FileSink; use FileSink with sink_to",
+            "Flink itself has replaced it with FileSink; use FileSink with sink_to",
             "StreamingFileSink",
         ),
     ),
     "datastream.connectors.hybrid_source": (
         _not_yet(
-            "sources that follow each other come in a later version; union() reads them side by side",
+            "reading sources one after the other comes in a later version; union() reads them "
+            "concurrently",
             "HybridSource HybridSourceBuilder",
         ),
     ),
@@ -139,14 +140,14 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
     ),
     "datastream.connectors.kafka": (
         _not_yet(
-            "writing to Kafka comes in a later version (KafkaSource is there); meanwhile write with "
-            "DataStream.to_dataframe, or derive a Sink of your own from "
+            "writing to Kafka comes in a later version (KafkaSource is available); meanwhile write "
+            "with DataStream.to_dataframe, or derive a Sink of your own from "
             "firesteel.datastream.connectors.base",
             "KafkaRecordSerializationSchema KafkaRecordSerializationSchemaBuilder KafkaSink "
             "KafkaSinkBuilder KafkaTopicSelector",
         ),
         _never(
-            "Flink itself has replaced it by KafkaSource and KafkaSink",
+            "Flink itself has replaced it with KafkaSource and KafkaSink",
             "FlinkKafkaConsumer FlinkKafkaProducer Semantic",
         ),
     ),

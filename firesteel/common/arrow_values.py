@@ -224,7 +224,7 @@ def _rounded(number: Decimal | None) -> Decimal | None:
     raise TypeMismatchError(
         number,
         BasicType.BIG_DEC.value,
-        f"a decimal in a DataFrame has up to {_WHOLE_DIGITS} digits before the point.",
+        f"a decimal in a DataFrame has at most {_WHOLE_DIGITS} digits before the decimal point.",
     )
 
 

@@ -37,6 +37,6 @@ class DistributedCache:
         except KeyError:
             known = ", ".join(map(repr, self._paths)) or "none"
             raise InvalidProgramError(
-                f"There is no cached file {name!r}; registered are: {known}. Call "
+                f"There is no cached file {name!r}. Registered files: {known}. Call "
                 f"env.register_cached_file(path, {name!r}) before the job is executed."
             ) from None

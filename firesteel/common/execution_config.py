@@ -16,7 +16,7 @@ from firesteel.stability import public_evolving
 __all__ = ["ExecutionConfig"]
 
 _MILLISECOND = timedelta(milliseconds=1)
-_JVM_SERIALIZERS = "it chooses between serializers of the JVM; records here are Python objects."
+_JVM_SERIALIZERS = "it selects a serializer of the JVM, and Firesteel's records are Python objects."
 
 
 class ExecutionConfig:
@@ -91,7 +91,7 @@ class ExecutionConfig:
         """
         if not (max_parallelism == -1 or 0 < max_parallelism <= 32768):
             raise ValueError(
-                f"The maximum parallelism is between 1 and 32768, got {max_parallelism}."
+                f"The maximum parallelism must be between 1 and 32768, got {max_parallelism}."
             )
         return self._set(options.MAX_PARALLELISM, max_parallelism)
 

@@ -27,7 +27,7 @@ class JobID:
     def __init__(self, hex_digits: str) -> None:
         digits = hex_digits.lower()
         if not _FORM.fullmatch(digits):
-            raise ValueError(f"A job id has 32 hexadecimal digits, not {hex_digits!r}.")
+            raise ValueError(f"A job id must have 32 hexadecimal digits, got {hex_digits!r}.")
         self._hex = digits
 
     @staticmethod

@@ -35,7 +35,7 @@ def _interval(value: object, name: str) -> timedelta:
         return value
     if isinstance(value, int) and not isinstance(value, bool):
         return timedelta(milliseconds=value)
-    raise TypeError(f"{name} is an int of milliseconds or a timedelta, not {value!r}.")
+    raise TypeError(f"{name} must be an int of milliseconds or a timedelta, got {value!r}.")
 
 
 def _millis(value: timedelta) -> str:

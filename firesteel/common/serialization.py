@@ -102,7 +102,7 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
 
     def serialize(self, element: Any) -> bytes:
         if not isinstance(element, str):
-            raise TypeError(f"SimpleStringSchema writes str, got {type(element).__qualname__}.")
+            raise TypeError(f"SimpleStringSchema expects str, got {type(element).__qualname__}.")
         return element.encode(self._charset)
 
     def deserialize(self, message: bytes) -> str:
@@ -124,7 +124,7 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
 
     def serialize(self, element: Any) -> bytes:
         if not isinstance(element, bytes | bytearray):
-            raise TypeError(f"ByteArraySchema writes bytes, got {type(element).__qualname__}.")
+            raise TypeError(f"ByteArraySchema expects bytes, got {type(element).__qualname__}.")
         return bytes(element)
 
     def deserialize(self, message: bytes) -> bytes:
@@ -146,7 +146,7 @@ class RowFieldExtractorSchema(SerializationSchema):
 
     def __init__(self, field_index: int) -> None:
         if field_index < 0:
-            raise ValueError(f"A field index is not negative, got {field_index}.")
+            raise ValueError(f"A field index must not be negative, got {field_index}.")
         self._field_index = field_index
 
     def serialize(self, element: Any) -> bytes:

@@ -199,7 +199,7 @@ class Row:
     def __call__(self, *args: Any) -> Row:
         """Use this row's values as field names for a new row."""
         if len(args) > len(self._values):
-            raise ValueError(f"{self!r} names {len(self)} fields, but got {len(args)} values.")
+            raise ValueError(f"{self!r} has {len(self)} field names, but got {len(args)} values.")
         return _create_row(self._values, args, self._row_kind)
 
     def __getitem__(self, item: Any) -> Any:

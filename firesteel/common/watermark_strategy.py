@@ -270,12 +270,16 @@ class WatermarkStrategy:
         1000
         """
         if isinstance(self.generator, IngestionTime):
-            raise ValueError(  # noqa: TRY004 - what is wrong is the combination
-                "With ingestion time the clock assigns timestamps, nothing else can."
+            raise ValueError(  # noqa: TRY004 - the combination is wrong, not the type
+                "WatermarkStrategy.ingestion_time() assigns timestamps from the clock and cannot "
+                "have a timestamp assigner."
             )
         if not isinstance(timestamp_assigner, TimestampAssigner):
             if not callable(timestamp_assigner):
-                raise TypeError("A timestamp assigner is a TimestampAssigner or a function.")
+                raise TypeError(
+                    "A timestamp assigner must be a TimestampAssigner or a function, got "
+                    f"{timestamp_assigner!r}."
+                )
             timestamp_assigner = FunctionTimestampAssigner(timestamp_assigner)
         self.timestamp_assigner = timestamp_assigner
         return self
@@ -291,7 +295,7 @@ class WatermarkStrategy:
             ValueError: The time is not longer than zero.
         """
         if idle_timeout <= Duration(0):
-            raise ValueError("The idle timeout must be longer than zero.")
+            raise ValueError("The idle timeout must be greater than zero.")
         return replace(self, idle_timeout=idle_timeout)
 
     def with_watermark_alignment(

@@ -1,4 +1,4 @@
-"""Settings. Each is declared once, in options.py or one of the modules ``*_options.py``."""
+"""Settings. Each setting is declared once, in options.py or one of the modules ``*_options.py``."""
 
 from firesteel.config.check import check_keys
 from firesteel.config.option import Option

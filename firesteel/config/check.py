@@ -14,7 +14,7 @@ from firesteel.config.option import Option
 from firesteel.config.options import ALL_OPTIONS
 from firesteel.errors import ConfigurationError
 
-# Keys with these prefixes are Flink's, including those with a part that the user chooses.
+# Keys with these prefixes are Flink's, including keys with a part that the user chooses.
 FLINK_PREFIXES: Final = (
     "akka.", "blob.", "classloader.", "client.", "cluster.", "compiler.", "containerized.",
     "deployment.", "env.", "execution.", "external-resource", "fs.", "heartbeat.",
@@ -118,7 +118,7 @@ FLINK_KEYS: Final = frozenset(_NAMES.split())
 _logger = logging.getLogger("firesteel")
 _WITHOUT_EFFECT = "Flink's setting '%s' is accepted, but has no effect in Firesteel."
 _noted: set[str] = set()
-# The similarity of a misspelled key to the correct one. Flink's keys differ more from each other.
+# The similarity from which a key counts as a misspelling. Flink's keys differ more from each other.
 _CLOSE = 0.9
 _VAGUELY_CLOSE = 0.6
 
@@ -135,7 +135,7 @@ class KeyStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class KeyFinding:
-    """A key, its status, and the key that was probably meant."""
+    """A key, its status, and the key that the user probably meant."""
 
     key: str
     status: KeyStatus
@@ -159,7 +159,7 @@ def classify_key(key: str) -> KeyFinding:
         return KeyFinding(key, KeyStatus.SPARK)
     if key in FLINK_KEYS:
         return KeyFinding(key, KeyStatus.FLINK)
-    # Firesteel declares all of its own keys, so any other one is a mistake.
+    # Firesteel declares all keys with its own prefix, so any other key with it is a mistake.
     own = key.startswith("firesteel.")
     # Flink has many similar keys. Only a misspelling of a used key is an error.
     candidates = [name for name, option in _declared().items() if option.is_used]

@@ -136,7 +136,7 @@ CHANGELOG_STATE_BACKEND: Option[bool] = Option(
     "state.backend.changelog.enabled",
     BOOLEAN,
     False,
-    "Write state changes as they happen. Firesteel always does.",
+    "Write state changes as they happen. Firesteel always does this.",
     is_used=False,
 )
 
@@ -154,7 +154,7 @@ IGNORE_UNCLAIMED_STATE: Option[bool] = Option(
     _SR + "ignore-unclaimed-state",
     BOOLEAN,
     False,
-    "Allow a restore that drops state which no operator of the job claims.",
+    "Allow a restore that drops state that no operator of the job claims.",
     deprecated_keys=("execution.savepoint.ignore-unclaimed-state",),
 )
 CLAIM_MODE: Option[str] = Option(

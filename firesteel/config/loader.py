@@ -25,7 +25,7 @@ __all__ = [
 
 CONF_DIR_VARIABLES = ("FIRESTEEL_CONF_DIR", "FLINK_CONF_DIR")
 _FILE_NAME = "config.yaml"
-# The nested entries of these keys are their value, not further keys.
+# Nested entries of these keys are the value of the setting, not further keys.
 _MAP_KEYS = frozenset(option.key for option in ALL_OPTIONS if option.type is MAP)
 
 
@@ -34,10 +34,10 @@ def load_configuration(
     path: str | os.PathLike[str] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Configuration:
-    """Return the settings of the file, replaced by those in ``overrides``. All keys are checked.
+    """Return the settings of the file. ``overrides`` take precedence. All keys are checked.
 
     Without ``path``, the file is in the directory that FIRESTEEL_CONF_DIR or FLINK_CONF_DIR names.
-    Without such a variable there are only the settings in ``overrides``.
+    If neither variable is set, the result has only the settings in ``overrides``.
     """
     file = Path(path) if path is not None else find_config_file(environ)
     configuration = read_config_file(file) if file is not None else Configuration()
@@ -88,11 +88,13 @@ def read_config_file(path: str | os.PathLike[str]) -> Configuration:
     except OSError as error:
         raise ConfigurationError(f"Cannot read {path}: {error.strerror}.") from error
     except yaml.YAMLError as error:
-        raise ConfigurationError(f"{path} is not YAML: {error}") from error
+        raise ConfigurationError(f"{path} is not valid YAML: {error}") from error
     if content is None:
         return Configuration()
     if not isinstance(content, dict):
-        raise ConfigurationError(f"{path} must contain keys and values.")
+        raise ConfigurationError(
+            f"{path} must contain keys and values, for example 'parallelism.default: 4'."
+        )
     configuration = Configuration()
     for key, value in _flatten(content, ""):
         configuration.set_string(key, format_value(value))

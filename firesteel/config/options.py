@@ -42,15 +42,15 @@ SLOT_HOST: Option[str] = Option(
     "firesteel.slot-host",
     choice("resident", "in-worker"),
     "resident",
-    "The process of slots: a resident process that keeps functions open and state in memory, or "
-    "Spark's Python worker.",
+    "The process that slots run in: a resident process that keeps functions open and state in "
+    "memory, or Spark's Python worker.",
 )
 SLOT_HOST_IDLE_TIMEOUT: Option[timedelta] = Option(
     "firesteel.slot-host.idle-timeout",
     DURATION,
     timedelta(seconds=60),
-    "The time without work after which a slot host exits. Jobs share hosts, and the value of the "
-    "last job counts.",
+    "The time without work after which a slot host exits. Jobs share hosts, so a host uses the "
+    "value of the job that started last.",
 )
 EPOCH_TARGET_DURATION: Option[timedelta | None] = Option(
     "firesteel.epoch.target-duration",
@@ -96,7 +96,7 @@ DEFAULT_PARALLELISM: Option[int | None] = Option(
     "parallelism.default",
     INT,
     None,
-    "The parallelism of operators without an own setting. The default is the number of cores on "
+    "The parallelism of operators that do not set their own. The default is the number of cores on "
     "local Spark, and 1 on a cluster.",
 )
 PIPELINE_NAME: Option[str | None] = Option("pipeline.name", STRING, None, "The name of the job.")
@@ -123,7 +123,7 @@ OBJECT_REUSE: Option[bool] = Option(
     BOOLEAN,
     False,
     "Pass the object that an operator emits to the next operators without a copy. Firesteel always "
-    "does. A function must not change its input records.",
+    "does this. A function must not change its input records.",
     is_used=False,
 )
 CHAIN_DIFFERENT_MAX_PARALLELISM: Option[bool] = Option(
@@ -168,16 +168,16 @@ BUFFER_TIMEOUT_ENABLED: Option[bool] = Option(
     "execution.buffer-timeout.enabled",
     BOOLEAN,
     True,
-    "Use the buffer timeout. If false, buffers are sent when they are full, and at the end of the "
-    "epoch.",
+    "Use the buffer timeout. If false, buffers are sent only when they are full and at the end of "
+    "the epoch.",
 )
 
 CANCELLATION_TIMEOUT: Option[timedelta] = Option(
     "task.cancellation.timeout",
     DURATION,
     timedelta(seconds=10),
-    "The maximum time that the running epoch of a canceled job may take. After it tasks are "
-    "stopped, and processes whose functions still do not return are killed. 0 ms waits forever. Flink's "
+    "The maximum time that the running epoch of a canceled job may take. Then tasks are stopped, "
+    "and processes whose functions still do not return are killed. 0 ms waits forever. Flink's "
     "default is 3 min.",
 )
 

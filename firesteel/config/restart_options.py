@@ -72,5 +72,5 @@ EXPONENTIAL_ATTEMPTS: Option[int] = Option(
     _RS + "exponential-delay.attempts-before-reset-backoff",
     INT,
     _INFINITE,
-    "The number of restarts without a reset of the pause before the job fails.",
+    "The job fails after this many restarts without a reset of the pause.",
 )

@@ -11,11 +11,11 @@ _LOCAL = re.compile(r"local(?:\[\s*(\*|\d+)\s*(?:,\s*(\d+)\s*)?\])?")
 
 @dataclass(frozen=True, slots=True)
 class LocalMaster:
-    """Driver and tasks share one process and its disk."""
+    """A master whose driver and tasks share one process and its disk."""
 
-    # None stands for the number of cores.
+    # None means one thread per core.
     threads: int | None
-    # The number of times that Spark tries a task.
+    # The number of times that Spark attempts a task.
     attempts: int
 
 

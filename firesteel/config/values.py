@@ -206,7 +206,7 @@ def whole_number(smallest: int, largest: int | None = None) -> ValueType[int]:
 
 
 def choice(*allowed: str) -> ValueType[str]:
-    """One of a few names, in any case, with ``-``, ``_`` or nothing between words."""
+    """One of a few names, in upper or lower case, with ``-``, ``_`` or nothing between words."""
     by_form = {_choice_form(name): name for name in allowed}
 
     def parse(value: Any) -> str:

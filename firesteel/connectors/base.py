@@ -302,7 +302,9 @@ class SourceReader(ABC):
         >>> reader.read(10)
         ['b']
         """
-        raise NotImplementedError(f"{type(self).__name__} cannot pause single splits")
+        raise NotImplementedError(
+            f"{type(self).__name__} cannot pause single splits. Implement pause_or_resume_splits."
+        )
 
     def close(self) -> None:  # noqa: B027 - optional
         """Release files and connections.

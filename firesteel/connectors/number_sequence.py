@@ -39,7 +39,7 @@ class NumberSequenceSource(Source):
     def __init__(self, start: int, end: int) -> None:
         if start > end:
             raise ValueError(
-                f"NumberSequenceSource({start}, {end}): the start must not be above the end"
+                f"NumberSequenceSource({start}, {end}): the start must not be greater than the end"
             )
         self._start = start
         self._end = end

@@ -44,11 +44,11 @@ class SocketTextStreamSource(Source):
         _require("delimiter", delimiter, str)
         _require("max_retry", max_retry, int)
         if not 0 < port < 65536:
-            raise ValueError(f"A port lies between 1 and 65535, got {port}")
+            raise ValueError(f"A port must be between 1 and 65535, got {port}")
         if not delimiter:
             raise ValueError("The delimiter of a socket text stream must not be empty")
         if max_retry < -1:
-            raise ValueError(f"max_retry is -1 (forever), 0 or more, got {max_retry}")
+            raise ValueError(f"max_retry must be -1 (forever), 0 or more, got {max_retry}")
         self._hostname = hostname
         self._port = port
         self._delimiter = delimiter

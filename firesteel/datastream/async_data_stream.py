@@ -228,7 +228,7 @@ def _check_function(operation: str, function: Any) -> None:
         )
     if inspect.iscoroutinefunction(function.timeout):
         raise InvalidProgramError(
-            f"{operation}: {name}.timeout must be a plain method that answers at once, not a "
+            f"{operation}: {name}.timeout must be a regular method that returns immediately, not a "
             f"coroutine."
         )
 
@@ -244,7 +244,7 @@ def _check_limits(operation: str, descriptor: AsyncFunctionDescriptor) -> None:
     require_instance(operation, strategy, AsyncRetryStrategy)
     if strategy is not NO_RETRY_STRATEGY and descriptor.timeout.to_milliseconds() <= 0:
         raise InvalidProgramError(
-            f"{operation}: retries need a timeout, which bounds all attempts for a record together."
+            f"{operation}: retries need a timeout, which limits all attempts for a record together."
         )
     require_instance(
         f"{operation}: get_retry_predicate() of {type(strategy).__qualname__}",

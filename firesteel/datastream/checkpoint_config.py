@@ -376,8 +376,9 @@ class CheckpointConfig:
         kind = self._configuration.get(keys.CHECKPOINT_STORAGE)
         if kind == "filesystem" and directory is None:
             raise ConfigurationError(
-                f"{keys.CHECKPOINT_STORAGE.key} is filesystem, but {keys.CHECKPOINT_DIR.key} is not "
-                "set. Set it to a directory that driver and tasks see, or to s3://bucket/path.",
+                f"{keys.CHECKPOINT_STORAGE.key} is filesystem, but {keys.CHECKPOINT_DIR.key} is "
+                "not set. Set it to a directory that driver and tasks share, or to "
+                "s3://bucket/path.",
                 key=keys.CHECKPOINT_DIR.key,
             )
         if directory is not None and kind != "jobmanager":
@@ -401,7 +402,7 @@ def _millis(value: int) -> timedelta:
 def _at_least_minimal(what: str, millis: int) -> None:
     if not isinstance(millis, int):
         raise TypeError(
-            f"The {what} is a number of milliseconds, for example 1000, but got {millis!r}."
+            f"The {what} must be a number of milliseconds, for example 1000, but got {millis!r}."
         )
     if millis < MINIMAL_CHECKPOINT_TIME:
         raise ValueError(

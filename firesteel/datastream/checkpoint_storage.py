@@ -49,7 +49,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         self, checkpoint_path: str | None = None, max_state_size: int | None = None
     ) -> None:
         if max_state_size is not None and max_state_size <= 0:
-            raise ValueError(f"max_state_size must be greater than 0, not {max_state_size}.")
+            raise ValueError(f"max_state_size must be greater than 0, got {max_state_size}.")
         self._checkpoint_path = checkpoint_path
         self._max_state_size = (
             self.DEFAULT_MAX_STATE_SIZE if max_state_size is None else max_state_size
@@ -115,11 +115,11 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         threshold = -1 if file_state_size_threshold is None else file_state_size_threshold
         if not -1 <= threshold <= self.MAX_FILE_STATE_THRESHOLD:
             raise ValueError(
-                f"file_state_size_threshold is between 0 and {self.MAX_FILE_STATE_THRESHOLD}, or -1 "
-                f"for the configured value, not {threshold}."
+                f"file_state_size_threshold must be between 0 and {self.MAX_FILE_STATE_THRESHOLD}, "
+                f"or -1 for the configured value, got {threshold}."
             )
         if write_buffer_size < -1:
-            raise ValueError(f"write_buffer_size is at least -1, not {write_buffer_size}.")
+            raise ValueError(f"write_buffer_size must be at least -1, got {write_buffer_size}.")
         self._checkpoint_path = checkpoint_path
         self._threshold = threshold
         self._write_buffer_size = write_buffer_size

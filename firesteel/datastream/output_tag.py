@@ -33,7 +33,7 @@ class OutputTag:
         self, tag_id: str, type_info: TypeInformation | list[TypeInformation] | None = None
     ) -> None:
         if not tag_id:
-            raise ValueError(f"An OutputTag needs an id, not {tag_id!r}")
+            raise ValueError(f"The id of an OutputTag must be a non-empty str, got {tag_id!r}")
         self.tag_id = tag_id
         self.type_info = _type_of(type_info)
 
@@ -55,6 +55,6 @@ def _type_of(type_info: Any) -> TypeInformation:
     if isinstance(type_info, TypeInformation):
         return type_info
     raise TypeError(
-        f"The type of an OutputTag is a TypeInformation, a list of them (a row) or None, "
-        f"not {type_info!r}"
+        f"The type of an OutputTag must be a TypeInformation, a list of types (a row) or "
+        f"None, got {type_info!r}"
     )

@@ -32,7 +32,7 @@ class MemorySize:
 
     def __post_init__(self) -> None:
         if self.bytes_size < 0:
-            raise ValueError(f"A memory size is not below 0, but {self.bytes_size} bytes is")
+            raise ValueError(f"A memory size must not be negative, got {self.bytes_size} bytes")
 
     @staticmethod
     def of_mebi_bytes(mebi_bytes: int) -> MemorySize:

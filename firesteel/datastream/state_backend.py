@@ -94,7 +94,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
             paths: Local directories.
         """
         if not all(paths):
-            raise ValueError("A storage path of RocksDB is the name of a directory")
+            raise ValueError("A storage path of RocksDB must be the path of a directory")
         option = state_options.ROCKSDB_LOCAL_DIRECTORIES
         if paths:
             self.settings.set(option, list(paths))
@@ -116,7 +116,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
             options: The options.
         """
         if not isinstance(options, PredefinedOptions):
-            raise TypeError(f"PredefinedOptions are needed here, not {options!r}")
+            raise TypeError(f"set_predefined_options expects PredefinedOptions, got {options!r}")
         self.settings.set(state_options.ROCKSDB_PREDEFINED_OPTIONS, options.name)
 
     def get_predefined_options(self) -> PredefinedOptions:

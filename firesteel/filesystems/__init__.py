@@ -1,1 +1,1 @@
-"""File systems: local disks and object stores behind one interface."""
+"""File systems: one interface for local disks and object stores."""

@@ -1,4 +1,4 @@
-"""File systems of this machine and of object stores, behind one interface.
+"""One interface for the file systems of this machine and for object stores.
 
 Checkpoints, savepoints, sources, sinks and the distributed cache all use this module. A test can
 therefore replace the file system with ``firesteel.testing.FaultyFileSystem``.
@@ -56,23 +56,23 @@ class FileStatus:
 
 
 class FileSystem(Protocol):
-    """Paths are absolute within the file system, with slashes."""
+    """Reads and writes files. Paths are absolute within the file system and use slashes."""
 
     @property
     def has_atomic_rename(self) -> bool:
-        """True if ``rename`` is atomic: readers see the whole new file or none.
+        """True if ``rename`` is atomic: readers see the whole new file or no file.
 
-        If it is False, ``write`` must be atomic, as in object stores.
+        If it is not atomic, ``write`` must be, as in object stores.
         """
 
     def write(self, path: str, chunks: Iterable[bytes]) -> None:
-        """Write a file. After an error the caller deletes the remains."""
+        """Write a file. After an error, the caller deletes the incomplete file."""
 
     def rename(self, source: str, target: str) -> None:
-        """Give a file a new name. A file that has this name already is replaced."""
+        """Rename a file. An existing file with the new name is replaced."""
 
     def sync(self, path: str) -> None:
-        """Make a written file survive a crash of the machine, if that takes an extra step."""
+        """Make a written file survive a crash of the machine, if that needs an extra step."""
 
     def read(self, path: str) -> bytes:
         """Return the whole file. Raises FileNotFoundError if there is none."""
@@ -84,7 +84,7 @@ class FileSystem(Protocol):
         """Return the size of a file, or None if there is no such file."""
 
     def find(self, path: str) -> list[FileStatus]:
-        """Return the file or directory at ``path``. If there is none, take ``path`` as a glob."""
+        """Return the file or directory at ``path``. If there is none, treat ``path`` as a glob."""
 
     def list_files(self, directory: str, *, hidden: bool = True) -> list[FileStatus]:
         """Return all files below a directory, or none if the directory does not exist.
@@ -116,7 +116,7 @@ def has_wildcard(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FileSystemOptions:
-    """Access to object stores. The environment replaces a field that is None, as in AWS tools."""
+    """Access to object stores. For a field of None the environment decides, as in AWS tools."""
 
     s3_access_key: str | None = None
     s3_secret_key: str | None = field(default=None, repr=False)
@@ -152,18 +152,18 @@ def qualify(path: str) -> str:
 
 
 def local_path(path: str, user: str) -> str:
-    """Return the absolute local path. A remote one is an error that names ``user``."""
+    """Return the absolute local path. A remote path is an error. Its message names ``user``."""
     qualified = qualify(path)
     if is_uri(qualified):
         raise NotYetSupportedError(
             f"{user} on {without_password(path)!r}",
-            "only local and mounted file systems can be written",
+            "it can write only to local and mounted file systems",
         )
     return qualified
 
 
 def without_password(uri: str) -> str:
-    """Return the URI as it can be shown: without a password, and without a query.
+    """Return the URI without its password and query, so that it can be shown.
 
     >>> without_password("s3://key:secret@bucket/path")
     's3://bucket/path'
@@ -174,7 +174,7 @@ def without_password(uri: str) -> str:
         return uri
     parts = urlsplit(uri)
     user_info, _, host = parts.netloc.rpartition("@")
-    # The user of S3 is an access key. Elsewhere the user may be part of the address.
+    # In an S3 URI the user is an access key. In other URIs the user may be part of the address.
     user = "" if parts.scheme in _S3_SCHEMES else user_info.partition(":")[0]
     return f"{parts.scheme}://{user and user + '@'}{host}{parts.path}"
 
@@ -183,13 +183,14 @@ def find_file_system(location: str, options: FileSystemOptions | None = None) ->
     """Find the file system of a location.
 
     Args:
-        location: A local path, ``file://...``, ``s3://bucket/path``, or a URI with another scheme
-            that pyarrow supports. A URI of S3 may contain keys, as in ``s3://key:secret@bucket``,
-            and after a ``?`` ``endpoint_override``, ``region``, ``access_key`` and ``secret_key``.
-        options: Settings for all that the location does not contain.
+        location: A local path, ``file://...``, ``s3://bucket/path``, or a URI with a different
+            scheme that pyarrow supports. An S3 URI may contain keys, as in
+            ``s3://key:secret@bucket``. Its query may contain ``endpoint_override``, ``region``,
+            ``access_key`` and ``secret_key``.
+        options: Settings for everything that the location does not contain.
     """
     if not location:
-        raise ConfigurationError("the path of a directory or file is empty")
+        raise ConfigurationError("The path of a directory or file is empty. Set a path or a URI.")
     location = qualify(location)
     if not is_uri(location):
         return Location(LocalFileSystem(), location, location)
@@ -200,7 +201,7 @@ def find_file_system(location: str, options: FileSystemOptions | None = None) ->
     try:
         file_system, path = fs.FileSystem.from_uri(location)
     except (ValueError, OSError) as error:
-        # The message of pyarrow contains the URI, so the error has no cause.
+        # pyarrow's message contains the URI with its password. The error must not show it as cause.
         reason = _reason(error).replace(location, plain)
         raise ConfigurationError(
             f"{plain!r} cannot be reached: {reason}. Use a local path, file://, s3://, or a "
@@ -210,12 +211,12 @@ def find_file_system(location: str, options: FileSystemOptions | None = None) ->
 
 
 def _reason(error: Exception) -> str:
-    """The message of pyarrow, which lists every directory in which it looked for a library."""
+    """Return pyarrow's message. A short one replaces its long list of searched directories."""
     text = str(error)
     if "libjvm" in text or "libhdfs" in text:
         return (
-            "hdfs:// needs Java's libjvm and Hadoop's libhdfs, and one of them was not found; "
-            "set JAVA_HOME and HADOOP_HOME, and CLASSPATH to what `hadoop classpath --glob` prints"
+            "hdfs:// needs Java's libjvm and Hadoop's libhdfs, and one of them was not found; set "
+            "JAVA_HOME, HADOOP_HOME, and CLASSPATH to the output of `hadoop classpath --glob`"
         )
     return text
 
@@ -244,7 +245,7 @@ def _s3(location: str, options: FileSystemOptions) -> Location:
         return fs.S3FileSystem(
             connect_timeout=_S3_CONNECT_SECONDS,
             request_timeout=_S3_REQUEST_SECONDS,
-            # A small object is then one PUT instead of a multipart upload.
+            # With this option a small object is one PUT instead of a multipart upload.
             allow_delayed_open=True,
             **given,
         )
@@ -256,9 +257,9 @@ def _s3(location: str, options: FileSystemOptions) -> Location:
 
 
 class ArrowFileSystem:
-    """Object stores and remote file systems. An object appears whole, once its upload has ended.
+    """Object stores and remote file systems. An object appears only when its upload is complete.
 
-    The connection is made at the first use, in the process that uses it.
+    The process that uses the file system connects at the first use.
     """
 
     def __init__(self, file_system: Any = None, connect: Callable[[], Any] | None = None) -> None:
@@ -282,16 +283,18 @@ class ArrowFileSystem:
             for chunk in chunks:
                 stream.write(chunk)
                 written += len(chunk)
-        # A stream that broke off is closed all the same, and may leave a shorter object.
+        # An interrupted stream is closed without an error and may leave a shorter object.
         size = self.size(path)
         if size != written:
-            raise OSError(f"{written} bytes were written, but {size} are there")
+            raise OSError(
+                f"{written} bytes were written to {path}, but the store has {size or 0} bytes"
+            )
 
     def rename(self, source: str, target: str) -> None:
         self._fs.move(source, target)
 
     def sync(self, path: str) -> None:
-        """Nothing to do: the store has saved an object before the object appears."""
+        """Do nothing: an object appears only after the store has saved it."""
 
     def read(self, path: str) -> bytes:
         with self._fs.open_input_stream(path, compression=None) as stream:
@@ -318,7 +321,7 @@ class ArrowFileSystem:
         )
 
     def _matches(self, directory: str, patterns: list[str]) -> Iterator[FileStatus]:
-        """One level of directories after the other, each listed with one request."""
+        """Match one directory level after the other. Each directory is listed with one request."""
         first, *rest = patterns
         selector = fs.FileSelector(directory, allow_not_found=True)
         for info in self._fs.get_file_info(selector):
@@ -353,7 +356,7 @@ def _status(info: Any) -> FileStatus:
 
 
 class LocalFileSystem(ArrowFileSystem):
-    """A disk of this machine or a mounted one."""
+    """A local disk or a mounted file system."""
 
     def __init__(self) -> None:
         super().__init__(fs.LocalFileSystem())
@@ -366,7 +369,7 @@ class LocalFileSystem(ArrowFileSystem):
 
     def write(self, path: str, chunks: Iterable[bytes]) -> None:
         try:
-            file = open(path, "wb")  # noqa: SIM115  # entered below; the directory comes on demand
+            file = open(path, "wb")  # noqa: SIM115  # a with block below closes it
         except FileNotFoundError:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             file = open(path, "wb")  # noqa: SIM115

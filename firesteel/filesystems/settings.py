@@ -8,7 +8,7 @@ from firesteel.filesystems.file_systems import FileSystemOptions
 
 
 def file_system_options(configuration: Configuration) -> FileSystemOptions:
-    """Access to object stores. The result is small and can be pickled, so slots receive it."""
+    """Read the settings of object stores. The result can be pickled, and slots receive it."""
     return FileSystemOptions(
         s3_access_key=configuration.get(keys.S3_ACCESS_KEY),
         s3_secret_key=configuration.get(keys.S3_SECRET_KEY),

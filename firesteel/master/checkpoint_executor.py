@@ -81,7 +81,7 @@ class CheckpointExecutor:
         try:
             self._writer.delete(order)
         except Exception:  # noqa: BLE001 - leftover files only cost space
-            _log.exception("a checkpoint could not be deleted")
+            _log.exception("a checkpoint could not be deleted; its files remain")
 
     def _answer(self, decision: AnswerRequest) -> None:
         answer = self._answers.pop(decision.request_id, None)
@@ -101,7 +101,9 @@ class CheckpointExecutor:
         self.settle()
         self._thread.shutdown(wait=True)
         for answer in self._answers.values():
-            answer.set_exception(JobExecutionError("the job has ended"))
+            answer.set_exception(
+                JobExecutionError("the job ended before the checkpoint or savepoint was complete")
+            )
         self._answers.clear()
 
 

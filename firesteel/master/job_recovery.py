@@ -130,7 +130,7 @@ class JobRecovery:
                 damage = damage or error
                 continue
             if damage is not None:
-                title = "its beginning" if checkpoint is None else checkpoint.title
+                title = "its start" if checkpoint is None else checkpoint.title
                 _log.warning("%s. The job goes back to %s", damage, title)
             return checkpoint
         assert damage is not None
@@ -143,7 +143,9 @@ class JobRecovery:
     def failed(self, failure: FiresteelError, now: float) -> RestartDecision:
         """Decide whether to start over. Unreadable state makes the next start verify its checkpoint."""
         if _asks_for_different_state(failure):
-            reason = "the program asks for state that does not fit, and would do so again"
+            reason = (
+                "the program's state does not fit the checkpoint, so a restart would fail again"
+            )
             return RestartDecision(restart=False, delay=0.0, attempt=0, reason=reason)
         self._suspicious = isinstance(failure, CorruptSegmentError | CorruptFileError)
         return self._strategy.failed(now)

@@ -365,7 +365,7 @@ class JobRunner:
                 self._state.change(JobStatus.FAILED)
                 return False
             _log.warning(
-                "%s failed and starts again in %.1f s (%s): %s",
+                "%s failed and restarts in %.1f s (%s): %s",
                 self._job_name,
                 decision.delay,
                 decision.reason,
@@ -396,7 +396,7 @@ class JobRunner:
                 status = self._state.status
                 if self._failure is not None and status is not JobStatus.FAILED:
                     _log.warning(
-                        "%s was canceled, and had failed: %s", self._job_name, self._failure
+                        "%s was canceled after it had failed: %s", self._job_name, self._failure
                     )
                 if status is JobStatus.FINISHED and not self.master.checkpoints.stopped:
                     self.collected.confirm_all()
@@ -420,7 +420,7 @@ class JobRunner:
                 self._close_attempt()
                 self._end()
             except Exception:  # noqa: BLE001 - the first error counts
-                _log.exception("the end of %s failed as well", self._job_name)
+                _log.exception("%s failed, and its cleanup failed too", self._job_name)
         return failure
 
     def _explained(self, error: BaseException) -> FiresteelError:
@@ -446,7 +446,7 @@ class JobRunner:
     def _fail(self, error: BaseException) -> None:
         """Fail the attempt, or log the error of a job that ends anyway."""
         if self._state.is_over or self.master.is_over:
-            _log.error("%s is over, but: %s", self._job_name, error, exc_info=error)
+            _log.error("error after the end of %s: %s", self._job_name, error, exc_info=error)
         else:
             self.master.fail(self._explained(error))
 

@@ -155,7 +155,7 @@ class ExponentialDelayRestartStrategy:
                 0.0,
                 self.attempts,
                 f"all {self.attempts} restarts (exponential-delay) are used up, and there was no "
-                f"time of {self.reset_threshold:g} s without failure",
+                f"period of {self.reset_threshold:g} s without a failure",
             )
         delay = self._restart_at - now
         return RestartDecision(

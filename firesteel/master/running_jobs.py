@@ -108,7 +108,7 @@ class RunningJob:
         directory = directory or self._settings.configuration.get(checkpoint_options.SAVEPOINT_DIR)
         if directory is None:
             raise InvalidProgramError(
-                "There is no directory for the savepoint: name one, or set "
+                "There is no directory for the savepoint: pass a directory, or set "
                 f"{checkpoint_options.SAVEPOINT_DIR.key}"
             )
 

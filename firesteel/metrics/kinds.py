@@ -72,7 +72,7 @@ class Counter:
 
     @public_evolving
     def snapshot(self) -> dict[str, Any]:
-        """Return the present value as JSON. Not in PyFlink.
+        """Return the current value as JSON. Not in PyFlink.
 
         >>> Counter().snapshot()
         {'kind': 'counter', 'count': 0}
@@ -84,7 +84,7 @@ _log = logging.getLogger(__name__)
 
 
 class Gauge:
-    """Reports the present result of a function. The job reports a value per subtask.
+    """Reports the current result of a function. The job reports one value per subtask.
 
     >>> class Latest(MapFunction):
     ...     def open(self, runtime_context):
@@ -105,7 +105,7 @@ class Gauge:
 
     def __init__(self, obj: Callable[[], Any]) -> None:
         if not callable(obj):
-            raise TypeError(f"A gauge needs a callable without arguments, not {obj!r}")
+            raise TypeError(f"A gauge needs a callable without arguments, got {obj!r}")
         self._obj = obj
         self._has_failed = False
 
@@ -120,9 +120,9 @@ class Gauge:
 
     @public_evolving
     def snapshot(self) -> dict[str, Any]:
-        """Return the present value as JSON. Not in PyFlink.
+        """Return the current value as JSON. Not in PyFlink.
 
-        An object that JSON does not have becomes text. If the function fails, the value is null,
+        A value that JSON cannot represent becomes text. If the function fails, the value is null,
         and the first failure is logged.
 
         >>> Gauge(lambda: 5).snapshot()
@@ -133,13 +133,13 @@ class Gauge:
     def _json_value(self) -> Any:
         try:
             value = self._obj()
-        except Exception:  # noqa: BLE001 - a gauge is the user's code, and must not end the job
+        except Exception:  # noqa: BLE001 - a gauge is user code, and must not fail the job
             if not self._has_failed:
                 _log.warning("A gauge failed; its value is reported as null", exc_info=True)
             self._has_failed = True
             return None
         if isinstance(value, float) and not math.isfinite(value):
-            return str(value)  # JSON has no number for it
+            return str(value)  # JSON has no NaN and no infinity
         if value is None or isinstance(value, bool | int | float | str):
             return value
         return str(value)
@@ -171,7 +171,9 @@ class Meter:
         self, time_span_in_seconds: int = 60, clock: Callable[[], float] = time.monotonic
     ) -> None:
         if time_span_in_seconds <= 0:
-            raise ValueError(f"A meter's time span is above 0, not {time_span_in_seconds}")
+            raise ValueError(
+                f"The time span of a meter must be greater than 0, got {time_span_in_seconds}"
+            )
         self._span = time_span_in_seconds
         self._clock = clock
         self._count = 0
@@ -196,7 +198,7 @@ class Meter:
         """
         now = self._clock()
         samples = self._samples
-        # The sample that lies just outside the span is the best start of the span that we have.
+        # The newest sample outside the span is the best approximation of the start of the span.
         while len(samples) > 1 and now - samples[1][0] >= self._span:
             samples.popleft()
         began, count_then = samples[0]
@@ -206,7 +208,7 @@ class Meter:
 
     @public_evolving
     def snapshot(self) -> dict[str, Any]:
-        """Return the present values as JSON. Not in PyFlink.
+        """Return the current values as JSON. Not in PyFlink.
 
         >>> meter = Meter(clock=lambda: 0.0)
         >>> meter.mark_event()
@@ -251,7 +253,7 @@ class Distribution:
 
     @public_evolving
     def get_count(self) -> int:
-        """Return how many numbers were added. Not in PyFlink."""
+        """Return the count of added numbers. Not in PyFlink."""
         return self._count
 
     @public_evolving
@@ -276,7 +278,7 @@ class Distribution:
 
     @public_evolving
     def snapshot(self) -> dict[str, Any]:
-        """Return the present values as JSON. Not in PyFlink.
+        """Return the current values as JSON. Not in PyFlink.
 
         >>> sizes = Distribution()
         >>> sizes.update(2)

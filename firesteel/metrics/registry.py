@@ -14,7 +14,7 @@ class Metric(Protocol):
     """The interface of a metric that the registry needs."""
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the present value as JSON, in the form that ``merge_snapshots`` takes."""
+        """Return the current value as JSON, in the form that ``merge_snapshots`` takes."""
 
 
 M = TypeVar("M", bound=Metric)
@@ -39,7 +39,7 @@ class MetricRegistry:
         return MetricGroup(self, scope)
 
     def register(self, name: str, kind: type[M], create: Callable[[], M] | None = None) -> M:
-        """Return the metric of a name, and create it if there is none."""
+        """Return the metric of a name. A missing metric is created."""
         existing = self._metrics.get(name)
         if existing is None:
             metric = kind() if create is None else create()
@@ -56,14 +56,14 @@ class MetricRegistry:
         self._metrics[name] = metric
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the present values by name, as JSON."""
+        """Return the current values by name, as JSON."""
         return {name: metric.snapshot() for name, metric in self._metrics.items()}
 
 
 def _clash(name: str, existing: Metric, kind: type[Any]) -> ValueError:
     return ValueError(
-        f"The metric '{name}' is a {type(existing).__name__} already and cannot be a "
-        f"{kind.__name__} too; choose a different name"
+        f"The metric '{name}' is already a {type(existing).__name__} and cannot also be a "
+        f"{kind.__name__}; choose a different name"
     )
 
 
@@ -102,8 +102,8 @@ class MetricGroup:
         """Return a group inside this one.
 
         Args:
-            name: The name of the group, or the key of a key and value.
-            extra: The value of the key.
+            name: The name of the group. With ``extra`` it is a key.
+            extra: The value of the key, or None.
 
         >>> from firesteel.metrics import MetricRegistry
         >>> group = MetricRegistry().group("Map")

@@ -30,8 +30,8 @@ def merge_snapshots(snapshots: Iterable[Snapshot]) -> dict[str, Any]:
 def _merge(name: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
     if a["kind"] != b["kind"]:
         raise ValueError(
-            f"The metric '{name}' is a {a['kind']} in one subtask and a {b['kind']} in a different one; "
-            "choose a different name for one of them"
+            f"The metric '{name}' is a {a['kind']} in one subtask and a {b['kind']} in a different "
+            "subtask; choose a different name for one of them"
         )
     return _MERGERS[a["kind"]](a, b)
 
@@ -98,7 +98,7 @@ def job_report(names: Mapping[int, str], subtasks: Iterable[OperatorSnapshots]) 
 def counter_totals(
     names: Mapping[int, str], subtasks: Iterable[OperatorSnapshots]
 ) -> dict[str, int]:
-    """Only the counters of the report. Metrics of other kinds with the same name are ignored."""
+    """Return only the counters. Metrics of other kinds with the same name are ignored."""
     counters = [
         {
             operator: {name: value for name, value in snapshot.items() if _is_counter(value)}
@@ -110,14 +110,14 @@ def counter_totals(
 
 
 def operator_labels(names: Mapping[int, str]) -> dict[int, str]:
-    """A label for each operator: its name, or ``name #2`` for the second operator of a name.
+    """Return a label for each operator: its name, or ``name #2`` for the second one of a name.
 
     >>> operator_labels({1: "Map", 2: "Map #2", 3: "Map"})
     {1: 'Map', 2: 'Map #2', 3: 'Map #3'}
     """
     labels: dict[int, str] = {}
     taken = set[str]()
-    # A user may have chosen a name of this form.
+    # The user may have chosen a name such as "Map #2".
     given = set(names.values())
     for operator, name in names.items():
         label = name

@@ -69,7 +69,9 @@ class EpochRows:
             elif row.kind == OUTPUT:
                 result.outputs.append((row.edge, pickling.loads(row.payload)))
             else:
-                raise JobExecutionError(f"a row of kind {row.kind} reached the driver")
+                raise JobExecutionError(
+                    f"the driver received a row of kind {row.kind}, which it does not process"
+                )
         return result
 
 

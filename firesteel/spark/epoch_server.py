@@ -59,7 +59,7 @@ class EpochServer:
                         connection.send(partition_payloads(self._provider.plan_of(epoch)))
         except Exception:  # noqa: BLE001 - no error vanishes in a thread
             # The client finds its connection closed, and the query fails.
-            _log.exception("the clock could not answer")
+            _log.exception("the epoch server could not answer a request from Spark")
 
     def close(self) -> None:
         self._closed = True

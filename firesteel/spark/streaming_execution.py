@@ -87,7 +87,7 @@ class StreamingExecution:
             self._changed.notify_all()
             while (rows := self._arrived()) is None:
                 if time.monotonic() >= self._broken_off_at:
-                    raise EpochBrokenOffError(f"epoch {plan.epoch} takes too long to be canceled")
+                    raise EpochBrokenOffError(f"epoch {plan.epoch} was canceled, but did not end")
                 if not self._changed.wait(_POLL_SECONDS) and not query.isActive:
                     raise ExecutionFailedError(self._failure(query))
             return rows

@@ -29,7 +29,10 @@ class KeyGroupFilter(NamedTuple):
     max_parallelism: int
 
     def picks(self, table: TableDescription) -> Callable[[Any], bool]:
-        """A test for keys of the table, which are pairs if the table is namespaced."""
+        """Return a predicate for keys of the table. It is true for keys in these key groups.
+
+        The keys of a namespaced table are pairs of key and namespace.
+        """
         groups, max_parallelism = self
         if table.namespaced:
             return lambda pair: key_group_of(pair[0], max_parallelism) in groups
@@ -37,7 +40,7 @@ class KeyGroupFilter(NamedTuple):
 
 
 class KeyedStateBackend(ABC):
-    """Tables by name. ``seal`` writes the changes of an epoch; ``confirm`` moves them to the base.
+    """Holds tables by name. ``seal`` writes an epoch's changes; ``confirm`` adds them to the bases.
 
     A program declares a table by asking for it. Asking with a description that differs from an
     earlier or restored one is an error. Only a time to live may be added or dropped after a
@@ -50,11 +53,12 @@ class KeyedStateBackend(ABC):
 
     def __init__(self, key_type: TypeInformation | None, *, compress: bool = False) -> None:
         self._key_type = key_type
-        # For full segments only. The changes of an epoch are small, and processing waits for them.
+        # Only full segments are compressed. The changes of an epoch are small, and processing waits
+        # until they are written.
         self._compress = compress
         self._declarations = TableDeclarations()
         self._tables: dict[str, Table] = {}
-        # Tables that the running epoch has dropped, and that earlier segments contain.
+        # Tables that the running epoch has dropped. Earlier segments contain them.
         self._dropped: dict[str, TableDescription] = {}
         self._sealed: tuple[int, SegmentStore] | None = None
         # The changes of the sealed epoch, and the tables whose elements were converted.
@@ -83,14 +87,14 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def _cover(self, epoch: int, store: SegmentStore) -> Segment:
-        """Write a full segment now: of this epoch, or of the bases, which are one epoch older."""
+        """Write a full segment now, either of this epoch or of the bases, one epoch older."""
 
     @abstractmethod
     def _start_snapshot(self, epoch: int, store: SegmentStore) -> FullSnapshot:
         """Write a full segment of the bases, which are at ``epoch``, in the background."""
 
     def _prefers_everything(self, store: SegmentStore, log_bytes: int) -> bool:
-        """True if a full segment is cheaper than a log of ``log_bytes`` more bytes."""
+        """True if a full segment costs less than adding ``log_bytes`` to the log."""
         return False
 
     # Tables
@@ -141,8 +145,8 @@ class KeyedStateBackend(ABC):
     def drop_table(self, name: str) -> None:
         """Remove a table with its name and content, as a change of the running epoch.
 
-        It is for tables with a short life, such as those of windows. Its cost does not depend on
-        the size of the table. All subtasks of an operator drop such a table in the same epoch.
+        Use it for short-lived tables, such as those of windows. The cost does not depend on the
+        size of the table. All subtasks of an operator drop such a table in the same epoch.
         """
         table = self._tables.pop(name)
         description = self._declarations.forget(name)
@@ -197,7 +201,7 @@ class KeyedStateBackend(ABC):
         return self._tables[table].keys()
 
     def entries(self, only: Collection[str] | None = None) -> Iterator[StateEntry]:
-        """The entries of all tables, or of those in ``only``, for people and tools."""
+        """The entries of all tables, or of the tables in ``only``. Not for hot paths."""
         for name, table in self._tables.items():
             if only is not None and name not in only:
                 continue
@@ -332,10 +336,10 @@ class KeyedStateBackend(ABC):
         store: SegmentStore,
         only: KeyGroupFilter | None = None,
     ) -> None:
-        """Replace the state by the content of segments: an optional full one, then changes.
+        """Replace the state with the content of segments: an optional full one, then changes.
 
-        The tables stay the same objects, because operators keep references to them. ``only``
-        omits the keys of other key groups.
+        The tables stay the same objects, because operators keep references to them. With ``only``,
+        keys of other key groups are skipped.
         """
         self._abandon_snapshot()
         self._clear()

@@ -68,6 +68,6 @@ def check_installed(settings: StateBackendSettings) -> None:
     if settings.kind == "rocksdb" and importlib.util.find_spec("rocksdict") is None:
         raise ConfigurationError(
             "state.backend.type is rocksdb, but the Python package rocksdict is not installed. "
-            "Install it, on every machine that runs tasks, with: pip install 'firesteel[rocksdb]'",
+            "Install it on every machine that runs tasks: pip install 'firesteel[rocksdb]'",
             key="state.backend.type",
         )

@@ -43,7 +43,7 @@ class SegmentFile:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A handle of written state: ``inline`` bytes, a file ``path``, or ``files`` of a backend.
+    """A handle to written state: ``inline`` bytes, a file ``path``, or ``files`` of a backend.
 
     ``full``: the segment replaces the segments of all epochs up to its own.
     ``shared``: names of files that were written for an earlier segment.
@@ -84,7 +84,7 @@ class SegmentStore:
     def write(
         self, payload: Iterable[bytes], *, epoch: int, full: bool, inline_bytes: int = 0
     ) -> Segment:
-        """Write a segment, chunk by chunk, so that it need not fit into memory.
+        """Write a segment chunk by chunk, so that it does not have to fit into memory.
 
         ``inline_bytes``: the total size of the inline segments that accompany this one.
         """
@@ -117,10 +117,14 @@ class SegmentStore:
         elif segment.path is not None:
             payload = _read(segment.path, f"state segment of epoch {segment.epoch}")
         else:
-            raise CorruptSegmentError(f"the segment of epoch {segment.epoch} has no content")
+            raise CorruptSegmentError(
+                f"the state segment of epoch {segment.epoch} has neither inline content nor a file"
+            )
         if zlib.crc32(payload) != segment.checksum:
             place = segment.path or f"of epoch {segment.epoch}"
-            raise CorruptSegmentError(f"the state segment {place} is damaged")
+            raise CorruptSegmentError(
+                f"the state segment {place} is damaged: its checksum does not match its content"
+            )
         return payload
 
     def write_file(self, source: Path) -> SegmentFile:
@@ -146,10 +150,13 @@ class SegmentStore:
                     f"the state file {file.name} is missing: there is no file {file.path}"
                 ) from None
         if checksum != file.checksum:
-            raise CorruptSegmentError(f"the state file {file.path or file.name} is damaged")
+            raise CorruptSegmentError(
+                f"the state file {file.path or file.name} is damaged: its checksum does not match "
+                "its content"
+            )
 
     def _unique(self, name: str) -> Path:
-        # Two attempts of one task may write at the same time.
+        # The name is unique because two attempts of a task may write at the same time.
         assert self._directory is not None
         return self._directory / f"{name}-{uuid.uuid4().hex}"
 
@@ -170,8 +177,9 @@ def _whole_or_gone(path: Path) -> Iterator[None]:
 def check_version(segment: Segment) -> None:
     if segment.version != FORMAT_VERSION:
         raise UnknownFormatError(
-            f"the segment of epoch {segment.epoch} has format {segment.version}, but this version "
-            f"of Firesteel reads format {FORMAT_VERSION}"
+            f"the state segment of epoch {segment.epoch} has format {segment.version}, but this "
+            f"version of Firesteel reads format {FORMAT_VERSION}. Restore it with the version of "
+            "Firesteel that wrote it."
         )
 
 
@@ -242,8 +250,8 @@ _PATIENCE_SECONDS = 5.0
 class FullSnapshot:
     """A full segment that a background thread writes.
 
-    ``write`` creates the segment. It gets a function, and calls it between chunks. The function
-    raises an exception once the snapshot is abandoned.
+    ``write`` creates the segment. It receives a check function and calls it between chunks. The
+    check raises an exception once the snapshot is abandoned.
     """
 
     def __init__(self, write: Callable[[Callable[[], None]], Segment]) -> None:
@@ -251,7 +259,7 @@ class FullSnapshot:
         self._abandoned = threading.Event()
         self._done = threading.Event()
         self._segment: Segment | None = None
-        # The duration, once the snapshot is done.
+        # The duration of the finished snapshot.
         self.seconds = 0.0
         self._lock = threading.Lock()
         self._thread = threading.Thread(
@@ -266,8 +274,8 @@ class FullSnapshot:
         except _Abandoned:
             segment = None
         except Exception:  # noqa: BLE001 - a store may raise any exception
-            # The log still has all changes. The next epoch tries again.
-            _log.exception("a full snapshot could not be written")
+            # The log still has all changes, so no state is lost.
+            _log.exception("writing a full snapshot of keyed state failed; a later epoch retries")
             segment = None
         with self._lock:
             self._segment = segment
@@ -284,7 +292,7 @@ class FullSnapshot:
         return self._done.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end, in tests."""
+        """Wait until the thread has ended. Only tests call it."""
         return self._done.wait(seconds)
 
     def segment(self) -> Segment | None:
@@ -298,7 +306,7 @@ class FullSnapshot:
             segment, self._segment = self._segment, None
         if segment is not None:
             delete_files(segment.own_paths())
-        # The thread ends with its current chunk, unless the storage hangs.
+        # The thread ends after its current chunk, unless the storage hangs.
         self._thread.join(_PATIENCE_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""Changes of tables as data. Segments consist of them, in the same form for every backend."""
+"""Changes of tables as data. Segments consist of changes, in the same form for every backend."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class StateEntry(NamedTuple):
 def changes_of(
     entries: Iterable[StateEntry], descriptions: Mapping[str, TableDescription], limit: int
 ) -> Iterator[Changes]:
-    """Changes that put the entries, about ``limit`` elements in each."""
+    """Convert entries into PUT changes of about ``limit`` elements each."""
     for table, of_table in groupby(entries, key=lambda entry: entry.table):
         yield from _chunks(table, descriptions[table], of_table, limit)
 
@@ -123,7 +123,7 @@ def _chunks(
 
 
 def put_changes(name: str, kind: TableKind, keys: list[Any], values: list[Any]) -> Changes:
-    """``values`` are values, lists or dictionaries, depending on the kind of the table."""
+    """Put ``values``, which are values, lists or dictionaries, depending on the kind of table."""
     if kind is TableKind.VALUE:
         return Changes(name, ChangeKind.PUT, keys, values)
     if kind is TableKind.LIST:

@@ -1,8 +1,8 @@
 """Keys as bytes. Equal keys have equal bytes, and no encoded key is a prefix of a different one.
 
-RocksDB's keys have this encoding, so that the entries of a key are adjacent, and so do single plain
-values. It keeps the order of numbers of one kind, text, bytes and times, and of tuples of these.
-Decoding plain keys runs no code of the job.
+RocksDB's keys have this encoding, so the entries of a key are adjacent. Single plain values have it
+too. The encoding keeps the order of numbers of one kind, text, bytes and times, and of tuples of
+these. Decoding plain keys runs no user code.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from firesteel.common.types import Row, RowKind, field_names_of, new_row
 from firesteel.errors import UnstableKeyError
-from firesteel.state.stable_hash import decimal_text
+from firesteel.state.stable_hash import STABLE_KEYS, decimal_text
 from firesteel.state.value_keys import ArrayKey, DictKey, ListKey
 from firesteel.usercode import pickling
 
@@ -63,7 +63,7 @@ def encode_key(key: Any) -> bytes:
     True
     """
     if type(key) is int and 0 < key < _SMALL_INT:
-        # The most frequent kind of keys and values.
+        # A fast path for the most frequent type of keys and values.
         length = (key.bit_length() + 7) >> 3
         return _SMALL_INT_TAGS[length] + key.to_bytes(length, "big")
     out = bytearray()
@@ -123,14 +123,16 @@ def _encode(key: Any, out: bytearray) -> None:
         encoder(key, out)
         return
     for base, encoder in _ENCODERS.items():
-        # A named tuple is a tuple, an IntEnum an int.
+        # Subclasses: for example, a named tuple is a tuple, and an IntEnum is an int.
         if isinstance(key, base):
             encoder(key, out)
             return
     if isinstance(key, enum.Enum) or isinstance(out, _EntryBuffer):
         _put_object(key, out)
         return
-    raise UnstableKeyError(key, f"a {type(key).__qualname__} is not a kind of key")
+    raise UnstableKeyError(
+        key, f"the type {type(key).__qualname__} has no stable encoding; use {STABLE_KEYS}"
+    )
 
 
 def _put_int(value: int, out: bytearray) -> None:
@@ -274,7 +276,7 @@ def _get_tuple(encoded: bytes | memoryview, start: int) -> tuple[tuple[Any, ...]
 
 
 def _put_row(row: Row, out: bytearray) -> None:
-    """Rows with the same names in a different order are different keys, as their hashes are."""
+    """Encode a row. Rows with the same names in a different order are different keys."""
     out.append(_ROW)
     _encode(row.get_row_kind().value, out)
     names = field_names_of(row)
@@ -389,7 +391,8 @@ def _get_time(encoded: bytes | memoryview, start: int) -> tuple[dt.time, int]:
 
 def _get_utc_time(encoded: bytes | memoryview, start: int) -> tuple[dt.time, int]:
     micros, end = _decode_int(encoded, start)
-    # No UTC time equals a time beyond midnight, but a time with an offset does.
+    # After the offset is subtracted, the time may be before or after the day. A time in UTC cannot
+    # represent that, but a time with an offset can.
     days = micros // _DAY
     offset = -days * dt.timedelta(hours=23, minutes=59)
     local = _EPOCH + dt.timedelta(microseconds=micros) + offset
@@ -435,7 +438,7 @@ _ENCODERS: dict[type, Callable[[Any, bytearray], None]] = {
     Row: _put_row,
     frozenset: _put_frozenset,
     type(None): lambda _, out: out.append(_NONE),
-    # Before date: a datetime is a date.
+    # datetime comes before date, because it is a subclass of date.
     dt.datetime: _put_datetime,
     dt.date: _put_date,
     dt.time: _put_time,

@@ -66,13 +66,13 @@ def int_key_groups(max_parallelism: int) -> list[int]:
 
 @lru_cache(maxsize=8)
 def _int_targets(parallelism: int, max_parallelism: int) -> list[int]:
-    """The subtask of every folded int. It is cached, because every writer needs it."""
+    """The subtask of every folded int. The result is cached, because every writer needs it."""
     groups = int_key_groups(max_parallelism)
     return [subtask_of(group, parallelism, max_parallelism) for group in groups]
 
 
 class _LargeInts(dict[int, int]):
-    """Maps any integer to its subtask, with the table of folded ints. It caches nothing."""
+    """Maps any integer to its subtask with the table of folded ints. It caches nothing."""
 
     def __init__(self, table: list[int]) -> None:
         super().__init__()
@@ -96,8 +96,8 @@ class KeyRouter:
 
     def __init__(self, parallelism: int, max_parallelism: int) -> None:
         self._cache = _TargetCache(parallelism, max_parallelism)
-        # Small keys are indexes of the table. Other integers raise IndexError, and other objects
-        # TypeError.
+        # Small integers are indexes of the table. Other integers raise IndexError. Other objects
+        # raise TypeError.
         self.small_ints = _int_targets(parallelism, max_parallelism)
         self.large_ints = _LargeInts(self.small_ints)
 

@@ -1,4 +1,4 @@
-"""Operator state, and its redistribution when the parallelism changes. Elements stay bytes."""
+"""Operator state, and its redistribution when the parallelism changes. Elements stay encoded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Redistribution(Enum):
     UNION = "union"
     """Each subtask gets all elements."""
     BROADCAST = "broadcast"
-    """Each subtask gets the state of one former subtask. All had the same state."""
+    """Each subtask gets the state of one former subtask. All former subtasks had the same state."""
 
 
 @dataclass(frozen=True, slots=True)

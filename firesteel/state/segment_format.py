@@ -53,7 +53,7 @@ def encode_column(values: list[Any], type_info: TypeInformation | None) -> tuple
         try:
             return ARROW, _write(_to_arrow(values, type_info))
         except (pa.ArrowException, TypeError, UnicodeEncodeError, OverflowError):
-            # For example a lone surrogate, which Arrow rejects.
+            # Arrow rejects some values, for example a lone surrogate. They are pickled.
             pass
     try:
         return PICKLE, pickling.dumps(values)
@@ -76,7 +76,7 @@ def has_arrow_form(type_info: TypeInformation) -> bool:
     if isinstance(type_info, BasicTypeInfo):
         return type_info.basic_type in _EXACT
     if isinstance(type_info, RowTypeInfo | TupleTypeInfo):
-        # Arrow has no struct without fields. A row has at least its kind.
+        # Arrow has no struct without fields. A row has at least the field for its kind.
         fields = type_info.get_field_types()
         return all(map(has_arrow_form, fields)) and bool(
             fields or isinstance(type_info, RowTypeInfo)
@@ -202,7 +202,7 @@ _LENGTH = struct.Struct("<II")
 _LONG = Types.LONG()
 
 _CODEC = "zstd"
-# Compression of a smaller body does not pay.
+# Compressing a smaller body does not save enough.
 _SMALLEST_COMPRESSED = 512
 
 
@@ -246,7 +246,7 @@ def decode_changes(payload: bytes) -> Iterator[tuple[Changes, TableDescription]]
 
 
 def only_tables(payload: bytes, wanted: Callable[[str], bool]) -> Iterator[bytes]:
-    """The content with the blocks of some tables only. Columns are not decoded."""
+    """The content reduced to the blocks of the wanted tables. Columns are not decoded."""
     yield _MAGIC
     for header, _, block in _blocks(payload):
         if wanted(header["table"]):
@@ -257,7 +257,9 @@ def _blocks(payload: bytes) -> Iterator[tuple[dict[str, Any], memoryview, memory
     """The blocks: header, body, and the bytes of both."""
     view = memoryview(payload)
     if bytes(view[: len(_MAGIC)]) != _MAGIC:
-        raise CorruptSegmentError("this is not a state segment of Firesteel")
+        raise CorruptSegmentError(
+            "the content of a state segment does not begin with Firesteel's file signature"
+        )
     start = len(_MAGIC)
     while start < len(view):
         header_length, body_length = _LENGTH.unpack_from(view, start)

@@ -76,7 +76,7 @@ def _of_row(row: Row) -> int:
 
 
 def _of_frozenset(values: frozenset[Any]) -> int:
-    # A sum, because the order of a set differs between processes.
+    # The sum does not depend on the order of the set, which differs between processes.
     return mix(sum(map(stable_hash, values)))
 
 
@@ -143,7 +143,7 @@ _HASHERS: dict[type, Callable[[Any], int]] = {
     Row: _of_row,
     frozenset: _of_frozenset,
     type(None): lambda _: mix(0x5EED),
-    # Before date: a datetime is a date.
+    # datetime comes before date, because it is a subclass of date.
     dt.datetime: _of_datetime,
     dt.date: lambda value: _of_str(value.isoformat()),
     dt.time: _of_time,
@@ -168,7 +168,7 @@ def stable_hash(key: Any) -> int:
     if hasher is not None:
         return hasher(key)
     for base, hasher in _HASHERS.items():
-        # A named tuple is a tuple, an IntEnum an int.
+        # Subclasses: for example, a named tuple is a tuple, and an IntEnum is an int.
         if isinstance(key, base):
             return hasher(key)
     if isinstance(key, enum.Enum):

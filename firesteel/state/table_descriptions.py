@@ -82,8 +82,8 @@ class IncompatibleStateError(FiresteelError, TypeError):
     def __str__(self) -> str:
         where = f"Operator '{self.operator}': " if self.operator else ""
         return (
-            f"{where}the state '{self.state}' exists as {self.existing}, but the program now wants "
-            f"{self.wanted}. Give the new state a different name, or keep its kind and type."
+            f"{where}the state '{self.state}' exists as {self.existing}, but the program declares "
+            f"{self.wanted}. Give the new state a different name, or keep the kind and type."
         )
 
 

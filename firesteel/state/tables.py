@@ -1,9 +1,9 @@
 """Tables of keyed state. Each consists of a confirmed base and the changes of the running epoch.
 
 The key of an entry is the user's key, or (key, namespace) in a namespaced table. Windows are
-namespaces. The changes of the running epoch are the overlay, which lives in memory. Reads see
-it; it becomes part of the base when the epoch is confirmed. The subclasses of a backend keep the
-base.
+namespaces. The changes of the running epoch are the overlay, which lives in memory. Reads include
+the overlay. Confirming the epoch adds it to the base. Each backend stores the base in subclasses of
+its own.
 """
 
 from __future__ import annotations
@@ -261,8 +261,8 @@ class MapTable(Table):
     """One map per key, changed entry by entry. A key whose map is empty is absent.
 
     The overlay has three parts. ``_overlay`` has the changed entries by key, with MISSING for a
-    removed entry. ``_cleared`` has the keys whose entries in the base no longer count. ``_removed``
-    has the keys with removed entries in ``_overlay``.
+    removed entry. ``_cleared`` has the keys whose entries in the base are ignored. ``_removed`` has
+    the keys with removed entries in ``_overlay``.
     """
 
     def __init__(self, name: str, description: TableDescription) -> None:
@@ -329,7 +329,8 @@ class MapTable(Table):
     def view(self, key: Any) -> Mapping[Any, Any]:
         """All entries at once, for hot loops. The caller must not change the mapping.
 
-        The next change of the key invalidates it, except for new values of entries that it has.
+        The next change of the key makes the mapping invalid, unless the change only sets a new
+        value for an entry in the mapping.
         """
         changed = self._overlay.get(key)
         known = None if key in self._cleared else self.base_map(key)

@@ -1,4 +1,4 @@
-"""Types as JSON. Checkpoints describe their state with it, so reading a description runs no code."""
+"""Types as JSON. Checkpoints describe state types in this form, so reading them runs no code."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class UnknownTypeError(FiresteelError, TypeError):
 
 
 def describe_type(type_info: TypeInformation) -> Any:
-    """A type by the names of its factory methods in ``Types``.
+    """Describe a type with the names of its factory methods in ``Types``.
 
     >>> describe_type(Types.TUPLE([Types.STRING(), Types.LIST(Types.LONG())]))
     ['TUPLE', 'STRING', ['LIST', 'LONG']]
@@ -64,7 +64,9 @@ def describe_type(type_info: TypeInformation) -> Any:
     for known, name in _SEQUENCES.items():
         if type(type_info) is known:
             return [name, describe_type(type_info.get_element_type())]  # type: ignore[attr-defined]
-    raise UnknownTypeError(f"{type_info} cannot be the type of a state; use one of Types")
+    raise UnknownTypeError(
+        f"{type_info} cannot be the type of a state. Use a type from firesteel.common.Types."
+    )
 
 
 def type_of(description: Any) -> TypeInformation:
@@ -72,7 +74,7 @@ def type_of(description: Any) -> TypeInformation:
     if isinstance(description, str):
         plain: Callable[[], TypeInformation] | None = getattr(Types, description, None)
         if plain is None:
-            raise UnknownTypeError(f"{description} is not a type that Firesteel knows")
+            raise UnknownTypeError(f"this version of Firesteel has no state type {description!r}")
         return plain()
     name, *inner = description
     if name == "ROW":
@@ -81,5 +83,5 @@ def type_of(description: Any) -> TypeInformation:
         return Types.TUPLE([type_of(kind) for kind in inner])
     composite: Callable[..., TypeInformation] | None = getattr(Types, name, None)
     if composite is None:
-        raise UnknownTypeError(f"{name} is not a type that Firesteel knows")
+        raise UnknownTypeError(f"this version of Firesteel has no state type {name!r}")
     return composite(*map(type_of, inner))

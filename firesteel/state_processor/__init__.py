@@ -1,6 +1,6 @@
-"""State of savepoints as DataFrames and Arrow tables: read, change and create it.
+"""Reading, changing and creating the state of savepoints, as DataFrames and Arrow tables.
 
-This is Flink's State Processor API for Spark.
+This room corresponds to Flink's State Processor API.
 """
 
 from firesteel.state_processor.savepoint_reader import SavepointReader

@@ -1,4 +1,4 @@
-"""New states of a savepoint, from the rows of tables."""
+"""New states of a savepoint, created from the rows of tables."""
 
 from __future__ import annotations
 
@@ -136,8 +136,8 @@ def _unknown(
 ) -> StateNotFoundError:
     listed = ", ".join(f"'{name}'" for name in sorted(known)) or "none"
     return StateNotFoundError(
-        f"{operator.title} has no {kind} '{state}' in the savepoint; it has: {listed}. For a new state "
-        "give its descriptor instead of its name"
+        f"{operator.title} has no {kind} '{state}' in the savepoint; it has: {listed}. To add a "
+        "new state, pass its descriptor instead of its name"
     )
 
 
@@ -148,7 +148,7 @@ def _check_columns(state: str, rows: Any, wanted: list[str]) -> None:
         names = list(rows.columns)
     else:
         raise InvalidProgramError(
-            f"The state '{state}' is written from a Spark DataFrame or a pyarrow.Table, not from "
+            f"The rows of the state '{state}' must be a Spark DataFrame or a pyarrow.Table, got "
             f"{type(rows).__qualname__}."
         )
     if sorted(names) != sorted(wanted):
@@ -180,4 +180,4 @@ def _element_types(
     if mode is not Redistribution.BROADCAST and isinstance(descriptor, ListStateDescriptor):
         return (descriptor.element_type_info,)
     needed = "MapStateDescriptor" if mode is Redistribution.BROADCAST else "ListStateDescriptor"
-    raise InvalidProgramError(f"a {needed} is needed here, but {descriptor!r} was given")
+    raise InvalidProgramError(f"A {mode.value} state needs a {needed}, got {descriptor!r}.")

@@ -23,8 +23,8 @@ class SavepointReader:
     """Reads state from a savepoint or a retained checkpoint. Not in PyFlink.
 
     Methods that end in ``_as_arrow`` return an Arrow table and do not need Spark. The others return
-    a Spark DataFrame. Rows and tuples become structs. Columns have the declared types. Without them
-    the type comes from the values, or the values become text.
+    a Spark DataFrame. Rows and tuples become structs. Columns have the declared types. Without a
+    declared type, the column type is inferred from the values, or the values become text.
 
     The parameter ``operator`` of all methods is a uid, an operator id or an operator name.
 
@@ -61,7 +61,7 @@ class SavepointReader:
         The value of a list state is an array, and the value of a map state is a map. State of
         windows and timers also has a column ``namespace``. If the types of keys and values are
         declared, Spark reads the files in parallel when the DataFrame is used. Otherwise this
-        process reads them at once.
+        method reads them in the driver.
 
         Args:
             operator: The uid, operator id or name of the operator.

@@ -35,9 +35,9 @@ __all__ = ["SavepointWriter"]
 class SavepointWriter:
     """Collects the state of a new savepoint, and writes it. Not in PyFlink.
 
-    The rows of a state come in a Spark DataFrame or a ``pyarrow.Table``, with the columns of
-    ``SavepointReader``. The parameter ``state`` is the descriptor that the job uses. The name is
-    enough if the savepoint already has the state.
+    The rows of a state are a Spark DataFrame or a ``pyarrow.Table`` with the columns that
+    ``SavepointReader`` returns. The parameter ``state`` is the descriptor that the job uses. The
+    name is sufficient if the savepoint already has the state.
 
     >>> import pyarrow as pa
     >>> from firesteel.state_processor import SavepointReader
@@ -62,14 +62,14 @@ class SavepointWriter:
         *,
         allow_pickle: bool = False,
     ) -> None:
-        """``directory`` is where ``base`` has its files."""
+        """``directory`` has the files of ``base``."""
         self._options = file_system_options(environment.program.configuration)
         self._parallelism = min(environment.get_parallelism(), max_parallelism)
         self._base = base
         self._directory = directory
         self._max_parallelism = max_parallelism
         self._allow_pickle = allow_pickle
-        # By operator id and name.
+        # New states by operator id and state name.
         self._keyed: dict[str, dict[str, NewKeyedState]] = {}
         self._operator: dict[str, dict[str, NewOperatorState]] = {}
 
@@ -77,7 +77,7 @@ class SavepointWriter:
     def new_savepoint(
         environment: StreamExecutionEnvironment, max_parallelism: int
     ) -> SavepointWriter:
-        """Start a savepoint without state, for the first start of a job.
+        """Start an empty savepoint, for the first start of a job.
 
         Args:
             environment: Provides the settings of file systems and the parallelism of new operators.
@@ -100,7 +100,7 @@ class SavepointWriter:
     def from_existing_savepoint(
         environment: StreamExecutionEnvironment, path: str, *, allow_pickle: bool = False
     ) -> SavepointWriter:
-        """Start with all state of a savepoint. The new savepoint is a copy, and the old one stays.
+        """Start with all state of a savepoint, which does not change. The new one is a copy.
 
         Args:
             environment: Provides the settings of file systems and the parallelism of new operators.
@@ -122,14 +122,14 @@ class SavepointWriter:
     ) -> SavepointWriter:
         """Set a keyed state of an operator. It replaces a state of the same name.
 
-        With a time to live, all entries count as used at the time of writing.
+        If the state has a time to live, it starts for all entries when the savepoint is written.
 
         Args:
             uid: The uid of the operator. An unknown uid adds an operator.
             state: The descriptor of the state, or the name of a state that the savepoint has.
             rows: The columns ``key`` and ``value``. A row without a value is left out.
-            key_type: The type of the keys in the job's ``key_by``. It separates rows from tuples,
-                which are both structs in a table. The default is the type in the savepoint.
+            key_type: The type of the keys in the job's ``key_by``. It distinguishes rows from
+                tuples, which are both structs in a table. The default is the type in the savepoint.
         """
         operator = self._find(uid)
         new = NewKeyedState.of(operator, state, rows, key_type)
@@ -208,7 +208,7 @@ class SavepointWriter:
 
         >>> SavepointWriter.new_savepoint(env, max_parallelism=128).remove_operator("counter")
         Traceback (most recent call last):
-        firesteel...StateNotFoundError: no operator is called 'counter', ...
+        firesteel...StateNotFoundError: 'counter' is not the uid, id or unique name of ...
         """
         found = find_operator(self._base, operator)
         kept = tuple(one for one in self._base.operators if one is not found)
@@ -225,7 +225,7 @@ class SavepointWriter:
             uid: The new uid.
 
         Raises:
-            InvalidProgramError: The savepoint already has an operator of the new uid.
+            InvalidProgramError: The savepoint already has an operator with the new uid.
 
         >>> import pyarrow as pa
         >>> from firesteel.state_processor import SavepointReader
@@ -240,7 +240,9 @@ class SavepointWriter:
         found = find_operator(self._base, operator)
         renamed = renamed_operator(found, uid)
         if any(one.operator_id == renamed.operator_id for one in self._base.operators):
-            raise InvalidProgramError(f"The savepoint has an operator of uid '{uid}' already.")
+            raise InvalidProgramError(
+                f"The savepoint already has an operator with uid '{uid}'. Choose a different uid."
+            )
         for new in (self._keyed, self._operator):
             if found.operator_id in new:
                 new[renamed.operator_id] = new.pop(found.operator_id)  # type: ignore[assignment]
@@ -260,7 +262,7 @@ class SavepointWriter:
         target = open_storage(path, self._options)
         if target.list_files():
             raise InvalidProgramError(
-                f"There are files in {target.location} already. A savepoint needs a new directory."
+                f"{target.location} already has files. A savepoint needs a new or empty directory."
             )
         try:
             operators = tuple(self._write_operator(one, target) for one in self._base.operators)
@@ -272,7 +274,7 @@ class SavepointWriter:
             raise
 
     def _find(self, uid: str) -> OperatorMetadata:
-        """The operator of a uid, which is new if there is none."""
+        """Return the operator of a uid. An unknown uid creates an operator."""
         try:
             return find_operator(self._base, uid)
         except StateNotFoundError:

@@ -26,14 +26,14 @@ class StorageFaultKind(Enum):
 
     >>> from firesteel.testing import StorageFaultKind
     >>> StorageFaultKind.FAIL.value
-    'an I/O error, and nothing has happened'
+    'an I/O error; the operation had no effect'
     """
 
-    FAIL = "an I/O error, and nothing has happened"
-    FULL = "the disk is full: half of a write is there, then an error"
-    LOST_ANSWER = "the operation succeeded, but the answer is an error"
-    TRUNCATE = "half of a write is there, without an error"
-    FLIP_BIT = "one bit of a write is wrong, without an error"
+    FAIL = "an I/O error; the operation had no effect"
+    FULL = "the disk is full: half of the content is written, then an error"
+    LOST_ANSWER = "the operation succeeds, but reports an error"
+    TRUNCATE = "half of the content is written, without an error"
+    FLIP_BIT = "one bit of the content is wrong, without an error"
     SLOW = "the operation is slow, or waits for the test"
 
 
@@ -44,10 +44,10 @@ class StorageFault:
 
     Args:
         kind: The effect.
-        operation: A method, such as ``write`` or ``rename``, or ``*`` for all.
-        path: A pattern as in a shell. A local file is first written with a temporary name that
-            contains the final one, so ``*_metadata*`` matches both.
-        call: The number of the matching call that fails, from 1. None is each call.
+        operation: A method, such as ``write`` or ``rename``, or ``*`` for all methods.
+        path: A shell pattern. A local file is first written under a temporary name that contains
+            the final name, so ``*_metadata*`` matches both.
+        call: The number of the matching call that fails, from 1. With None every call fails.
         seconds: The duration of a SLOW fault.
         gate: An event that ends a SLOW fault.
 
@@ -66,7 +66,7 @@ class StorageFault:
 
 @public_evolving
 class FaultyFileSystem:
-    """Passes calls on to a file system, except for its faults. Not in PyFlink.
+    """Passes calls to a real file system and injects faults. Not in PyFlink.
 
     Args:
         inner: The real file system.
@@ -181,7 +181,7 @@ class FaultyFileSystem:
         self._call("rename", target, lambda: self._inner.rename(source, target))
 
     def sync(self, path: str) -> None:
-        """Write a file to the disk.
+        """Make a written file survive a crash of the machine.
 
         Args:
             path: The file.
@@ -203,7 +203,7 @@ class FaultyFileSystem:
         return self._call("read", path, lambda: self._inner.read(path))
 
     def size(self, path: str) -> int | None:
-        """Return the size of a file in bytes, or None if there is none.
+        """Return the size of a file in bytes, or None if there is no such file.
 
         Args:
             path: The file.
@@ -222,7 +222,7 @@ class FaultyFileSystem:
         return self._call("open", path, lambda: self._inner.open(path))
 
     def find(self, path: str) -> list[FileStatus]:
-        """Return the file or directory at a path, or those that match it as a glob.
+        """Return the file or directory at a path, or all that match the path as a glob.
 
         >>> from firesteel.filesystems.file_systems import LocalFileSystem
         >>> FaultyFileSystem(LocalFileSystem()).find("/there/is/no/*.txt")
@@ -281,9 +281,9 @@ class FaultyFileSystem:
         return result
 
     def _meet(self, operation: str, path: str) -> set[StorageFaultKind]:
-        """Count the call, wait and fail if a fault applies.
+        """Count the call. Wait or fail if a fault applies.
 
-        Returns the faults that remain for the caller.
+        Returns the faults that the caller has to apply.
         """
         due = self._due(operation, path)
         for fault in due:
@@ -309,7 +309,7 @@ class FaultyFileSystem:
         if fault.gate is None:
             self._sleep(fault.seconds)
         elif not fault.gate.wait(timeout=60):
-            raise OSError(errno.ETIMEDOUT, "the test never opened the gate of this fault", path)
+            raise OSError(errno.ETIMEDOUT, "the test did not set the gate of a SLOW fault", path)
 
 
 def _answer(kinds: set[StorageFaultKind], path: str) -> None:

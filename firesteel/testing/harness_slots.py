@@ -1,8 +1,8 @@
-"""The executor of a harness: slots in one process, in place of Spark and the slot hosts.
+"""The executor of a harness: slots in one process, without Spark and slot hosts.
 
-Rows travel between levels as Spark would carry them. Spark leaves open the order of blocks from
-different slots, the size of batches, and the attempt of a task that counts. Here a seed and the
-faults of a test decide.
+Rows are encoded between levels as they are for Spark. Spark does not define the order of blocks
+from different slots, the size of batches, or the task attempt whose output is used. In a harness, a
+seed and the faults of a test determine them.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Fault(Enum):
     [1, 2, 3, 4]
     """
 
-    RETRY = "the task succeeds, but its output is lost: it runs again in the same process"
-    BREAK_OFF = "the task breaks off in the middle, and runs again in the same process"
-    LOSE_INPUT = "the task's input breaks off in the middle; it runs again in the same process"
-    LOSE_HOST = "the process of the slot is gone before the epoch: a new one restores"
-    LOSE_HOST_LATE = "the process is gone after the task's work: it all happens again in a new one"
-    ZOMBIE = "the process is given up and a new one takes over, but the old one works on later"
+    RETRY = "the task succeeds, but its output is lost; the task runs again in the same process"
+    BREAK_OFF = "the task is interrupted halfway, and runs again in the same process"
+    LOSE_INPUT = "the input of the task ends halfway; the task runs again in the same process"
+    LOSE_HOST = "the process of the slot dies before the epoch; a new process restores the slot"
+    LOSE_HOST_LATE = "the process dies after the task; the task runs again in a new process"
+    ZOMBIE = "a new process replaces the old one, but the old one continues to run"
 
 
 Faults = Mapping[Place, Fault]
@@ -52,7 +52,8 @@ Faults = Mapping[Place, Fault]
 class HarnessSlots:
     """The slots of one attempt. ``store`` replaces the slots' own segment stores.
 
-    ``after_epoch`` is called when all rows of an epoch have arrived, ``before_close`` at the end.
+    ``after_epoch`` is called after all rows of an epoch have arrived. ``before_close`` is called
+    before the slots close.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class HarnessSlots:
         after_epoch: Callable[[], None],
         before_close: Callable[[], None],
     ) -> None:
-        # Every slot unpacks its own: functions are never shared between processes.
+        # Each slot unpacks its own copy, because processes never share functions.
         self._packed = PackedProgram.pack(program)
         self._levels = program.levels.slots
         self._batch = program.batch
@@ -98,7 +99,7 @@ class HarnessSlots:
         return rows
 
     def break_off(self, seconds: float) -> None:
-        """No epoch is running when a test has its turn."""
+        """Do nothing: no epoch is running while the code of a test runs."""
 
     def close(self) -> None:
         self._before_close()
@@ -107,7 +108,7 @@ class HarnessSlots:
     def _run_levels(self, plan: EpochPlan, faults: Faults, *, last: bool) -> EpochRows:
         later = [control for control in plan.controls if control.address.level > 0]
         outputs: list[list[BufferRow]] = []
-        # The control rows of later levels ride with any slot of level 0, ahead of its own rows.
+        # One slot of level 0 sends the control rows of later levels before its own rows.
         carrier = self._random.randrange(self._levels[0])
         for control in plan.of_level(0):
             rows = self._run_slot(control, None, faults, last=last)
@@ -123,14 +124,14 @@ class HarnessSlots:
         return EpochRows.sort(row for rows in outputs for row in rows)
 
     def let_zombies_work(self) -> None:
-        """Let attempts that were given up in the epoch come to their end, unheard."""
+        """Run the abandoned attempts of the epoch to their end, and ignore their output."""
         zombies, self._zombies = self._zombies, []
         for zombie in zombies:
             for _ in zombie:
                 pass
 
     def _exchange(self, outputs: list[list[BufferRow]], level: int) -> list[list[BufferRow]]:
-        """Give every target its rows of each upstream slot as a block, in any order of blocks.
+        """Give each target one block of rows per upstream slot. The order of blocks is random.
 
         The rows of a batch job are sorted.
         """
@@ -172,7 +173,7 @@ class HarnessSlots:
         last: bool,
         breaks: Fault | None = None,
     ) -> list[BufferRow]:
-        """Run one attempt of a task; return the rows it gave until it ended or broke off."""
+        """Run one attempt of a task. Returns its rows up to its end or its interruption."""
         received = self._through_arrow(rows or [])
         if breaks is Fault.LOSE_INPUT:
             received = _breaking(received, self._random.randint(0, len(rows or [])))
@@ -218,7 +219,7 @@ class HarnessSlots:
         )
 
     def _through_arrow(self, rows: list[BufferRow]) -> Iterable[BufferRow]:
-        """Yield rows through batches of any size, encoded and decoded as for Spark."""
+        """Encode rows in batches of random size, as for Spark, and decode them again."""
         start = 0
         while start < len(rows):
             stop = start + self._random.randint(1, 64)
@@ -227,7 +228,7 @@ class HarnessSlots:
 
 
 class HarnessExecutor:
-    """Runs the attempts of one job in slots of this process. ``slots`` are those of the last one."""
+    """Runs the attempts of one job in slots of this process. ``slots`` is from the last attempt."""
 
     def __init__(
         self, placement: Placement, make_slots: Callable[[JobProgram], HarnessSlots]
@@ -244,7 +245,7 @@ class HarnessExecutor:
         return self.slots
 
     def close(self) -> None:
-        """The directory of the job belongs to the harness."""
+        """Do nothing: the harness deletes the directory of the job."""
 
 
 def _breaking(rows: Iterable[BufferRow], after: int) -> Iterable[BufferRow]:
@@ -252,4 +253,4 @@ def _breaking(rows: Iterable[BufferRow], after: int) -> Iterable[BufferRow]:
         if number == after:
             break
         yield row
-    raise ConnectionResetError("the input broke off")
+    raise ConnectionResetError("the fault LOSE_INPUT ended the input of the task")

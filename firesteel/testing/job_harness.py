@@ -1,7 +1,7 @@
 """A whole job in one process, without Spark: the real job runner drives the real slots.
 
-With checkpoints the real coordinator, storage and recovery are at work. Only their threads are
-missing: checkpoints are written between two epochs, and enumerators answer at once.
+Checkpoints use the real coordinator, storage and recovery. Only their threads are missing: the
+harness writes checkpoints between two epochs, and enumerators answer immediately.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ from firesteel.task.state.restoring import restore_from_handle
 from firesteel.testing.harness_slots import Faults, HarnessExecutor, HarnessSlots, Place
 
 Program = Callable[[StreamExecutionEnvironment], Any]
-"""Builds a job; what it returns (a stream, or a tuple of streams) is collected."""
+"""Builds a job. The harness collects the stream, or the tuple of streams, that it returns."""
 
 
 @dataclass(slots=True)
 class CollectedRecords:
-    """The driver object of a collected stream."""
+    """Receives the records of a collected stream in the driver."""
 
     records: list[Any] = field(default_factory=list)
 
@@ -70,12 +70,12 @@ class CollectedRecords:
         self.records += records
 
     def release(self) -> None:
-        """Nothing waits here."""
+        """Do nothing: no thread waits for the records."""
 
 
 @dataclass(slots=True)
 class ScriptedRate(RateControl):
-    """Gives each epoch the next number of records of a script."""
+    """Gives each epoch the next read limit of a script."""
 
     target_seconds: float = 0.0
     records: Iterable[int] = (1000,)
@@ -87,7 +87,7 @@ class ScriptedRate(RateControl):
         return ReadBudget(next(self._remaining), float("inf"))
 
     def epoch_took(self, seconds: float, records_of_fullest_slot: int) -> None:
-        """A script does not learn."""
+        """Do nothing: the script determines the read limits."""
 
 
 def compile_program(
@@ -108,7 +108,7 @@ def compile_program(
 
 
 def with_checkpoints(configuration: Configuration, root: str) -> Configuration:
-    """Checkpoints are on, but none is taken unless the harness asks for it."""
+    """Enable checkpoints. Without a configured interval, only the harness triggers them."""
     configuration = Configuration(configuration)
     if not configuration.contains(CHECKPOINTING_INTERVAL):
         configuration.set_string(CHECKPOINTING_INTERVAL.key, "36500 d")
@@ -120,9 +120,9 @@ def with_checkpoints(configuration: Configuration, root: str) -> Configuration:
 
 
 class WorkQueue(Executor):
-    """Stands in for a thread: submitted work waits for ``run``, or for the caller of ``result``.
+    """Replaces a thread: submitted work waits for ``run``, or until its ``result`` is needed.
 
-    Work is done as it is submitted if ``at_once()``.
+    If ``at_once()`` is true, ``submit`` does the work immediately.
     """
 
     def __init__(self, at_once: Callable[[], bool] = lambda: False) -> None:
@@ -137,18 +137,18 @@ class WorkQueue(Executor):
         return work
 
     def run(self) -> bool:
-        """Do all work; False if there is none."""
+        """Do all submitted work. Returns False if there is none."""
         had_work = bool(self._waiting)
         while self._waiting:
             work, call = self._waiting.popleft()
             try:
                 work.set_result(call())
-            except BaseException as error:  # noqa: BLE001 - the owner of the future gets it
+            except BaseException as error:  # noqa: BLE001 - the future passes it to its owner
                 work.set_exception(error)
         return had_work
 
     def drop(self) -> None:
-        """Forget all work, as if the process were gone."""
+        """Discard all work, as if the process had died."""
         while self._waiting:
             self._waiting.popleft()[0].cancel()
 
@@ -171,17 +171,17 @@ class _Work(Future[Any]):
 
 
 class HarnessEdge:
-    """A clock that jumps to the time of the next epoch, and no threads."""
+    """The edge of a harness: its clock jumps to the next epoch, and it has no threads."""
 
     def __init__(self, now: float, printed: list[str]) -> None:
         self._now = now
         self._printed = printed
-        #: While they are set, storage or enumerators do not get to their work.
+        #: While one is set, the storage or the enumerators do not do their work.
         self.storage_is_stuck = False
         self.enumerators_are_stuck = False
         self.storage = WorkQueue()
         self._enumerators: list[WorkQueue] = []
-        # Guards against a job that waits for something that does not happen.
+        # Counts the waits since the last epoch, to detect a job that waits forever.
         self._waits = 0
 
     def now(self) -> float:
@@ -191,18 +191,22 @@ class HarnessEdge:
         self._now += seconds
 
     def wait(self, changed: Condition, seconds: float | None) -> None:
-        """Let the edge work. If it has nothing to do, let time pass."""
+        """Do the waiting work. If there is none, let time pass."""
         self._waits += 1
         if self._waits > _MOST_EPOCHS:
-            raise JobExecutionError("the job waits for something that does not happen")
+            raise JobExecutionError(
+                f"the job has waited {_MOST_EPOCHS} times without running an epoch"
+            )
         if self.work():
             return
         if seconds is None:
-            raise JobExecutionError("the job waits for an enumerator that is stuck")
+            raise JobExecutionError(
+                "the job waits for an enumerator, but enumerators_are_stuck is set on the harness"
+            )
         self._now += seconds
 
     def work(self) -> bool:
-        """Do everything that waits; False if there is nothing."""
+        """Do all waiting work. Returns False if there is none."""
         worked = not self.storage_is_stuck and self.storage.run()
         for queue in self._enumerators if not self.enumerators_are_stuck else ():
             worked |= queue.run()
@@ -222,7 +226,7 @@ class HarnessEdge:
 
 
 KeyedStates = dict[str, dict[str, dict[Any, Any]]]
-"""Operator (its uid, or its name) -> state -> key, or (key, namespace) -> value."""
+"""Maps operator (uid or name) -> state -> key, or (key, namespace) -> value."""
 
 
 def keyed_states(master: JobMaster, program: JobProgram, store: SegmentStore) -> KeyedStates:
@@ -253,7 +257,8 @@ def keyed_states(master: JobMaster, program: JobProgram, store: SegmentStore) ->
 _MOST_EPOCHS = 100_000
 _EPOCH_SECONDS = 0.001
 
-# A checkpoint or savepoint that was asked for outlives its harness, until the process ends.
+# Directories of requested checkpoints and savepoints. They outlive the harness, until the process
+# ends.
 _DIRECTORIES_OF_SNAPSHOTS: set[tempfile.TemporaryDirectory[str]] = set()
 
 
@@ -277,7 +282,7 @@ class JobHarness:
         checkpoint_every: The epochs between two checkpoints. 0 takes them only when ``checkpoint``
             is called, and None turns them off. They are written to the configured directory, or to
             a temporary one.
-        storage: The directory of checkpoints, whose file system may have faults.
+        storage: The storage of checkpoints. Its file system may have faults.
         now: The processing time at the start, in seconds.
 
     >>> from firesteel.testing import JobHarness
@@ -387,7 +392,10 @@ class JobHarness:
         )
 
     def _open_store(self, program: JobProgram) -> SegmentStore:
-        """Slots of a real job open their stores themselves. These must meet the same faults."""
+        """Open one store for all slots, so that its faults apply to their files too.
+
+        The slots of a real job open their own stores.
+        """
         storage: Storage | None = self._arguments["storage"]
         if storage is None:
             return program.open_segment_store()
@@ -433,7 +441,7 @@ class JobHarness:
 
     @property
     def storage_is_stuck(self) -> bool:
-        """While it is set, checkpoint storage does not get to its work.
+        """True while checkpoint storage does not do its work. A test sets it.
 
         >>> harness = JobHarness(
         ...     lambda env: env.from_collection([1, 2, 3]), records_per_epoch=1, checkpoint_every=0
@@ -454,7 +462,7 @@ class JobHarness:
 
     @property
     def enumerators_are_stuck(self) -> bool:
-        """While it is set, the enumerators of sources give no answer.
+        """True while the enumerators of sources do not answer. A test sets it.
 
         >>> harness = JobHarness(lambda env: env.from_collection([1, 2, 3]))
         >>> harness.enumerators_are_stuck = True
@@ -485,7 +493,10 @@ class JobHarness:
                 break
             self.run_epoch((faults or {}).get(self.epoch + 1))
         else:
-            raise JobExecutionError(f"the job has not ended after {_MOST_EPOCHS} epochs")
+            raise JobExecutionError(
+                f"the job has not ended after {_MOST_EPOCHS} epochs. If its sources are unbounded, "
+                "call run_epoch() as often as needed, then cancel() or stop()."
+            )
         if self._runner.failure is not None:
             raise self._runner.failure
 
@@ -516,7 +527,7 @@ class JobHarness:
         return not self.status.is_terminal_state()
 
     def _keep_final_state(self) -> None:
-        """The files of a job that ends are deleted."""
+        """Read the keyed state before the files of the ended job are deleted."""
         if self.status.is_terminal_state():
             self._final_state = self.keyed_state()
 
@@ -634,14 +645,14 @@ class JobHarness:
         >>> harness.collected
         [1, 2, 3, 4]
         """
-        self.master.fail(JobExecutionError("the test has crashed the job"))
+        self.master.fail(JobExecutionError("the test called crash() of the harness"))
         self.master.abandon()
         self._edge.work()
         self._runner.run_epoch()
         self._after_epoch()
 
     def kill(self) -> None:
-        """Lose the driver, with everything except files. ``resume`` starts a new one.
+        """Lose the driver and everything except files. ``resume`` starts a new driver.
 
         >>> from firesteel.testing import JobHarness
         >>> harness = JobHarness(
@@ -677,11 +688,14 @@ class JobHarness:
         configuration.add_all(arguments["configuration"] or Configuration())
         root = self._configuration.get(CHECKPOINT_DIR)
         if path is None and root is None:
-            raise InvalidProgramError("the harness keeps its checkpoints in memory: name a path")
+            raise InvalidProgramError(
+                "the harness has no directory of checkpoints to resume from: pass the path of a "
+                "savepoint or checkpoint to resume()"
+            )
         configuration.set_string(RECOVERY_PATH.key, path or str(root))
         program = arguments.pop("program")
         resumed = JobHarness(program, **{**arguments, "configuration": configuration})
-        # Its directory goes with it.
+        # The directory of this harness must exist as long as the resumed one.
         resumed._predecessor = self
         return resumed
 
@@ -783,7 +797,7 @@ class JobHarness:
         return self.master.metrics.user_metrics()
 
     def places(self) -> list[Place]:
-        """Return each level and slot of the job, at which faults can be injected.
+        """Return the (level, slot) pairs of the job, at which faults can be injected.
 
         >>> from firesteel.testing import JobHarness
         >>> harness = JobHarness(lambda env: env.from_sequence(1, 3), parallelism=2)

@@ -26,7 +26,8 @@ class ListSink(Sink):
     The records are in files of a directory, so the sink works in a harness and on local Spark.
 
     Args:
-        directory: The directory. The default is a temporary one that goes with the sink.
+        directory: The directory. The default is a temporary directory, which is deleted with the
+            sink.
 
     >>> from firesteel.testing import ListSink
     >>> results = ListSink()
@@ -48,8 +49,8 @@ class ListSink(Sink):
     def values(self) -> list[Any]:
         """Return the committed records.
 
-        Records of a subtask are in order, and subtasks take turns. After a restart with a different
-        parallelism, later records come later.
+        The records of a subtask are in order. The order between subtasks is by flush. After a
+        restart with a different parallelism, new records follow the old ones.
         """
         return [value for _, _, values in self._committed() for value in values]
 
@@ -69,7 +70,7 @@ class ListSink(Sink):
         return dict(sorted(by_subtask.items()))
 
     def clear(self) -> None:
-        """Forget all records, committed or not.
+        """Delete all records, committed or not.
 
         >>> from firesteel.testing import ListSink
         >>> results = ListSink()
@@ -103,16 +104,16 @@ class ListSink(Sink):
 
 
 class _ListWriter(SinkWriter):
-    """Writes a file per flush, so that a repeated epoch has its own files.
+    """Writes one file per flush, so that a repeated epoch has its own files.
 
-    ``state`` has the names of files that are not yet in a committable, or lists of them.
+    ``state`` has the names of files that are not yet in a committable, or lists of such names.
     """
 
     def __init__(self, directory: Path, subtask: int, state: Any) -> None:
         self._directory = directory
         self._subtask = subtask
         self._values: list[Any] = []
-        # Numbers continue after all existing files, of this and other subtasks.
+        # Numbers continue after those of all existing files, of this subtask and of others.
         numbers = (int(file.name.split("-", 1)[0]) for file in directory.iterdir())
         self._number = max(numbers, default=-1) + 1
         self._written: list[str] = []

@@ -7,12 +7,12 @@ from firesteel.stability import public_evolving
 
 @public_evolving
 class ManualClock:
-    """A processing time that a test controls. Not in PyFlink.
+    """A processing-time clock that a test controls. Not in PyFlink.
 
-    A call returns milliseconds since 1970, like the clocks it replaces.
+    Calling the clock returns milliseconds since 1970, like the clocks it replaces.
 
     Args:
-        now_millis: The first time.
+        now_millis: The initial time.
 
     >>> from firesteel.testing import ManualClock
     >>> clock = ManualClock(1_000)
@@ -36,7 +36,7 @@ class ManualClock:
         """Move the clock forward.
 
         Args:
-            millis: The distance in milliseconds.
+            millis: The time to add, in milliseconds.
         """
         self.set(self._now + millis)
 
@@ -47,8 +47,8 @@ class ManualClock:
             now_millis: The time in milliseconds.
 
         Raises:
-            ValueError: The time is in the past.
+            ValueError: The time is before the current time of the clock.
         """
         if now_millis < self._now:
-            raise ValueError(f"the clock shows {self._now} and cannot go back to {now_millis}")
+            raise ValueError(f"the clock is at {self._now} and cannot go back to {now_millis}")
         self._now = now_millis

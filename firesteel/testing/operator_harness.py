@@ -1,4 +1,4 @@
-"""OperatorHarness, which tests one operator of a program by hand."""
+"""OperatorHarness, which tests one operator of a program."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def compile_operator(
     count = sum(parameter.default is parameter.empty for parameter in parameters)
     if count not in (1, 2):
         raise InvalidProgramError(
-            f"the program of an OperatorHarness takes one or two streams, not {count}"
+            f"the program of an OperatorHarness must have one or two parameters, got {count}"
         )
     types = [*input_types, *[None] * (count - len(input_types))]
     streams = [
@@ -97,14 +97,14 @@ def the_operator(nodes: list[StreamNode], inputs: list[int]) -> StreamNode:
     if len(operators) != 1:
         names = ", ".join(f"'{node.name}'" for node in operators)
         raise InvalidProgramError(
-            f"an OperatorHarness tests one operator, but the program has {len(operators)}: {names}. "
-            f"Use a JobHarness for whole programs."
+            f"an OperatorHarness tests one operator, but the program has {len(operators)}: "
+            f"{names}. Use a JobHarness for whole programs."
         )
     return operators[0]
 
 
 class Recorder(RecordWriter):
-    """Takes the place of a record writer and keeps everything it receives."""
+    """Replaces a record writer and keeps everything it receives."""
 
     def __init__(self, node_id: int) -> None:
         self.edge = StreamEdge(id=-1, source=node_id, target=-1, partitioning=FORWARD)
@@ -131,7 +131,7 @@ class Recorder(RecordWriter):
         self.idleness.append(idle)
 
     def end_epoch(self, *, finished: bool) -> None:
-        """Does nothing, because nothing is buffered."""
+        """Do nothing: nothing is buffered."""
 
 
 class EveryTag(dict[str, Any]):
@@ -188,7 +188,7 @@ class OperatorSnapshot:
 def share_of_wholes(
     operator: Operator, snapshots: Sequence[OperatorSnapshot], subtask: int, parallelism: int
 ) -> tuple[bytes, ...]:
-    """Return the non-keyed state of one subtask of ``parallelism``. Each whole has one receiver."""
+    """Return the non-keyed state for one subtask. Each state goes to exactly one subtask."""
     wholes = [snapshot.whole for snapshot in snapshots if snapshot.whole is not None]
     if len(snapshots) == parallelism:
         own = snapshots[subtask].whole
@@ -260,7 +260,7 @@ class WrongSubtaskError(FiresteelError, ValueError):
 class OperatorHarness:
     """Tests one operator: feeds it records and time, and shows its output. Not in PyFlink.
 
-    The operator is the real one. All calls run at once, in this thread, without Spark.
+    The operator is the real one. All calls run immediately, in this thread, without Spark.
 
     Args:
         program: A function of one stream, or of two for an operator with two inputs. It adds one
@@ -298,7 +298,10 @@ class OperatorHarness:
         state_backend: StateBackend | None = None,
     ) -> None:
         if not 0 <= subtask < parallelism:
-            raise InvalidProgramError(f"there is no subtask {subtask} of {parallelism}")
+            raise InvalidProgramError(
+                f"the subtask of an OperatorHarness must be from 0 to {parallelism - 1}, "
+                f"got {subtask}"
+            )
         backend = state_backend or self.default_state_backend
         job, inputs = compile_operator(
             program, parallelism, max_parallelism, input_types, batch, backend
@@ -372,7 +375,8 @@ class OperatorHarness:
     ) -> OperatorHarness:
         """Create a harness that continues from snapshots.
 
-        It takes the keys of its subtask from the keyed state, so the parallelism may differ.
+        The harness restores only the keys of its subtask, so the parallelism may differ from that
+        of the snapshots.
 
         Args:
             program: A function of one stream, or of two for an operator with two inputs.
@@ -396,7 +400,8 @@ class OperatorHarness:
         given = [snapshots] if isinstance(snapshots, OperatorSnapshot) else list(snapshots)
         if sorted(s.subtask for s in given) != list(range(given[0].parallelism)):
             raise InvalidProgramError(
-                f"the snapshots of all {given[0].parallelism} subtasks are needed, one of each"
+                f"OperatorHarness.restored() needs one snapshot of each of the "
+                f"{given[0].parallelism} subtasks"
             )
         harness = OperatorHarness(
             program,
@@ -410,7 +415,7 @@ class OperatorHarness:
         harness._restore(given)
         return harness
 
-    # Life
+    # Life cycle
 
     def open(self) -> Self:
         """Open the operator. The first record also opens it.
@@ -423,13 +428,15 @@ class OperatorHarness:
         [2]
         """
         if self._closed:
-            raise InvalidProgramError(f"'{self._node.name}' is closed: create a new harness")
+            raise InvalidProgramError(
+                f"the harness of operator '{self._node.name}' is closed: create a new harness"
+            )
         if not self._opened:
             self._begin(SubtaskHandle())
         return self
 
     def close(self) -> None:
-        """Close the operator. An error of the user's function is raised.
+        """Close the operator. Raises the errors of the user function.
 
         >>> from firesteel.testing import OperatorHarness
         >>> class Closing(MapFunction):
@@ -645,7 +652,7 @@ class OperatorHarness:
         """Move the clock forward without input. Timers that are due fire.
 
         Args:
-            millis: The distance in milliseconds.
+            millis: The time to add, in milliseconds.
 
         >>> from firesteel.testing import OperatorHarness
         >>> with OperatorHarness.of(lambda numbers: numbers.map(lambda n: n + 1)) as harness:
@@ -656,7 +663,7 @@ class OperatorHarness:
         self.set_processing_time(self.clock() + millis)
 
     def finish(self) -> None:
-        """End all inputs. A watermark at the end of time fires all event time timers.
+        """End all inputs. A maximum watermark fires all event time timers.
 
         >>> from firesteel.testing import OperatorHarness
         >>> def count(words):
@@ -740,7 +747,7 @@ class OperatorHarness:
 
     @property
     def idleness(self) -> list[bool]:
-        """The changes of the output: True for idle, False for active.
+        """The changes of the output's idleness: True for idle, False for active.
 
         >>> from firesteel.testing import OperatorHarness
         >>> with OperatorHarness.of(lambda numbers: numbers.map(lambda n: n + 1)) as harness:
@@ -766,7 +773,7 @@ class OperatorHarness:
         return [line for payload in outputs for line in pickling.loads(payload)]
 
     def keyed_state(self) -> dict[str, dict[Any, Any]]:
-        """Return the present keyed state by table and key, without timers."""
+        """Return the current keyed state by table and key, without timers."""
         tables = self._operator.context.keyed_state.snapshot()
         return {name: t for name, t in tables.items() if not name.startswith(TIMER_TABLES)}
 
@@ -814,7 +821,7 @@ class OperatorHarness:
     # Checkpoints
 
     def snapshot(self, checkpoint_id: int | None = None) -> OperatorSnapshot:
-        """Take a checkpoint of the operator, which continues.
+        """Take a checkpoint of the operator. The operator continues.
 
         Args:
             checkpoint_id: The number of the checkpoint. The default is the next one.
@@ -835,7 +842,7 @@ class OperatorHarness:
         """End an epoch without a checkpoint.
 
         Returns:
-            The state from which a repeated task starts.
+            The state from which a retried task starts.
 
         >>> from firesteel.testing import OperatorHarness
         >>> with OperatorHarness.of(lambda words: words.key_by(len).reduce(max)) as harness:
@@ -863,7 +870,7 @@ class OperatorHarness:
 
     @property
     def committables(self) -> list[Any]:
-        """The committables of a sink that are not committed.
+        """The committables of a sink that are not yet committed.
 
         >>> from firesteel.testing import ListSink, OperatorHarness
         >>> results = ListSink()
@@ -949,7 +956,7 @@ class OperatorHarness:
         """
         self._explaining(partial(self._operator.notify_checkpoint_aborted, checkpoint_id))
 
-    # Helpers
+    # Internals
 
     @property
     def _operator(self) -> Operator:
@@ -1026,7 +1033,7 @@ class OperatorHarness:
 
     def _process(self, index: int, values: list[Any], timestamps: list[int] | None) -> None:
         if index >= len(self._edges):
-            raise InvalidProgramError(f"'{self._node.name}' has one input only")
+            raise InvalidProgramError(f"operator '{self._node.name}' has only one input")
         self._expect_input()
         for edge in self._edges[index]:
             batch = RecordBatch(values, timestamps, self._keys(edge, values))
@@ -1080,14 +1087,16 @@ class OperatorHarness:
             if target != self._subtask.index:
                 raise WrongSubtaskError(
                     f"the key {shorten(key)} belongs to subtask {target} of "
-                    f"{self._node.parallelism}, but subtask {self._subtask.index} is under test"
+                    f"{self._node.parallelism}, but the harness tests subtask {self._subtask.index}"
                 )
         return keys
 
     def _expect_input(self) -> None:
         self.open()
         if self._ended:
-            raise InvalidProgramError(f"'{self._node.name}' has seen the end of its inputs")
+            raise InvalidProgramError(
+                f"operator '{self._node.name}' takes no input after finish(): create a new harness"
+            )
 
     def _process_watermark(self, index: int, timestamp: int) -> None:
         self._expect_input()

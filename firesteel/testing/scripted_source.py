@@ -47,7 +47,7 @@ class Pause:
     """Makes a read of a ScriptedSource return nothing. Not in PyFlink.
 
     Args:
-        seconds: The shortest time until the next read.
+        seconds: The minimum time until the next read.
 
     >>> from firesteel.testing import JobHarness, Pause, ScriptedSource
     >>> source = ScriptedSource([1, Pause(5.0), 2])
@@ -65,7 +65,7 @@ class Pause:
 @public_evolving
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """Raises a ScriptedCrashError when a ScriptedSource reaches it first. Not in PyFlink.
+    """Raises a ScriptedCrashError when a ScriptedSource first reaches it. Not in PyFlink.
 
     Args:
         message: The text of the error.
@@ -84,9 +84,9 @@ class Crash:
 @public_evolving
 @dataclass(frozen=True, slots=True)
 class KillProcess:
-    """Kills its process with SIGKILL when a ScriptedSource reaches it first. Not in PyFlink.
+    """Kills its process with SIGKILL when a ScriptedSource first reaches it. Not in PyFlink.
 
-    Use it on Spark. In a harness it ends the test itself.
+    Use it on Spark. In a harness it kills the process of the test.
 
     >>> from firesteel.testing import KillProcess, ScriptedSource
     >>> ScriptedSource([1, KillProcess(), 2]).records()
@@ -99,7 +99,7 @@ class KillProcess:
 class Timed:
     """A record with an event timestamp. Not in PyFlink.
 
-    Either all records of a script are timed, or none.
+    Either all records of a script are Timed, or none are.
 
     Args:
         value: The record.
@@ -124,15 +124,15 @@ class Timed:
 class ScriptedSource(Source):
     """Plays a script in one subtask: records, pauses, crashes. Not in PyFlink.
 
-    A Crash and a KillProcess happen once. A file in the directory remembers them, across attempts
-    and processes, until ``reset``.
+    Each Crash and KillProcess happens once. A file in the directory records it across attempts and
+    processes, until ``reset``.
 
     Args:
-        script: Records, and marks: Pause, Crash, KillProcess. A position is an index of it.
+        script: Records and marks: Pause, Crash, KillProcess. A position is an index in the script.
         type_info: The type of the records. The default is any Python object.
-        bounded: False makes a source that waits after the script.
-        directory: The directory of the marks. The default is a temporary one that goes with the
-            source.
+        bounded: False creates a source that waits after the end of the script.
+        directory: The directory of the marks. The default is a temporary directory, which is
+            deleted with the source.
 
     >>> from firesteel.testing import Crash, JobHarness, ScriptedSource
     >>> source = ScriptedSource(["a", "b", Crash(), "c"])
@@ -250,7 +250,7 @@ class _ScriptReader(SourceReader):
         return [_value(item) for item in items]
 
     def _pass_marks(self) -> bool:
-        """Perform the marks at the present position. Returns True if one of them is a pause."""
+        """Perform the marks at the current position. Returns True if one of them is a pause."""
         while self._next < len(self._script):
             mark = self._script[self._next]
             if isinstance(mark, Pause):
@@ -270,7 +270,7 @@ class _ScriptReader(SourceReader):
         return False
 
     def _is_first(self, index: int) -> bool:
-        """Return True if no process has been at this mark before."""
+        """Return True if no process has reached this mark before."""
         try:
             (self._directory / f"mark-{index}").open("x").close()
         except FileExistsError:
@@ -303,7 +303,10 @@ def _value(item: Any) -> Any:
 def _check_timestamps(script: Sequence[Any]) -> None:
     timed = [isinstance(item, Timed) for item in script if not _is_mark(item)]
     if any(timed) and not all(timed):
-        raise ValueError("either all records of a script are Timed, or none")
+        raise ValueError(
+            "The script of a ScriptedSource mixes Timed records with others. Make all records "
+            "Timed, or none."
+        )
 
 
 def _remove(directory: str, pid: int) -> None:

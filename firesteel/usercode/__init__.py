@@ -1,1 +1,1 @@
-"""Code of the user: pickling it, sending it, loading it in tasks, and explaining its failures."""
+"""User code: pickling it, sending it, loading it in tasks, and explaining its failures."""

@@ -1,4 +1,4 @@
-"""Errors of the user's functions: the operator, function and record that they belong to."""
+"""Errors of user functions, with the operator, function and record that they belong to."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from firesteel.errors import (
 )
 from firesteel.usercode.unpicklable import UnpicklableRecordError
 
-# Errors with which a user's function fails, caught where the record is known. sys.exit() does not
-# end a process of Firesteel. The slot explains other errors that are not an Exception.
+# Errors with which a user function fails. They are caught where the record is known. sys.exit()
+# must not end a process of Firesteel. The slot explains other errors that are not an Exception.
 USER_ERRORS = (Exception, SystemExit, asyncio.CancelledError)
 
 # Errors of Firesteel that are raised where the operator is not known.
@@ -27,9 +27,9 @@ _WANTS_OPERATOR = (TypeMismatchError, UnpicklableRecordError, UserFunctionError,
 
 
 class InterruptedSlotError(BaseException):
-    """Raised inside a user's function that is too slow to be canceled otherwise.
+    """Raised inside a user function that runs too long after the job was canceled.
 
-    It is not an Exception, so that functions that ignore errors do not ignore this one.
+    It is not an Exception, so a function that ignores exceptions does not ignore this one.
     """
 
 
@@ -47,11 +47,11 @@ def user_function_error(
 ) -> FiresteelError:
     """Return an error that names the operator, the function, and the record.
 
-    ``iterator`` is the list iterator that feeds the function. Its remaining length tells the
-    record, so the loop itself does not count.
+    ``iterator`` is the list iterator that feeds the function. Its remaining length identifies the
+    record, so the loop does not have to count records.
     """
     if isinstance(error, _WANTS_OPERATOR):
-        # Raised at an inner place that knows more, except perhaps the operator.
+        # The code that raised this error knew everything, except perhaps the operator.
         error.operator = error.operator or operator
         return error
     record = None
@@ -74,7 +74,7 @@ def user_function_error(
 
 
 def called(operator: str, method: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a method of a connector. An error of it names the operator."""
+    """Call a method of a connector. Its errors name the operator."""
     try:
         return method(*arguments)
     except BaseException as error:
@@ -85,7 +85,7 @@ def called(operator: str, method: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def exit_error(error: BaseException) -> UserFunctionError:
-    """Return the error for ``sys.exit()`` and similar, which no operator has explained."""
+    """Return the error for ``sys.exit()`` and similar calls that no operator has explained."""
     return raised_by(error, "", type(error).__qualname__)
 
 

@@ -1,4 +1,4 @@
-"""Operators on their way to a task: their pickles, and errors if a task cannot load them."""
+"""Pickled operators that tasks load, and errors for operators that a task cannot load."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from firesteel.usercode.value_pickler import ValuePickler
 
 
 class UnloadableFunctionError(FiresteelError, RuntimeError):
-    """A part of an operator was sent to its task, but could not be loaded there."""
+    """A task cannot load a part of its operator."""
 
     def __init__(
         self,
@@ -41,9 +41,7 @@ class UnloadableFunctionError(FiresteelError, RuntimeError):
         self.advice = advice
 
     def __str__(self) -> str:
-        text = (
-            f"Job '{self.job}' failed: operator '{self.operator}' could not be loaded in its task"
-        )
+        text = f"Job '{self.job}' failed: a task could not load operator '{self.operator}'"
         if not self.traceback_text:
             return f"{text}, with {self.function}. {self.advice}"
         return (
@@ -70,7 +68,7 @@ class PackedPart:
         try:
             payload, modules = ValuePickler.dump_all(value)
         except Exception as error:
-            # cloudpickle and the user's classes may raise anything.
+            # cloudpickle and the user's classes may raise any error.
             raise unpicklable_function(error, operator, value) from error
         return PackedPart(
             operator, described_function(value), payload, origins_of(modules, search_path)
@@ -80,7 +78,7 @@ class PackedPart:
         try:
             value = pickle.loads(self.payload)
         except USER_ERRORS as error:
-            # This imports modules of the user and calls their code, which may raise anything.
+            # Loading imports the user's modules and runs their code, which may raise any error.
             raise self._error(job, error) from error
         if find_mixed_up(self.origins) is not None:
             raise self._error(job, None)
@@ -105,23 +103,24 @@ class PackedPart:
 def _advice(error: BaseException | None) -> str:
     if isinstance(error, ModuleNotFoundError):
         return (
-            f"The tasks do not have the module '{error.name}'. Send it with env.add_python_file() or "
-            "env.set_python_requirements(), or install it on each machine."
+            f"The tasks do not have the module '{error.name}'. Send it with env.add_python_file() "
+            "or env.set_python_requirements(), or install it on each machine."
         )
     if isinstance(error, AttributeError) and "Can't get attribute" in str(error):
         return (
-            "Tasks import objects by name, except those of the main program. They found a different "
-            "module of this name, or a different version of it, or the program created the object "
-            "after the import. Define it at the top level of a module that the tasks have."
+            "Tasks import objects by name, except objects of the main program. The task found a "
+            "different module or version under this name, or the program created the object after "
+            "the import. Define the object at the top level of a module that the tasks have."
         )
     return (
-        "Tasks import modules again and rebuild objects from their pickles. Check the code that runs "
-        "when the module is imported, and __reduce__ and __setstate__ of the classes. Code for the "
-        "main program belongs under `if __name__ == '__main__':`, and code for the task into open()."
+        "Tasks import modules again and rebuild objects from their pickles. Check the code that "
+        "runs when the module is imported, and __reduce__ and __setstate__ of the classes. Put "
+        "code for the main program under `if __name__ == '__main__':`, and code for the task in "
+        "open()."
     )
 
 
-# The machine of the task has its own copies of these.
+# The machine of the task has its own copies of these modules.
 _NOT_THE_USERS = frozenset({"__main__", "firesteel"})
 
 
@@ -134,9 +133,8 @@ class MixedUpModule:
     def __str__(self) -> str:
         return (
             f"In the main program the module '{self.name}' is {self.driver_file}, but the task's "
-            f"process has imported {self.task_file} under this name. A library or a different job of "
-            "the application may have imported it first. Give the module a unique name, or put it "
-            "into a package."
+            f"process has imported {self.task_file} under this name. A library or a different job "
+            "may have imported it first. Give the module a unique name, or put it in a package."
         )
 
 
@@ -155,7 +153,7 @@ def origins_of(modules: Iterable[str], search_path: SearchPath) -> dict[str, str
 def find_mixed_up(origins: Mapping[str, str]) -> MixedUpModule | None:
     """Return a module that this process has loaded from a different file than the driver.
 
-    A machine without the driver's file must take it from a different place, so this is no mix-up.
+    If the machine does not have the driver's file, a different file is expected.
     """
     for name, file in origins.items():
         module = sys.modules.get(name)

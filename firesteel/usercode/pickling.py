@@ -1,7 +1,7 @@
 """Pickle for records and state.
 
 Classes of the user's ``__main__`` are pickled by value. Names that an earlier version of Firesteel
-wrote into a checkpoint or savepoint are found where they are today.
+wrote into a checkpoint or savepoint are found in their current modules.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 from firesteel.usercode import value_pickler
 
-# Modules of earlier versions whose names are in checkpoints, and the modules that have these names
-# today. A public name needs no entry: its package passes it on.
+# Maps module names of earlier versions, which are in checkpoints, to the present modules. A public
+# name needs no entry, because its package still exports it.
 _MOVED_MODULES = {
     "firesteel.task.transactions": "firesteel.task.operators.two_phase_commit_sink",
     "firesteel.value_pickler": "firesteel.usercode.value_pickler",
@@ -26,7 +26,7 @@ def dumps(value: Any) -> bytes:
         return pickle.dumps(value, protocol=5)
     except (pickle.PicklingError, AttributeError, TypeError):
         pass
-    # Outside of the handler, so that a second error hides the first one.
+    # This call is outside of the handler, so that its error does not show the first one as context.
     return value_pickler.dumps(value)
 
 
@@ -43,7 +43,7 @@ def loads(payload: bytes | memoryview) -> Any:
 class _MovedNamesUnpickler(pickle.Unpickler):
     """Finds names of earlier versions.
 
-    It is slower than ``pickle.loads``, so it runs only if that has failed.
+    It is slower than ``pickle.loads``, so it runs only after that has failed.
     """
 
     def find_class(self, module: str, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Archives and cached files of a job, and their places on the machine of a task."""
+"""Archives and cached files of a job, and their local paths on the machine of a task."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pathlib import Path
 class JobFile:
     """A file that is sent with the job. ``path`` is its path in the driver.
 
-    For an archive, ``name`` is the directory that it becomes. For a cached file, ``name`` is the
-    name that functions use, and ``file_name`` is its name on the disk, whose ending may matter. A
-    file with ``unpack`` is a zip file.
+    For an archive, ``name`` is the directory into which it is unpacked. For a cached file, ``name``
+    is the name that functions use, and ``file_name`` is its name on disk, whose extension may
+    matter. A file with ``unpack`` is a zip file.
     """
 
     path: str
@@ -43,7 +43,7 @@ class JobResources:
     cached_files: tuple[JobFile, ...] = ()
 
     def place(self, directory: Path, locate: Callable[[str], Path]) -> PlacedResources:
-        """Put all files into ``directory``, unless a different task of this machine has done it.
+        """Put all files into ``directory``, unless a different task on this machine has done so.
 
         ``locate`` returns the local path of a file of the driver.
         """
@@ -60,7 +60,7 @@ class JobResources:
         )
 
     def _make(self, directory: Path, locate: Callable[[str], Path]) -> None:
-        """Create all files or none, because tasks of several slots may do this at the same time."""
+        """Create all files or no file, because tasks of several slots may run this concurrently."""
         unfinished = Path(tempfile.mkdtemp(prefix=f"{directory.name}-", dir=directory.parent))
         try:
             for archive in self.archives:

@@ -1,4 +1,4 @@
-"""The search path of modules: tasks find the same modules as the driver, in the same order."""
+"""Search path of modules, with which tasks find the same modules as the driver."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SearchPath:
     def of_task() -> SearchPath:
         """Return the path of a process that ``python -m`` has started.
 
-        Its working directory, which the system chose, comes last.
+        The program did not choose the working directory of this process, so it comes last.
         """
         own = _split(_entries())
         directory = os.getcwd()
@@ -49,21 +49,21 @@ class SearchPath:
         return SearchPath(first, (*own.last, directory))
 
     def then(self, other: SearchPath) -> SearchPath:
-        """Return both paths. The first parts of both stay before the standard library.
+        """Return both paths combined. ``first`` of both stays before the standard library.
 
-        Of the last parts the other path's comes first, because it has the packages of its
+        In ``last``, the entries of the other path come first, because they have the packages of its
         interpreter.
         """
         return SearchPath(_unique((*self.first, *other.first)), _unique((*other.last, *self.last)))
 
     def holds_first(self, file: str) -> bool:
-        """Return True if a module's file is in a directory or archive of the first part."""
+        """Return True if a module's file is in a directory or archive of ``first``."""
         holders = [e for e in (*self.first, *self.last, *_entries()) if file.startswith(e + os.sep)]
-        # Packages may be in a directory below the program's directory.
+        # Packages may be below the program's directory, so the longest matching entry decides.
         return bool(holders) and max(holders, key=len) in self.first
 
     def adopt(self) -> None:
-        """Search in this order, and then in the previous places of this process.
+        """Make this process search these entries first, and then its previous entries.
 
         In a shared process the latest program comes first.
         """
@@ -85,7 +85,7 @@ def _entries() -> tuple[str, ...]:
 
 def _split(entries: tuple[str, ...]) -> SearchPath:
     places = [place for place, entry in enumerate(entries) if _is_library(entry)]
-    # A frozen interpreter has none, so all entries come last.
+    # A frozen interpreter has no library entry, so all entries come last.
     border = places[0] if places else 0
     return SearchPath(
         entries[:border], tuple(entry for entry in entries[border:] if not _is_library(entry))

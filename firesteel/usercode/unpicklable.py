@@ -1,4 +1,4 @@
-"""Explanations of objects that cannot be pickled, with their place in a function or record."""
+"""Explanations of objects that cannot be pickled, with their path in a function or record."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ class UnpicklableRecordError(FiresteelError, TypeError):
         where = f"Operator '{self.operator}': " if self.operator else ""
         where = f"Job '{self.job}' failed. {where}" if self.job else where
         return (
-            f"{where}the {self.what} {self.record}, a {self.kind}, cannot be pickled: {self.reason}. "
-            "Records and state are pickled between processes. Emit and store plain data, and create "
-            "locks, connections, clients and open files in open() of the function."
+            f"{where}the {self.what} {self.record}, a {self.kind}, cannot be pickled: "
+            f"{self.reason}. Records and state are pickled to send and store them. Emit and store "
+            "plain data, and create locks, connections, clients and open files in open() of the "
+            "function."
         )
 
 
@@ -66,11 +67,12 @@ def unpicklable_function(error: Exception, operator: str, spec: Any) -> Unpickla
     owner = path[0] if path else "its function"
     hidden = ""
     if len(path) > 1:
-        hidden = f" In it, {' of '.join(reversed(path[1:]))} is a {_kind(culprit)}."
+        hidden = f" The cause: {' of '.join(reversed(path[1:]))} is a {_kind(culprit)}."
     return UnpicklableFunctionError(
         f"Operator '{operator}' cannot be sent to its tasks, because {owner} cannot be pickled: "
-        f"{error}.{hidden} Create locks, connections, clients and open files in open() of a function "
-        "class, which runs in the task, not in __init__() or around a lambda."
+        f"{error}.{hidden} Create locks, connections, clients and open files in open() of a "
+        "function class, which runs in the task. Do not create them in __init__() or outside a "
+        "lambda."
     )
 
 
@@ -87,7 +89,7 @@ def why_not(value: Any) -> str | None:
     """Return the reason why ``value`` cannot be pickled, or None if it can."""
     try:
         pickling.dumps(value)
-    except Exception as error:  # noqa: BLE001 - a __reduce__ of the user's may raise anything
+    except Exception as error:  # noqa: BLE001 - __reduce__ of a user class may raise any error
         return str(error) or type(error).__name__
     return None
 
@@ -149,7 +151,7 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
         names += [slots] if isinstance(slots, str) else slots
     for name in names:
         child = getattr(value, name, None)
-        # Parts of an operator are described, because Firesteel's names mean nothing to the user.
+        # Attributes of Firesteel's specs are described, because the user does not know their names.
         ours = type(value).__module__.startswith("firesteel.graph.")
         yield _object(child) if ours else f"the attribute '{name}'", child
 

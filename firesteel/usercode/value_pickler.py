@@ -1,8 +1,8 @@
 """Pickling by value of objects that tasks cannot import: cloudpickle, extended for functools.
 
 cloudpickle pickles functions and classes of ``__main__`` and of local scopes by value. It does not
-do so for the wrappers of functools around such functions. It would name them, which fails in the
-task, or fail at their locks and weak references.
+do so for the wrappers of functools around such functions. It would pickle the name of a wrapper,
+which fails in the task, or fail on the wrapper's locks and weak references.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def dumps(value: object) -> bytes:
 
 
 class ValuePickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
-    """Pickles by value, and notes the modules that the pickle names. Loading it imports them."""
+    """Pickles by value, and records the modules that loading the pickle will import."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file, protocol=5)
@@ -59,7 +59,7 @@ class ValuePickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle ha
         if kind is functools.cached_property:
             return functools.cached_property, (obj.func,), {"attrname": obj.attrname}
         if kind is functools.singledispatchmethod:
-            # Since Python 3.13 it also has a cache of weak references.
+            # Since Python 3.13 a singledispatchmethod also has a cache of weak references.
             return functools.singledispatchmethod, (obj.func,), {"dispatcher": obj.dispatcher}
         if kind is FunctionType and obj.__code__ is _SINGLE_DISPATCH and not _is_importable(obj):
             return _reduce_single_dispatch(obj)
@@ -67,7 +67,7 @@ class ValuePickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle ha
 
 
 def _is_importable(function: Any) -> bool:
-    """Return True if a task finds a function by module and name, by cloudpickle's rule."""
+    """Return True if a task finds a function by module and name. The rule is cloudpickle's."""
     name = function.__module__
     module = sys.modules.get(name)
     if module is None or name == "__main__" or _is_registered_by_value(name):

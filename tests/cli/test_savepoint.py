@@ -72,7 +72,7 @@ def test_show_names_all_files_that_are_missing_or_have_another_size(tmp_path: Pa
     result = _run("savepoint", "show", "--json", checkpoint)
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
-        f"Error: {shared}/segment-0 is damaged: it is not there",
+        f"Error: {shared}/segment-0 is damaged: it does not exist",
         f"Error: {shared}/segment-2 is damaged: it should have 5 bytes, but it has 3",
     ]
     assert len(json.loads(result.stdout)["defects"]) == 2

@@ -124,7 +124,7 @@ def test_a_list_of_bytes_is_signed_in_a_dataframe() -> None:
     ("type_info", "value", "reason"),
     [
         (Types.LONG(), "many", "expected int, got str"),
-        (Types.BIG_DEC(), Decimal(10**20), "up to 20 digits before the point"),
+        (Types.BIG_DEC(), Decimal(10**20), "at most 20 digits before the decimal point"),
         (Types.BIG_INT(), 10**38, "precision 39"),
         (Types.INSTANT(), Instant(2**60, 0), "too large"),
         (

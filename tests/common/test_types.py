@@ -41,7 +41,7 @@ def test_a_row_can_serve_as_a_class():
     person = Row("name", "age")
     assert repr(person) == "<Row('name', 'age')>"
     assert repr(person("Alice", 11)) == "Row(name='Alice', age=11)"
-    with pytest.raises(ValueError, match="2 fields"):
+    with pytest.raises(ValueError, match="2 field names"):
         person(1, 2, 3)
 
 

@@ -82,7 +82,7 @@ def test_the_assigner_is_set_on_the_strategy_itself_as_in_pyflink():
 
 
 def test_idleness_must_be_longer_than_zero():
-    with pytest.raises(ValueError, match="longer than zero"):
+    with pytest.raises(ValueError, match="greater than zero"):
         WatermarkStrategy.no_watermarks().with_idleness(Duration.of_millis(0))
 
 
@@ -137,7 +137,7 @@ def test_bytes_and_field_schemas():
     assert RowFieldExtractorSchema(1).serialize(Row(1, b"x")) == b"x"
     with pytest.raises(TypeError, match="must be bytes"):
         RowFieldExtractorSchema(0).serialize(Row(1, b"x"))
-    with pytest.raises(ValueError, match="not negative"):
+    with pytest.raises(ValueError, match="must not be negative"):
         RowFieldExtractorSchema(-1)
 
 

@@ -27,7 +27,7 @@ def test_types() -> None:
 
 
 def test_what_it_refuses() -> None:
-    with pytest.raises(ValueError, match="needs an id"):
+    with pytest.raises(ValueError, match="must be a non-empty str"):
         OutputTag("")
     with pytest.raises(TypeError, match="TypeInformation"):
         OutputTag("a", int)  # type: ignore[arg-type]

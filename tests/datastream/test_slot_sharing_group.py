@@ -50,5 +50,5 @@ def test_memory_sizes() -> None:
     assert str(MemorySize(0)) == "0 bytes"
     assert MemorySize(1) < MemorySize(2)
     assert MemorySize(1) == MemorySize(1)
-    with pytest.raises(ValueError, match="below 0"):
+    with pytest.raises(ValueError, match="must not be negative"):
         MemorySize(-1)

@@ -73,7 +73,7 @@ def test_what_rocksdb_does_not_take(env):
         backend.set_predefined_options("DEFAULT")  # type: ignore[arg-type]  # refused
     with pytest.raises(ValueError, match="at least 1"):
         backend.set_number_of_transfer_threads(0)
-    with pytest.raises(ValueError, match="name of a directory"):
+    with pytest.raises(ValueError, match="path of a directory"):
         backend.set_db_storage_paths("")
     with pytest.raises(TypeError, match="set_state_backend expects a StateBackend"):
         env.set_state_backend("rocksdb")

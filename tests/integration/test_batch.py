@@ -108,7 +108,7 @@ def test_a_stream_of_a_streaming_job_cannot_be_cached(make_env: MakeEnvironment)
     env = make_env(parallelism=1)
     env.set_runtime_mode(RuntimeExecutionMode.STREAMING)
     cached = env.from_collection([1]).cache()
-    with pytest.raises(InvalidProgramError, match="batch jobs only"):
+    with pytest.raises(InvalidProgramError, match="only in batch jobs"):
         cached.execute_and_collect()
 
 

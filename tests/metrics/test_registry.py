@@ -113,9 +113,11 @@ def test_the_same_name_is_the_same_metric() -> None:
 def test_one_name_cannot_be_two_kinds() -> None:
     group = MetricRegistry().group("Map")
     group.counter("n")
-    with pytest.raises(ValueError, match=r"'Map\.n' is a Counter already and cannot be a Meter"):
+    with pytest.raises(
+        ValueError, match=r"'Map\.n' is already a Counter and cannot also be a Meter"
+    ):
         group.meter("n")
-    with pytest.raises(ValueError, match="cannot be a Gauge"):
+    with pytest.raises(ValueError, match="cannot also be a Gauge"):
         group.gauge("n", lambda: 1)
 
 

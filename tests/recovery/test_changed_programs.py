@@ -167,7 +167,7 @@ def test_a_state_of_another_type_is_refused_at_once(backend: str, now: StateDesc
     )
     assert "'Count'" in str(refused.value)
     assert (
-        f"the state 'count' exists as a value state of Long, but the program now wants {wanted}"
+        f"the state 'count' exists as a value state of Long, but the program declares {wanted}"
         in str(refused.value)
     )
 

@@ -130,7 +130,7 @@ def test_broadcast_state_is_changed_for_all(
     ).write(str(tmp_path / "s"))
     after = _ended(before.resume(str(tmp_path / "s"), parallelism=3))
     assert {limit for _, limit in after.collected} == {99}
-    with pytest.raises(InvalidProgramError, match="MapStateDescriptor is needed"):
+    with pytest.raises(InvalidProgramError, match="needs a MapStateDescriptor"):
         SavepointWriter.new_savepoint(env, 8).with_broadcast_state("u", COUNT, rules)  # type: ignore[arg-type]
     SavepointWriter.new_savepoint(env, 8).with_broadcast_state("u", RULES, rules)
 
@@ -147,7 +147,7 @@ def test_an_operator_gets_another_uid_or_goes(
     assert after.keyed_state()["other"]["count"] == dict.fromkeys(range(KEYS), 60 // KEYS)
     with pytest.raises(StateNotFoundError, match="'union'"):
         SavepointReader.read(env, str(tmp_path / "s")).read_union_state_as_arrow("union", "seen")
-    with pytest.raises(InvalidProgramError, match="uid 'list' already"):
+    with pytest.raises(InvalidProgramError, match="already has an operator with uid 'list'"):
         writer.change_operator_identifier("other", "list")
 
 
@@ -237,7 +237,7 @@ def test_rows_tuples_and_a_time_to_live(env: StreamExecutionEnvironment, tmp_pat
         ("count", {"key": [1], "value": ["x"]}, TypeMismatchError, "the state 'count'"),
         ("count", {"key": ["x"], "value": [1]}, TypeMismatchError, "a key of the state 'count'"),
         ("last", {"key": [1], "value": [7]}, InvalidProgramError, "list state.*must be an array"),
-        ("nothing", {"key": [1], "value": [1]}, StateNotFoundError, "give its descriptor"),
+        ("nothing", {"key": [1], "value": [1]}, StateNotFoundError, "pass its descriptor"),
         (
             "_timers/user-timers/event",
             {"key": [1], "value": [1]},
@@ -280,6 +280,6 @@ def test_nothing_is_no_state(env: StreamExecutionEnvironment, tmp_path: Path) ->
 
 def test_a_directory_with_files_is_refused(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(InvalidProgramError, match="needs a new directory"):
+    with pytest.raises(InvalidProgramError, match="needs a new or empty directory"):
         SavepointWriter.new_savepoint(env, 8).write(str(tmp_path))
     assert (tmp_path / "file").read_text() == "mine"

@@ -44,7 +44,7 @@ def test_nothing_comes_in_behind_the_end_of_the_inputs(name: str) -> None:
     with _doubling() as harness:
         harness.process_element(1)
         harness.finish()
-        with pytest.raises(InvalidProgramError, match="'Map' has seen the end of its inputs"):
+        with pytest.raises(InvalidProgramError, match="'Map' takes no input after finish"):
             _INPUTS[name](harness)
         assert harness.output == [2]
         # The last checkpoint comes after it.
@@ -55,5 +55,5 @@ def test_nothing_comes_in_behind_the_end_of_the_inputs(name: str) -> None:
 def test_state_that_an_operator_cannot_share_out_keeps_its_parallelism() -> None:
     with _doubling() as harness:
         snapshot = replace(harness.snapshot(), whole=pickling.dumps("of its own"))
-    with pytest.raises(RescalingError, match="'Map' keeps state that cannot be divided"):
+    with pytest.raises(RescalingError, match="'Map' has state that cannot be divided"):
         OperatorHarness.restored(lambda stream: stream.map(str), snapshot, parallelism=2)

@@ -116,7 +116,7 @@ def test_a_module_beside_the_script_wins_over_one_of_the_standard_library(tmp_pa
     assert _unpack_elsewhere(packed, tmp_path) == "8\n"
     # Unless it is too late for that: then the user learns which file is in the way.
     text = _unpack_elsewhere(packed, tmp_path, before="import trace")
-    assert "Job 'doubling' failed: operator 'double' could not be loaded" in text
+    assert "Job 'doubling' failed: a task could not load operator 'double'" in text
     assert "the function double" in text
     assert str(tmp_path / "app" / "trace.py") in text
     assert f"{LIBRARY}/trace.py" in text
@@ -146,6 +146,6 @@ def test_a_missing_module_is_told_with_how_to_bring_it_along(tmp_path):
     packed = _pack(module.double)
     (tmp_path / "app" / "only_in_the_driver.py").unlink()
     text = _unpack_elsewhere(packed, tmp_path)
-    assert "operator 'double' could not be loaded" in text
+    assert "a task could not load operator 'double'" in text
     assert "The tasks do not have the module 'only_in_the_driver'" in text
     assert "add_python_file" in text

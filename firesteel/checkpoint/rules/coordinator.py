@@ -208,7 +208,7 @@ class CheckpointCoordinator:
             error = CheckpointFailedError(
                 request.title,
                 CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN,
-                "it is being stopped with a different savepoint",
+                "a different savepoint is already stopping it",
             )
             return [AnswerRequest(request.request_id, error=error)]
         if not self._may_checkpoint(finished):
@@ -239,7 +239,10 @@ class CheckpointCoordinator:
         since = self._last_epoch()
         for ack in acks:
             if ack.task not in self._tasks:
-                raise ValueError(f"the job has no subtask {ack.task[1]} of vertex {ack.task[0]}")
+                raise ValueError(
+                    f"checkpoint {checkpoint_id} was acknowledged by subtask {ack.task[1]} of "
+                    f"vertex {ack.task[0]}, which the job does not have"
+                )
             if checkpoint.acknowledge(ack):
                 self.stats.acknowledged(checkpoint_id, ack, since, self._wall_clock(now))
         if not checkpoint.is_acknowledged:

@@ -14,7 +14,7 @@ class CheckpointFailureReason(Enum):
 
     CHECKPOINT_EXPIRED = "it was not complete in time"
     IO_EXCEPTION = "it could not be written to checkpoint storage"
-    CHECKPOINT_SUBSUMED = "a newer one was completed before it"
+    CHECKPOINT_SUBSUMED = "a newer checkpoint was completed before it"
     NOT_ALL_REQUIRED_TASKS_RUNNING = "some tasks have finished, and execution.checkpointing.checkpoints-after-tasks-finish is off"
     JOB_FAILURE = "the job has failed"
     CHECKPOINT_COORDINATOR_SHUTDOWN = "the job has ended"
@@ -55,7 +55,7 @@ class TooManyFailedCheckpointsError(FiresteelError, RuntimeError):
         verb = "" if failures == 1 else " have failed"
         super().__init__(
             f"{in_a_row}{verb}, and execution.checkpointing.tolerable-failed-checkpoints is "
-            f"{tolerable}. The last one: {last}"
+            f"{tolerable}. The last failure: {last}"
         )
         self.failures = failures
         self.tolerable = tolerable

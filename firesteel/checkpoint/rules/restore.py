@@ -48,20 +48,21 @@ class MaxParallelismChangedError(RestoreError):
 
     def __init__(self, operator: str, stored: int, reason: str) -> None:
         super().__init__(
-            f"the state of {operator} was written with a maximum parallelism of {stored}, but {reason}"
+            f"the state of {operator} was written with a maximum parallelism of {stored}, but "
+            f"{reason}"
         )
         self.operator = operator
         self.stored = stored
 
 
 class KeyTypeChangedError(RestoreError, TypeError):
-    """The key type changed, so that no key would find its state."""
+    """The key type changed, so no key would find its state."""
 
     def __init__(self, operator: str, stored: str, wanted: str) -> None:
         super().__init__(
-            f"the keyed state of {operator} was stored by keys of type {stored}, but the program's "
-            f"key_by now gives keys of type {wanted}, which would not find it. Keep the type, or give "
-            "the operator a different uid and drop the state"
+            f"the keyed state of {operator} was stored under keys of type {stored}, but the "
+            f"program's key_by now returns keys of type {wanted}, which would not find the state. "
+            "Keep the key type, or give the operator a different uid and drop the state"
         )
         self.operator = operator
 
@@ -71,11 +72,11 @@ class StateTypeChangedError(RestoreError, TypeError):
 
     def __init__(self, operator: str, changed: Sequence[tuple[str, str, str]]) -> None:
         what = "; ".join(
-            f"the state '{name}' was stored as {stored}, but the program now wants {wanted}"
+            f"the state '{name}' was stored as {stored}, but the program declares {wanted}"
             for name, stored, wanted in changed
         )
         super().__init__(
-            f"{operator}: {what}. Give the new state a different name, or keep its kind and type"
+            f"{operator}: {what}. Give the new state a different name, or keep the kind and type"
         )
         self.operator = operator
         self.states = tuple(name for name, _, _ in changed)
@@ -251,15 +252,16 @@ def _check_max_parallelism(operator: OperatorMetadata, target: RestoreTarget) ->
         raise MaxParallelismChangedError(
             target.title,
             operator.max_parallelism,
-            f"the program sets {target.max_parallelism}. Keys belong to key groups by their number, "
-            f"so it cannot change: set it to {operator.max_parallelism}, or start without this state",
+            f"the program sets {target.max_parallelism}. The key groups of stored keys depend on "
+            f"it, so it cannot change: set it to {operator.max_parallelism}, or start without this "
+            "state",
         )
     if target.parallelism > operator.max_parallelism:
         raise MaxParallelismChangedError(
             target.title,
             operator.max_parallelism,
-            f"the program wants {target.parallelism} subtasks, and some of them would have no key "
-            f"group. Set the parallelism to {operator.max_parallelism} or less",
+            f"the program sets a parallelism of {target.parallelism}, so some subtasks would have "
+            f"no key group. Set the parallelism to {operator.max_parallelism} or less",
         )
 
 

@@ -90,27 +90,28 @@ def explain(
     slowest = max(subtasks, key=_snapshot, default=None)
     snapshot_seconds = _snapshot(slowest) if slowest is not None else 0.0
     longest = max(source_seconds, way_seconds, snapshot_seconds, write_seconds)
-    start = f"It took {duration:.1f} s, {longest:.1f} s of them "
+    start = f"It took {duration:.1f} s. The longest part, {longest:.1f} s, was "
 
     if longest == write_seconds or last is None or slowest is None:
         if is_savepoint:
             return (
-                f"{start}to write {readable_size(sum(s.state_size for s in subtasks))} of state as one "
-                "savepoint, after all subtasks were done: the size of the state, or the storage is slow."
+                f"{start}writing {readable_size(sum(s.state_size for s in subtasks))} of state "
+                "as one savepoint, after all subtasks were done. The state is large, or the "
+                "storage is slow."
             )
         return (
-            f"{start}to write its metadata, after all subtasks were done: the storage is slow, or "
-            "much state is kept inside the metadata."
+            f"{start}writing the metadata, after all subtasks were done. The storage is slow, "
+            "or the metadata contains much state."
         )
     if longest == snapshot_seconds:
         return start + _explain_snapshot(slowest, subtasks, written)
     if longest == way_seconds:
         return (
-            f"{start}for the barrier to get from the sources to {last.title}: back pressure, the "
-            "records before it had to be processed first."
+            f"{start}the way of the barrier from the sources to {last.title}. The cause is back "
+            "pressure: the records before the barrier had to be processed first."
         )
     assert late_source is not None
-    return f"{start}until the source {late_source.title} had read its part: the source was late."
+    return f"{start}waiting for the source {late_source.title} to read. The source is slow."
 
 
 def _reached(subtask: SubtaskStats) -> float:
@@ -125,20 +126,21 @@ def _snapshot(subtask: SubtaskStats) -> float:
 
 def _explain_snapshot(slowest: SubtaskStats, subtasks: Sequence[SubtaskStats], written: int) -> str:
     seconds = _snapshot(slowest)
-    what = f"for the snapshot of {slowest.title}"
+    what = f"the snapshot of {slowest.title}"
     peers = [_snapshot(s) for s in subtasks if s.vertex == slowest.vertex and s is not slowest]
     if peers and seconds > _SKEW * max(median(peers), 0.001):
         return (
-            f"{what}, which wrote {readable_size(slowest.checkpointed_size)} of {readable_size(written)}; the others "
-            f"took {median(peers):.1f} s: skew, its keys have more than their share."
+            f"{what}, which wrote {readable_size(slowest.checkpointed_size)} of "
+            f"{readable_size(written)}. The other subtasks took {median(peers):.1f} s. The cause "
+            "is skew: the keys of this subtask have more state."
         )
     rate = slowest.checkpointed_size / seconds
     if rate < _SLOW_STORAGE:
         return (
-            f"{what}, which wrote {readable_size(slowest.checkpointed_size)}, {readable_size(int(rate))} in a "
-            "second: the storage is slow."
+            f"{what}, which wrote {readable_size(slowest.checkpointed_size)} at "
+            f"{readable_size(int(rate))} per second. The storage is slow."
         )
-    return f"{what}, which wrote {readable_size(slowest.checkpointed_size)}: the size of the state."
+    return f"{what}, which wrote {readable_size(slowest.checkpointed_size)}. The state is large."
 
 
 # A shorter checkpoint needs no explanation.

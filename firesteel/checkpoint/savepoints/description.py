@@ -198,9 +198,9 @@ def _operator_lines(operator: OperatorSummary) -> list[str]:
     if operator.splits:
         lines.append(f"    splits of the source: {operator.splits}")
     if operator.committables:
-        lines.append(f"    to be committed: {operator.committables}")
+        lines.append(f"    pending committables: {operator.committables}")
     if operator.has_coordinator_state:
-        lines.append("    the state of its coordinator")
+        lines.append("    state of the source coordinator")
     if operator.finished_subtasks:
         lines.append(f"    finished subtasks: {operator.finished_subtasks}")
     return lines

@@ -98,8 +98,8 @@ class KeyedStateImport:
         column = batch.column(KEY)
         if self.key_type is None and pa.types.is_nested(column.type):
             raise InvalidProgramError(
-                f"The keys of the state '{self.state}' are of type {column.type}, which may be tuples or "
-                "rows: pass key_type, as in the job's key_by."
+                f"The keys of the state '{self.state}' are of type {column.type}, which may be "
+                "tuples or rows: pass key_type, as in the job's key_by."
             )
         keys = [from_plain(key, self.key_type) for key in column.to_pylist()]
         if self.key_type is None:
@@ -127,8 +127,8 @@ class KeyedStateImport:
                 continue
             if key in seen:
                 raise DuplicateKeyError(
-                    f"the key {key!r} has more than one row for the state '{self.state}'; a key has "
-                    "one value, list or map"
+                    f"the key {key!r} has more than one row for the state '{self.state}'; each key "
+                    "must have exactly one"
                 )
             seen.add(key)
             yield StateEntry(self.state, key, None, self._value(key, value))
@@ -140,8 +140,8 @@ class KeyedStateImport:
         if not isinstance(value, list | dict):
             shape = "an array" if table.kind is TableKind.LIST else "a map"
             raise InvalidProgramError(
-                f"The state '{self.state}' is a {table.kind.value} state, so its values must be {shape}, "
-                f"but that of the key {key!r} is {value!r}."
+                f"The state '{self.state}' is a {table.kind.value} state, so its values must be "
+                f"{shape}, but the value of the key {key!r} is {value!r}."
             )
         if table.kind is TableKind.LIST:
             return [self._element(element) for element in value]

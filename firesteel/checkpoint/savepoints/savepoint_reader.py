@@ -192,7 +192,7 @@ def find_operator(metadata: CheckpointMetadata, wanted: str) -> OperatorMetadata
             return found[0]
     known = ", ".join(operator.title for operator in metadata.operators) or "none"
     raise StateNotFoundError(
-        f"no operator is called '{wanted}', or several are; there are: {known}"
+        f"'{wanted}' is not the uid, id or unique name of an operator; the operators are: {known}"
     )
 
 

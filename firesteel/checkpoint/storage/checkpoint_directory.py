@@ -37,9 +37,9 @@ class StateSizeError(FiresteelError, RuntimeError):
     def __init__(self, operator: str, subtask: int, size: int, limit: int) -> None:
         super().__init__(
             f"the state of '{operator}', subtask {subtask}, has {size:,} bytes, but "
-            f"JobManagerCheckpointStorage keeps at most {limit:,} for each. Set "
-            "execution.checkpointing.dir to a directory or an object store, so that checkpoints go "
-            "to files, or raise max_state_size"
+            f"JobManagerCheckpointStorage keeps at most {limit:,} bytes per subtask. Set "
+            "execution.checkpointing.dir to a directory or an object store to write checkpoints to "
+            "files, or raise max_state_size"
         )
         self.operator = operator
         self.subtask = subtask

@@ -56,9 +56,9 @@ class ForeignFileError(FiresteelError, ValueError):
 
     def __init__(self, path: str, directory: str) -> None:
         super().__init__(
-            f"{path} lies neither in {directory} nor in the directory '{SHARED_DIRECTORY}' next to "
-            "it, so a checkpoint there must not refer to it. State that was restored from elsewhere "
-            "must be written again before the first checkpoint"
+            f"{path} is neither in {directory} nor in the directory '{SHARED_DIRECTORY}' next to "
+            "it, so a checkpoint there must not refer to it. State that was restored from a "
+            "different directory must be written again before the first checkpoint"
         )
         self.path = path
         self.directory = directory
@@ -350,13 +350,14 @@ def decode_metadata(content: bytes, directory: Storage) -> CheckpointMetadata:
     if head is None:
         raise CorruptCheckpointError(
             location,
-            "it does not begin like a checkpoint of Firesteel" if content else "it is empty",
+            "it does not begin with the header of a checkpoint" if content else "it is empty",
         )
     version, size, digest = int(head[1]), int(head[2]), head[3].decode()
     if version != FORMAT_VERSION:
         raise CorruptCheckpointError(
             location,
-            f"its format has version {version}, but this Firesteel reads version {FORMAT_VERSION}",
+            f"its format has version {version}, but this version of Firesteel reads "
+            f"{FORMAT_VERSION}",
         )
     body = content[head.end() : head.end() + size]
     expected = head.end() + size + len(_TAIL)
@@ -365,12 +366,12 @@ def decode_metadata(content: bytes, directory: Storage) -> CheckpointMetadata:
             location, f"it should have {expected} bytes, but it has {len(content)}"
         )
     if hashlib.sha256(body).hexdigest() != digest or content[-len(_TAIL) :] != _TAIL:
-        raise CorruptCheckpointError(location, "its checksum is wrong")
+        raise CorruptCheckpointError(location, "its checksum does not match")
     try:
         return metadata_from_json(json.loads(body), directory)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CorruptCheckpointError(
-            location, f"its content is not understood ({type(error).__name__}: {error})"
+            location, f"its content cannot be parsed ({type(error).__name__}: {error})"
         ) from error
 
 

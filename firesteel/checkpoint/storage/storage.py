@@ -228,11 +228,11 @@ def check_payload(payload: bytes, facts: FileFacts, location: str) -> None:
             location, f"it should have {facts.size} bytes, but it has {len(payload)}"
         )
     if zlib.crc32(payload) != facts.checksum:
-        raise CorruptFileError(location, "its checksum is wrong")
+        raise CorruptFileError(location, "its checksum does not match")
 
 
 def _check(name: str) -> None:
     """Check a name. It may come from an untrusted file, and must not leave the storage."""
     parts = name.split("/")
     if not name or name.startswith("/") or any(part in ("", ".", "..") for part in parts):
-        raise ValueError(f"{name!r} is no name within a checkpoint directory")
+        raise ValueError(f"{name!r} is not a valid name within a checkpoint directory")

@@ -43,7 +43,7 @@ def find_defects(
         except StorageError as error:
             if not error.missing:
                 raise
-            yield CorruptCheckpointError(location, "it is not there")
+            yield CorruptCheckpointError(location, "it does not exist")
 
 
 def _files_of(metadata: CheckpointMetadata) -> Iterator[tuple[str, FileFacts]]:
@@ -62,7 +62,7 @@ def facts_of(file: KeyedStateFile) -> FileFacts:
 def _compare_size(storage: Storage, name: str, facts: FileFacts) -> None:
     size = storage.size(name)
     if size is None:
-        raise CorruptFileError(storage.location_of(name), "it is not there")
+        raise CorruptFileError(storage.location_of(name), "it does not exist")
     if size != facts.size:
         raise CorruptFileError(
             storage.location_of(name), f"it should have {facts.size} bytes, but it has {size}"

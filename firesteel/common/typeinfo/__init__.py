@@ -1,4 +1,4 @@
-"""Type information of streams: the kinds of values, their checks, conversions and texts."""
+"""Type information of streams: checks, conversions and text of values."""
 
 from firesteel.common.typeinfo.base import TypeInformation
 from firesteel.common.typeinfo.basic import BasicType, BasicTypeInfo, PickledBytesTypeInfo

@@ -1,8 +1,8 @@
 """TypeInformation, the base class of all types, and the conversion of batches.
 
 ``convert_batch`` returns the values that the next Python operator receives in PyFlink, after the
-coder of the type has written and read them. It first checks a batch as a whole, at the speed of C.
-It looks at single values only if that check is not sufficient.
+coder of the type has written and read them. It first checks a batch as a whole, in C code. It
+checks single values only if the first check is not sufficient.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ _ARROW_TYPES = {
     BasicType.LONG: pa.int64,
     BasicType.FLOAT: pa.float32,
     BasicType.DOUBLE: pa.float64,
-    # Spark's decimals end at 38 digits; 18 decimals is what Flink's Table API takes for BIG_DEC.
+    # Spark's decimals have at most 38 digits. Flink's Table API uses 18 decimal places for BIG_DEC.
     BasicType.BIG_INT: lambda: pa.decimal128(38, 0),
     BasicType.BIG_DEC: lambda: pa.decimal128(38, 18),
     BasicType.INSTANT: lambda: pa.timestamp("us", tz="UTC"),
@@ -145,7 +145,7 @@ class IntegerTypeInfo(BasicTypeInfo):
         if kinds != {int}:
             return self._convert([self._one(value) for value in values], {int})
         try:
-            # The cheapest range check of many values in Python: one pass in C.
+            # This is the cheapest range check of many values: one pass in C code.
             struct.pack(f"{len(values)}{self._code}", *values)
         except struct.error:
             for value in values:

@@ -79,7 +79,7 @@ class _SequenceTypeInfo(TypeInformation):
         if isinstance(value, list | tuple):
             return list(value)
         if isinstance(value, array) or hasattr(value, "tolist"):
-            elements: list[Any] = value.tolist()  # also NumPy's arrays
+            elements: list[Any] = value.tolist()  # NumPy arrays have this method too
             return elements
         raise self._unexpected(value, "list")
 
@@ -93,7 +93,8 @@ class _SequenceTypeInfo(TypeInformation):
 
     def to_java_string(self, value: Any) -> str:
         if isinstance(value, bytes):
-            value = [byte - 256 if byte > 127 else byte for byte in value]  # Java's are signed
+            # Java's bytes are signed.
+            value = [byte - 256 if byte > 127 else byte for byte in value]
         return f"[{', '.join(nested_java_string(self.elem_type, element) for element in value)}]"
 
     def to_arrow_type(self) -> pa.DataType:

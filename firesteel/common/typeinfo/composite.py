@@ -108,7 +108,7 @@ class _FieldsTypeInfo(TypeInformation):
         )
 
     def from_internal_type(self, obj: Any) -> Any:
-        # As in PyFlink: a tuple or list has been converted already.
+        # As in PyFlink, a tuple or list counts as already converted.
         if obj is None or isinstance(obj, tuple | list):
             return obj
         return tuple(
@@ -194,10 +194,11 @@ class RowTypeInfo(_FieldsTypeInfo):
             names = [f"f{position}" for position in range(len(self._field_types))]
         if len(names) != len(self._field_types):
             raise InvalidProgramError(
-                f"A row type has {len(names)} field names for {len(self._field_types)} types."
+                "A row type must have as many field names as field types, got "
+                f"{len(names)} and {len(self._field_types)}."
             )
         if len(set(names)) != len(names):
-            raise InvalidProgramError(f"The field names of a row type repeat: {names}.")
+            raise InvalidProgramError(f"The field names of a row type must be unique: {names}.")
         self._field_names = names
 
     @property
@@ -270,7 +271,7 @@ class RowTypeInfo(_FieldsTypeInfo):
         converted = self._convert_columns(rows, records)
         if converted is None and has_all_names:
             return rows
-        # The values are copied: the user's function may keep its row and change it.
+        # The values are copied, because the user's function may keep its row and change it.
         return new_rows(map(list, converted or records), names, map(row_kind_of, rows))
 
     def _fields_in_order(self, value: Any) -> list[Any]:
@@ -298,7 +299,7 @@ class RowTypeInfo(_FieldsTypeInfo):
     def to_print_string(self, value: Any) -> str:
         """Return the text that ``DataStream.print()`` writes for a row. Not in PyFlink.
 
-        As in PyFlink, the texts of the fields are Python's.
+        As in PyFlink, fields have Python's text, not Java's.
 
         Args:
             value: A row.

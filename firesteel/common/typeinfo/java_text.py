@@ -1,4 +1,4 @@
-"""Java's texts of numbers and times."""
+"""Numbers and times formatted as in Java."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ def _year(year: int) -> str:
 
 
 def _civil_date(epoch_day: int) -> tuple[int, int, int]:
-    """Return the Gregorian date of a day number. Instants exceed the range of datetime.
+    """Return the Gregorian date of a day number. Instants may exceed the range of datetime.
 
-    Eras have 400 years. Years start in March, so that the leap day is the last day.
+    The algorithm uses eras of 400 years. Its years start in March, so the leap day is the last day.
     """
     era, day_of_era = divmod(epoch_day + 719_468, 146_097)
     year_of_era = (

@@ -176,13 +176,13 @@ class TimeTypeInfo(SqlTimeTypeInfo):
         return f"{value.hour:02d}:{value.minute:02d}:{value.second:02d}"
 
     def to_arrow_type(self) -> pa.DataType:
-        return pa.time64("ns")  # the only one that Spark takes
+        return pa.time64("ns")  # the only time type that Spark accepts
 
 
 class TimestampTypeInfo(SqlTimeTypeInfo):
     """A date and a time. As in PyFlink, it has whole milliseconds and no time zone.
 
-    Unlike PyFlink's coder, it keeps times before 1970 and after 2038.
+    Unlike PyFlink's coder, it supports times before 1970 and after 2038.
 
     >>> from datetime import datetime
     >>> Types.SQL_TIMESTAMP().convert_batch([datetime(1969, 7, 20, 20, 17, 40, 123456)])

@@ -242,7 +242,7 @@ class Types:
             element_type: The type of the elements. With BYTE the value is ``bytes``, not a list.
 
         Raises:
-            InvalidProgramError: The element type is not one of these.
+            InvalidProgramError: The element type is not a number, boolean or char type.
 
         >>> Types.PRIMITIVE_ARRAY(Types.INT()).convert_batch([[1, 2]])
         [[1, 2]]
@@ -251,13 +251,13 @@ class Types:
 
     @staticmethod
     def BASIC_ARRAY(element_type: TypeInformation) -> TypeInformation:
-        """Return the type of a list of numbers, booleans, characters or strings, with None.
+        """Return the type of a list of numbers, booleans, characters or strings, or None elements.
 
         Args:
             element_type: The type of the elements.
 
         Raises:
-            InvalidProgramError: The element type is not one of these.
+            InvalidProgramError: The element type is not a number, boolean, char or string type.
 
         >>> Types.BASIC_ARRAY(Types.INT()).to_java_string([1, None])
         '[1, null]'
@@ -266,7 +266,7 @@ class Types:
 
     @staticmethod
     def OBJECT_ARRAY(element_type: TypeInformation) -> TypeInformation:
-        """Return the type of a list of any elements, with None.
+        """Return the type of a list with elements of any type. Elements may be None.
 
         Args:
             element_type: The type of the elements.

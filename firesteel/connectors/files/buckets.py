@@ -193,8 +193,8 @@ def _part(pattern: str, token: re.Match[str]) -> Callable[[datetime], str]:
     number = _NUMBERS.get(letter)
     if number is None:
         raise ValueError(
-            f"The letter {letter!r} in the date pattern {pattern!r} is not supported; text "
-            "belongs between single quotes"
+            f"The letter {letter!r} in the date pattern {pattern!r} is not supported; put text "
+            "between single quotes"
         )
     return lambda time: f"{number(time):0{width}}"
 

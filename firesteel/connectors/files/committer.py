@@ -69,7 +69,7 @@ def _finish(committable: dict[str, Any]) -> None:
         return
     actual = os.path.getsize(source)
     if actual < size:
-        raise PartFileMissingError(source, size, f"it has {actual}")
+        raise PartFileMissingError(source, size, f"the file has only {actual} bytes")
     if actual == size and not published and not committable.get("restored"):
         os.replace(source, final)
         return

@@ -287,7 +287,8 @@ class PartFileMissingError(FiresteelError, FileNotFoundError):
     def __init__(self, path: str, length: int, reason: str) -> None:
         super().__init__(
             f"FileSink: a checkpoint needs {length} bytes of {path}, but {reason}. "
-            "Files that begin with a dot belong to running jobs and must not be touched."
+            "Files that begin with a dot belong to running jobs. Do not move, change or delete "
+            "them."
         )
         self.path = path
         self.length = length

@@ -26,8 +26,8 @@ class PathNotFoundError(FiresteelError, FileNotFoundError):
 
     def __init__(self, path: str) -> None:
         super().__init__(
-            f"FileSource: there is nothing at {path!r}. Paths are files, directories or globs "
-            "that the driver and all tasks can access."
+            f"FileSource: there is no file or directory at {path!r}. A path must be a file, a "
+            "directory or a glob that the driver and all tasks can access."
         )
         self.path = path
 

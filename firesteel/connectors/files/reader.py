@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from firesteel.connectors.base import SourceReader, SourceSplit
 from firesteel.connectors.files.paths import SourcePaths
+from firesteel.filesystems.file_systems import without_password
 from firesteel.stability import public_evolving
 
 # Codecs in which the end of a line cannot be found by its bytes.
@@ -125,6 +126,13 @@ class TextLineReader(SourceReader):
         self._splits.extend(splits)
 
     def read(self, limit: int) -> list[Any]:
+        try:
+            return self._read(limit)
+        except EOFError as error:
+            path = without_password(self._splits[0].properties["path"])
+            raise EOFError(f"{path}: {error}") from error
+
+    def _read(self, limit: int) -> list[Any]:
         while self._splits and limit > 0:
             if self._lines is None:
                 self._lines = self._open(self._splits[0])
@@ -251,7 +259,7 @@ class _ByteRangeLines(_Lines):
             data = self._file.read(min(wanted, remaining))
             if not data:
                 raise EOFError(
-                    f"A file became shorter while it was being read: {self._stop} bytes were expected"
+                    f"the file became shorter while it was being read; expected {self._stop} bytes"
                 )
             block += data
             remaining -= len(data)
@@ -313,7 +321,7 @@ class _CountedLines(_Lines):
         while position > 0:
             skipped = len(list(islice(self._text, min(position, _SKIP_LINES))))
             if not skipped:
-                raise EOFError("A file has fewer lines now than were read from it before")
+                raise EOFError("the file has fewer lines than the job has already read from it")
             position -= skipped
 
     def read(self, limit: int) -> list[str]:

@@ -287,7 +287,9 @@ class FileSourceBuilder:
         FileSource(/data/in)
         """
         if not isinstance(split_assigner, FileSplitAssignerProvider):
-            raise TypeError(f"Not a FileSplitAssignerProvider: {split_assigner!r}")
+            raise TypeError(
+                f"set_split_assigner expects a FileSplitAssignerProvider, got {split_assigner!r}"
+            )
         return self
 
     def build(self) -> FileSource:

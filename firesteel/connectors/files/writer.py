@@ -252,7 +252,7 @@ class FileWriter(SinkWriter):
         for file in snapshot["in_progress"]:
             path, size = file["in_progress"], file["size"]
             if os.path.exists(path) and (actual := os.path.getsize(path)) < size:
-                raise PartFileMissingError(path, size, f"it has only {actual}")
+                raise PartFileMissingError(path, size, f"the file has only {actual} bytes")
             self._pending.append(
                 {
                     "in_progress": path,
@@ -291,9 +291,9 @@ def _snapshots(state: Any) -> list[dict[str, Any]]:
 
 def _bucket_directory(base_path: str, bucket_id: str) -> str:
     if not isinstance(bucket_id, str):
-        raise TypeError(f"A bucket id must be str, the bucket assigner returned {bucket_id!r}")
+        raise TypeError(f"A bucket id must be str, but the bucket assigner returned {bucket_id!r}")
     if os.path.isabs(bucket_id) or ".." in bucket_id.split("/"):
-        raise ValueError(f"The bucket id {bucket_id!r} leads out of the base path {base_path}")
+        raise ValueError(f"The bucket id {bucket_id!r} is outside of the base path {base_path}")
     return os.path.join(base_path, bucket_id) if bucket_id else base_path
 
 

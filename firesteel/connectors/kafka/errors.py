@@ -56,10 +56,11 @@ class NoCommittedOffsetError(FiresteelError, LookupError):
 
     def __init__(self, group: str, partitions: Iterable[KafkaTopicPartition]) -> None:
         partitions = list(partitions)
-        why = f"the group {group!r} has committed none" if group else "no group is set"
+        why = f"the group {group!r} has not committed one" if group else "no group is set"
         super().__init__(
-            f"There is no offset for {listed(partitions)}: none is named, and {why}. Name one, or give "
-            "KafkaOffsetsInitializer a KafkaOffsetResetStrategy other than NONE."
+            f"There is no offset for {listed(partitions)}: the program does not set one, and "
+            f"{why}. Set an offset, or give KafkaOffsetsInitializer a KafkaOffsetResetStrategy "
+            "other than NONE."
         )
         self.group = group
         self.partitions = [str(partition) for partition in partitions]

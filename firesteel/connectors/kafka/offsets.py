@@ -186,7 +186,7 @@ class _SinceTimestamp(KafkaOffsetsInitializer):
 
     def __init__(self, timestamp: int) -> None:
         if timestamp < 0:
-            raise ValueError(f"A timestamp is not negative, got {timestamp}")
+            raise ValueError(f"A timestamp must not be negative, got {timestamp}")
         self._timestamp = timestamp
 
     def resolve(
@@ -206,8 +206,8 @@ class _Named(KafkaOffsetsInitializer):
         for partition, offset in offsets.items():
             if offset < 0:
                 raise ValueError(
-                    f"The offset of {partition} is not negative, got {offset}; see "
-                    "KafkaOffsetsInitializer.earliest() and latest()"
+                    f"The offset of {partition} must not be negative, got {offset}. Use "
+                    "KafkaOffsetsInitializer.earliest() or latest() for the ends of a partition."
                 )
         self._offsets = dict(offsets)
         self.reset_strategy = strategy
@@ -233,7 +233,7 @@ class _Named(KafkaOffsetsInitializer):
             partition = outside[0]
             raise OffsetOutOfRangeError(
                 partition,
-                f"reading should start at offset {offsets[partition]}, but the log has "
+                f"the program starts at offset {offsets[partition]}, but the log has offsets "
                 f"{first[partition]} to {end[partition]}. Use a different offset, or a "
                 "KafkaOffsetResetStrategy other than NONE.",
             )

@@ -43,12 +43,12 @@ _ASSIGNED = "partitions are assigned by Firesteel, not by a consumer group"
 _JVM = "it configures the internals of the Java client"
 _MEANINGLESS = {
     "auto.include.jmx.reporter": _JVM,
-    "exclude.internal.topics": "topics of Kafka itself are never read",
+    "exclude.internal.topics": "Firesteel never reads Kafka's internal topics",
     "group.instance.id": _ASSIGNED,
     "group.protocol": _ASSIGNED,
     "group.remote.assignor": _ASSIGNED,
     "key.deserializer": "set_value_only_deserializer sets the schema",
-    "max.poll.records": "Firesteel reads as much at a time as an epoch can process",
+    "max.poll.records": "Firesteel reads as many records as an epoch can process",
     "metrics.num.samples": _JVM,
     "metrics.recording.level": _JVM,
     "metrics.sample.window.ms": _JVM,
@@ -58,7 +58,7 @@ _MEANINGLESS = {
     "sasl.login.refresh.min.period.seconds": _JVM,
     "sasl.login.refresh.window.factor": _JVM,
     "sasl.login.refresh.window.jitter": _JVM,
-    "socket.connection.setup.timeout.max.ms": "socket.connection.setup.timeout.ms does not grow here",
+    "socket.connection.setup.timeout.max.ms": "the client uses socket.connection.setup.timeout.ms",
     "ssl.enabled.protocols": "OpenSSL chooses the protocol",
     "ssl.keymanager.algorithm": _JVM,
     "ssl.protocol": "OpenSSL chooses the protocol",
@@ -68,7 +68,7 @@ _MEANINGLESS = {
     "value.deserializer": "set_value_only_deserializer sets the schema",
 }
 
-_CLASS = "it names a Java class, and Firesteel's client has none; leave it out"
+_CLASS = "it names a Java class, which Firesteel's client cannot load; remove the property"
 _REFUSED = {
     "interceptor.classes": _CLASS,
     "metric.reporters": _CLASS,
@@ -124,7 +124,9 @@ def translate(properties: Mapping[str, str]) -> dict[str, str]:
         if name in _OWN or name in _SECRETS:
             continue
         if name in _REFUSED:
-            raise ConfigurationError(f"The Kafka property {name}: {_REFUSED[name]}.", key=name)
+            raise ConfigurationError(
+                f"The Kafka property {name} is not supported: {_REFUSED[name]}.", key=name
+            )
         if name in _MEANINGLESS:
             _LOG.warning("The Kafka property %s has no effect: %s", name, _MEANINGLESS[name])
             continue
@@ -171,7 +173,7 @@ def _stores(properties: Mapping[str, str]) -> dict[str, str]:
     key_type = properties.get("ssl.keystore.type", "")
     if properties.get("ssl.keystore.location") and key_type.upper() not in ("PKCS12", "PEM"):
         raise ConfigurationError(
-            f"ssl.keystore.type is {key_type or 'JKS'}, Java's own format, which Kafka's client outside of Java cannot "
+            f"ssl.keystore.type is {key_type or 'JKS'}, a format of Java that librdkafka cannot "
             "read. Convert the store with keytool -importkeystore -deststoretype PKCS12, and set "
             "ssl.keystore.type to PKCS12.",
             key="ssl.keystore.type",
@@ -181,9 +183,9 @@ def _stores(properties: Mapping[str, str]) -> dict[str, str]:
         return {}
     if properties.get("ssl.truststore.type", "").upper() != "PEM":
         raise ConfigurationError(
-            "ssl.truststore.location names a Java key store, which Kafka's client outside of Java "
-            "cannot read. Export the certificates as PEM (keytool -exportcert -rfc), and set "
-            "ssl.truststore.type to PEM, or use ssl.ca.location.",
+            "ssl.truststore.location names a Java key store, which librdkafka cannot read. Export "
+            "the certificates as PEM (keytool -exportcert -rfc), and set ssl.truststore.type to "
+            "PEM, or use ssl.ca.location.",
             key="ssl.truststore.location",
         )
     return {"ssl.ca.location": trust}
@@ -196,8 +198,9 @@ def _credentials(properties: Mapping[str, str]) -> dict[str, str]:
         return {}
     if not re.search(r"\b(PlainLoginModule|ScramLoginModule)\b", jaas):
         raise ConfigurationError(
-            "sasl.jaas.config is for Java's login modules. Of those, PlainLoginModule and "
-            "ScramLoginModule are understood; for others use librdkafka's properties sasl.*.",
+            "sasl.jaas.config names a Java login module that Firesteel does not support. It "
+            "supports PlainLoginModule and ScramLoginModule. For other mechanisms, set "
+            "librdkafka's properties sasl.*.",
             key="sasl.jaas.config",
         )
     found = {

@@ -299,7 +299,7 @@ class KafkaSourceBuilder:
     def set_value_only_deserializer(
         self, deserialization_schema: DeserializationSchema
     ) -> KafkaSourceBuilder:
-        """Set the schema that makes a record of a message's value.
+        """Set the schema that converts the value of a message into a record.
 
         Messages without a value are skipped.
 
@@ -314,7 +314,10 @@ class KafkaSourceBuilder:
         String
         """
         if not isinstance(deserialization_schema, DeserializationSchema):
-            raise TypeError(f"Not a DeserializationSchema: {deserialization_schema!r}")
+            raise TypeError(
+                "set_value_only_deserializer expects a DeserializationSchema, got "
+                f"{deserialization_schema!r}"
+            )
         self._schema = deserialization_schema
         return self
 
@@ -373,7 +376,7 @@ class KafkaSourceBuilder:
             raise InvalidProgramError("KafkaSource: set_value_only_deserializer was not called")
         if type(schema).is_end_of_stream is not DeserializationSchema.is_end_of_stream:
             _LOG.warning(
-                "%s.is_end_of_stream is not asked: as in Flink, a KafkaSource stops at offsets "
+                "%s.is_end_of_stream is not called: as in Flink, a KafkaSource stops at offsets "
                 "(set_bounded), not at a record",
                 type(schema).__qualname__,
             )
@@ -394,7 +397,7 @@ class KafkaSourceBuilder:
         if self._subscription is not None:
             raise InvalidProgramError(
                 f"KafkaSource: {subscription!r} cannot be set, because {self._subscription!r} are "
-                "set already"
+                "already set"
             )
         self._subscription = subscription
         return self
@@ -409,7 +412,7 @@ class KafkaSourceBuilder:
         ]
         if asked_for:
             raise ConfigurationError(
-                f"{asked_for[0]} needs a group to commit offsets for: call set_group_id",
+                f"{asked_for[0]} needs a consumer group for its offsets: call set_group_id",
                 key=asked_for[0],
             )
         if self._starting.needs_group or (self._stopping and self._stopping.needs_group):
@@ -422,7 +425,7 @@ class KafkaSourceBuilder:
         properties = dict(self._properties)
         reset = _RESETS[self._starting.reset_strategy]
         if properties.get("auto.offset.reset", reset) not in (reset, "none"):
-            _LOG.warning("auto.offset.reset is %s, as the starting offsets say", reset)
+            _LOG.warning("auto.offset.reset is set to %s, to match the starting offsets", reset)
         properties["auto.offset.reset"] = reset
         if self._stopping is not None:
             bounded = self._boundedness is Boundedness.BOUNDED
@@ -438,7 +441,7 @@ def _require_client() -> None:
     if importlib.util.find_spec("confluent_kafka") is None:
         raise ConfigurationError(
             "KafkaSource needs the Python package confluent-kafka, which is not installed. Install "
-            "it, on every machine that runs tasks, with: pip install 'firesteel[kafka]'"
+            "it on every machine that runs tasks: pip install 'firesteel[kafka]'"
         )
 
 
@@ -448,7 +451,7 @@ def _millis(properties: Mapping[str, str], name: str, default: int) -> int:
         return default if text is None else int(text)
     except ValueError:
         raise ConfigurationError(
-            f"The Kafka property {name} is a number of milliseconds, got {text!r}", key=name
+            f"The Kafka property {name} must be a number of milliseconds, got {text!r}", key=name
         ) from None
 
 
@@ -458,6 +461,6 @@ def _flag(properties: Mapping[str, str], name: str, default: bool) -> bool:
         return default
     if text.lower() not in ("true", "false"):
         raise ConfigurationError(
-            f"The Kafka property {name} is true or false, got {text!r}", key=name
+            f"The Kafka property {name} must be true or false, got {text!r}", key=name
         )
     return text.lower() == "true"

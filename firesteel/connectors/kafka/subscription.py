@@ -51,7 +51,9 @@ class TopicPattern(Subscription):
         try:
             self._pattern = re.compile(pattern)
         except re.error as error:
-            raise ValueError(f"The topic pattern {pattern!r} does not parse: {error}") from error
+            raise ValueError(
+                f"The topic pattern {pattern!r} is not a valid regular expression: {error}"
+            ) from error
 
     def select(self, topics: Topics) -> list[KafkaTopicPartition]:
         return [
@@ -81,7 +83,7 @@ class PartitionSet(Subscription):
             raise UnknownTopicError(
                 f"There is no partition {listed(missing)}: "
                 + ", ".join(f"topic {topic!r} has {count}" for topic, count in counts.items())
-                + ", counted from 0.",
+                + ", numbered from 0.",
                 map(str, missing),
             )
         return list(self._partitions)
@@ -97,7 +99,7 @@ def _unknown_topics(missing: Sequence[str], topics: Topics) -> UnknownTopicError
     hint = "".join(f" Did you mean {alike[name]!r} instead of {name!r}?" for name in alike)
     names = ", ".join(map(repr, missing))
     return UnknownTopicError(
-        f"Kafka has no topic {names}, or does not show it to this user.{hint} Create it before the job "
-        "starts, or use set_topic_pattern for topics that appear later.",
+        f"Kafka has no topic {names}, or does not show it to this user.{hint} Create it before the "
+        "job starts, or use set_topic_pattern for topics that appear later.",
         missing,
     )

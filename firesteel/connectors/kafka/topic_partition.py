@@ -24,7 +24,7 @@ class KafkaTopicPartition:
 
     def __post_init__(self) -> None:
         if self.partition < 0:
-            raise ValueError(f"A partition is not negative, got {self.partition}")
+            raise ValueError(f"A partition must not be negative, got {self.partition}")
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"

@@ -168,7 +168,9 @@ class BroadcastStream:
             _check(descriptor)
         names = [descriptor.get_name() for descriptor in broadcast_state_descriptors]
         if len(set(names)) != len(names):
-            raise InvalidProgramError(f"The names of broadcast states repeat: {', '.join(names)}.")
+            raise InvalidProgramError(
+                f"The names of broadcast states must be unique, got {', '.join(names)}."
+            )
         self.input_stream = input_stream
         self.broadcast_state_descriptors = broadcast_state_descriptors
 

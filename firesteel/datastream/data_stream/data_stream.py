@@ -155,8 +155,8 @@ class DataStream(StreamBase, OperatorSettings):
         known_type = operator.side_output_types.setdefault(output_tag.tag_id, output_tag.type_info)
         if known_type != output_tag.type_info:
             raise InvalidProgramError(
-                f"The side output '{output_tag.tag_id}' of '{operator.name}' was read with the "
-                f"type {known_type} before, and now with {output_tag.type_info}."
+                f"The side output '{output_tag.tag_id}' of '{operator.name}' is read with two "
+                f"types: {known_type} and {output_tag.type_info}. Use one type."
             )
         origin = Origin(operator, side_output=output_tag.tag_id)
         return self._stream((origin,), output_tag.type_info)
@@ -348,8 +348,8 @@ class DataStream(StreamBase, OperatorSettings):
 
     def _no_operator(self, setting: str, what: str) -> NoReturn:
         raise InvalidProgramError(
-            f"{setting}() applies to an operator, but {what} has none of its own. Call it right "
-            f"after the operator that it is meant for."
+            f"{setting}() applies to an operator, but {what} has none of its own. Call {setting}() "
+            f"directly after the operator that it is for."
         )
 
     # -- windows -------------------------------------------------------------------------------

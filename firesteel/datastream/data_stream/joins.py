@@ -57,11 +57,11 @@ class CrossJoinError(InvalidProgramError, AttributeError):
     def __init__(self, operation: str, name: str, missing: str) -> None:
         self.operation = operation
         super().__init__(
-            f"{operation}: {name}() needs a key condition, and {missing} is missing. A join of every "
-            f"record with every other (a cross join) has no key to distribute the streams by, and "
-            f"would have to keep and compare all records of both. Say which fields must be equal: "
-            f"{operation}(other).where(left_key).equal_to(right_key). To give every record of a small "
-            f"stream to all subtasks, use broadcast() and connect()."
+            f"{operation}: {name}() needs a key condition, and {missing} is missing. A join "
+            "without keys (a cross join) cannot be distributed, and would have to keep and "
+            f"compare all records of both streams. Specify the fields that must be equal: "
+            f"{operation}(other).where(left_key).equal_to(right_key). To send every record of a "
+            f"small stream to all subtasks, use broadcast() and connect()."
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -166,8 +166,8 @@ class Where(_NeedsKeys, Generic[T]):
             "equal_to", types[1], "key type"
         ):
             raise InvalidProgramError(
-                f"{self._operation}: keys of different types are never equal: where() has {types[0]}, "
-                f"equal_to() has {types[1]}."
+                f"{self._operation}: keys of different types are never equal: where() has "
+                f"{types[0]}, equal_to() has {types[1]}."
             )
         return self._keyed(key_selector, types[0] if types else None)
 
@@ -505,8 +505,8 @@ class IntervalJoin:
         firesteel.errors.InvalidProgramError: interval_join joins by event time only...
         """
         raise InvalidProgramError(
-            "interval_join joins by event time only, as in Flink: by the clock, the time of a record "
-            "is not known before it arrives. Assign timestamps, or use a window join."
+            "interval_join supports only event time, as in Flink. In processing time, a record has "
+            "no time before it arrives. Assign timestamps, or use a window join."
         )
 
     def between(self, lower_bound: Time | Duration, upper_bound: Time | Duration) -> IntervalJoined:
@@ -526,8 +526,8 @@ class IntervalJoin:
         upper = to_millis(upper_bound, "The upper bound")
         if lower > upper:
             raise InvalidProgramError(
-                f"The lower bound of an interval join must not be above the upper one, but "
-                f"{lower} ms > {upper} ms."
+                "The lower bound of an interval join must not be greater than the upper bound, "
+                f"but {lower} ms > {upper} ms."
             )
         return IntervalJoined(self._left, self._right, lower, upper)
 
@@ -645,9 +645,9 @@ class UnboundedJoin(StreamPair[KeyedJoin]):
         super().__init__(input1, input2)
         if how == "cross":
             raise InvalidProgramError(
-                "join_on: a cross join has no key to distribute the streams by, and would have to keep "
-                f"and compare all records of both. Use one of {', '.join(_KINDS)} with a key condition, "
-                "or broadcast() and connect()."
+                "join_on: a cross join cannot be distributed, and would have to keep and compare "
+                f"all records of both streams. Use one of {', '.join(_KINDS)} with a key "
+                "condition, or broadcast() and connect()."
             )
         if how not in _KINDS:
             raise InvalidProgramError(

@@ -201,8 +201,8 @@ _NOT_ON_A_KEYED_STREAM = {
         )
     },
     "cache": "Cache for KeyedStream is not supported.",
-    "get_side_output": "get_side_output() belongs after the operator that emits to the tag.",
-    "split": "split() belongs before key_by().",
+    "get_side_output": "Call get_side_output() on the operator that emits to the tag, not on a KeyedStream.",
+    "split": "Call split() before key_by(), not on a KeyedStream.",
 }
 
 
@@ -409,7 +409,7 @@ class KeyedStream(StreamBase, KeyedAggregations):
         check_same_environment("interval_join", self, other_stream)
         if not isinstance(other_stream, KeyedStream):
             raise InvalidProgramError(
-                "interval_join needs two keyed streams: call key_by() on the other one, too."
+                "interval_join needs two keyed streams: call key_by() on the other stream too."
             )
         return IntervalJoin(self, other_stream)
 

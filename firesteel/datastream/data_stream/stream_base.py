@@ -180,7 +180,7 @@ class OperatorSettings:
 
 def _text(what: str, value: object) -> str:
     if not isinstance(value, str) or not value:
-        raise InvalidProgramError(f"The {what} must be a text that is not empty, not {value!r}.")
+        raise InvalidProgramError(f"The {what} must be a non-empty str, not {value!r}.")
     return value
 
 

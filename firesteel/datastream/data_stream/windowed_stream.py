@@ -475,8 +475,8 @@ class WindowOperations(WindowSettings):
         assigner, mode = self._window_assigner, self._output_mode
         if mode == APPEND and isinstance(assigner, _ENDLESS):
             raise InvalidProgramError(
-                f"output_mode('append') waits until a window is final, which one of {assigner} "
-                f"never is. Use time windows, or a different mode."
+                f"output_mode('append') waits until a window is final, but windows of {assigner} "
+                f"are never final. Use time windows, or a different mode."
             )
         if mode in (UPDATE, COMPLETE) and (
             window_function is not None or not contents.is_aggregate

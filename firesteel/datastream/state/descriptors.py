@@ -18,7 +18,7 @@ def _checked(state: str, type_info: Any) -> Any:
     """Return a type after a check. None is any Python object."""
     if type_info is None or isinstance(type_info, TypeInformation):
         return type_info
-    hint = " Types are called: write the parentheses." if callable(type_info) else ""
+    hint = " Add parentheses to call the type." if callable(type_info) else ""
     raise TypeError(
         f"The type of the state '{state}' must be a TypeInformation such as Types.INT(), but it is "
         f"{shorten(type_info)}.{hint}"
@@ -57,8 +57,8 @@ class StateDescriptor:
         """
         if not isinstance(ttl_config, StateTtlConfig):
             raise TypeError(
-                f"The time to live of the state '{self.name}' must be a StateTtlConfig, as "
-                f"StateTtlConfig.new_builder(...).build() gives, but it is {shorten(ttl_config)}"
+                f"The time to live of the state '{self.name}' must be a StateTtlConfig from "
+                f"StateTtlConfig.new_builder(...).build(), but it is {shorten(ttl_config)}"
             )
         self.ttl_config = ttl_config
 
@@ -140,8 +140,8 @@ class ReducingStateDescriptor(StateDescriptor):
         super().__init__(name, type_info)
         if not callable(reduce_function) and not callable(getattr(reduce_function, "reduce", None)):
             raise TypeError(
-                f"The reduce function of state '{name}' is a ReduceFunction or a callable of two "
-                f"values, not {reduce_function!r}"
+                f"The reduce function of state '{name}' must be a ReduceFunction or a callable of "
+                f"two values, got {reduce_function!r}"
             )
         self._reduce_function = reduce_function
 
@@ -180,8 +180,8 @@ class AggregatingStateDescriptor(StateDescriptor):
         super().__init__(name, state_type_info)
         if not isinstance(agg_function, AggregateFunction):
             raise TypeError(
-                f"The aggregate function of state '{name}' is an AggregateFunction, "
-                f"not {agg_function!r}"
+                f"The aggregate function of state '{name}' must be an AggregateFunction, "
+                f"got {agg_function!r}"
             )
         self._agg_function = agg_function
 

@@ -125,7 +125,7 @@ def _positive(ttl: Time | Duration) -> Time:
         ttl = Time.milliseconds(ttl.to_millis())
     if not isinstance(ttl, Time):
         raise TypeError(
-            f"A time to live is a Time such as Time.hours(1), or a Duration, but it is {ttl!r}"
+            f"A time to live must be a Time such as Time.hours(1), or a Duration, got {ttl!r}"
         )
     if ttl.to_milliseconds() <= 0:
         raise ValueError(f"A time to live must be at least one millisecond, but it is {ttl}")
@@ -208,8 +208,8 @@ class _Builder:
         """
         if type(cleanup_size) is not int or cleanup_size < 0:
             raise ValueError(
-                "cleanup_incrementally: the number of entries to look at must be an int that is "
-                f"not negative, but it is {cleanup_size!r}"
+                "cleanup_incrementally: cleanup_size, the number of entries to check, must be an "
+                f"int of at least 0, but it is {cleanup_size!r}"
             )
         self._strategies[_Strategies.INCREMENTAL_CLEANUP] = _IncrementalCleanupStrategy(
             cleanup_size, run_cleanup_for_every_record

@@ -54,7 +54,7 @@ from firesteel.stability import public_evolving
 __all__ = ["StreamExecutionEnvironment"]
 
 _INTERRUPTED = 130
-_JVM = "there is no JVM that could load it"
+_JVM = "Firesteel runs Python code and has no JVM to load Java classes"
 
 
 class StreamExecutionEnvironment:
@@ -751,7 +751,7 @@ class StreamExecutionEnvironment:
         )
 
     def add_jars(self, *jars_path: str) -> NoReturn:
-        """Not supported: there is no JVM that could load a jar.
+        """Not supported: Firesteel has no JVM to load a jar.
 
         Raises:
             NeverSupportedError: Always.
@@ -759,12 +759,12 @@ class StreamExecutionEnvironment:
         >>> env.add_jars("file:///connector.jar")
         Traceback (most recent call last):
         ...
-        firesteel.errors.NeverSupportedError: ...there is no JVM that could load it...
+        firesteel.errors.NeverSupportedError: ...has no JVM to load Java classes...
         """
         raise NeverSupportedError("StreamExecutionEnvironment.add_jars", _JVM)
 
     def add_classpaths(self, *classpaths: str) -> NoReturn:
-        """Not supported: there is no JVM that could load a class.
+        """Not supported: Firesteel has no JVM to load a class.
 
         Raises:
             NeverSupportedError: Always.
@@ -772,7 +772,7 @@ class StreamExecutionEnvironment:
         >>> env.add_classpaths("file:///classes")
         Traceback (most recent call last):
         ...
-        firesteel.errors.NeverSupportedError: ...there is no JVM that could load it...
+        firesteel.errors.NeverSupportedError: ...has no JVM to load Java classes...
         """
         raise NeverSupportedError("StreamExecutionEnvironment.add_classpaths", _JVM)
 

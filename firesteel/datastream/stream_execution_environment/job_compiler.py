@@ -41,10 +41,9 @@ def check_final_results(stream_graph: StreamGraph) -> None:
             endless = _unbounded_source_of(stream_graph, node)
             if endless is not None:
                 raise InvalidProgramError(
-                    f"'{node.name}': output_mode('append') on a keyed stream waits until no record "
-                    f"can change a result any more, which is at the end of the input, and "
-                    f"'{endless}' never ends. Use windows, of which each one ends, or "
-                    f"output_mode('update')."
+                    f"'{node.name}': output_mode('append') on a keyed stream emits results at the "
+                    f"end of the input, when no record can change them anymore, but '{endless}' "
+                    f"never ends. Use windows, or output_mode('update')."
                 )
 
 
@@ -181,8 +180,8 @@ def warn_of_sinks_that_never_commit(job: CompiledJob) -> None:
         if isinstance(node.spec, TwoPhaseCommitSinkSpec):
             _log.warning(
                 "'%s' commits its transactions when a checkpoint completes, but the job never ends "
-                "and has no checkpoints (execution.checkpointing.interval): nothing that it writes "
-                "will become visible.",
+                "and has no checkpoints. Its output will never become visible. Set "
+                "execution.checkpointing.interval.",
                 node.name,
             )
 
@@ -208,7 +207,7 @@ def check_frames(stream_graph: StreamGraph, mode: RuntimeExecutionMode) -> None:
     for node in stream_graph.nodes.values():
         if isinstance(node.spec, DataFrameSourceSpec) and node.spec.bounded:
             raise InvalidProgramError(
-                f"'{node.name}' reads a batch DataFrame, but the job is a streaming one. Use "
+                f"'{node.name}' reads a batch DataFrame, but the job is a streaming job. Use "
                 "env.set_runtime_mode(RuntimeExecutionMode.AUTOMATIC), or a DataFrame of "
                 "spark.readStream."
             )

@@ -65,8 +65,8 @@ class Program:
         )
         if caches and job.settings.runtime_mode is not RuntimeExecutionMode.BATCH:
             raise InvalidProgramError(
-                "cache() works in batch jobs only, as in Flink. Where all sources are bounded, "
-                "set_runtime_mode(RuntimeExecutionMode.BATCH) makes it one."
+                "cache() works only in batch jobs, as in Flink. If all sources are bounded, call "
+                "env.set_runtime_mode(RuntimeExecutionMode.BATCH)."
             )
         return job
 

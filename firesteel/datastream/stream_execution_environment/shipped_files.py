@@ -53,8 +53,8 @@ def _check_archive(path: str, target: str | None) -> None:
             )
     if target is not None and (PurePath(target).is_absolute() or ".." in PurePath(target).parts):
         raise InvalidProgramError(
-            f"add_python_archive: the target must lie within the working directory of the tasks, "
-            f"and {target!r} does not."
+            f"add_python_archive: the target must be within the working directory of the tasks, "
+            f"but {target!r} is not."
         )
 
 
@@ -68,7 +68,7 @@ def _refuse_interpreter_in_archive(
     for archive in found:
         if PurePath(executable).is_relative_to(archive.target):
             raise ConfigurationError(
-                f"python.executable: {executable} lies in the archive {archive.path}. The "
+                f"python.executable: {executable} is in the archive {archive.path}. The "
                 f"interpreter of the tasks must be installed on their machines; archives are for "
                 f"data and modules.",
                 key="python.executable",
@@ -111,12 +111,15 @@ def register_cached_file(
     for text in (path, name):
         if not text or _CACHED_FILES in text or _CACHED_FIELDS in text:
             raise InvalidProgramError(
-                f"register_cached_file: path and name must be texts without ',' and ';', but one "
-                f"is {text!r}."
+                f"register_cached_file: path and name must be str without ',' and ';', but one is "
+                f"{text!r}."
             )
     registered = cached_files(configuration)
     if any(file.name == name for file in registered):
-        raise InvalidProgramError(f"register_cached_file: the name {name!r} is taken.")
+        raise InvalidProgramError(
+            f"register_cached_file: the name {name!r} is already registered. Choose a different "
+            "name."
+        )
     files = [*registered, CachedFile(path, name, executable)]
     configuration.set(options.CACHED_FILES, _CACHED_FILES.join(map(_cached_text, files)))
 
@@ -137,7 +140,8 @@ def _parse_cached(entry: str) -> CachedFile:
         fields[key.strip()] = value.strip()
     if not fields.get("name") or not fields.get("path"):
         raise ConfigurationError(
-            f"{options.CACHED_FILES.key}: {entry!r} lacks a name or a path; write name:model,path:/models/m.bin",
+            f"{options.CACHED_FILES.key}: {entry!r} has no name or no path; write "
+            "name:model,path:/models/m.bin",
             key=options.CACHED_FILES.key,
         )
     return CachedFile(fields["path"], fields["name"], fields.get("executable") == "true")

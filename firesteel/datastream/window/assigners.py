@@ -59,8 +59,8 @@ class NoTimestampError(FiresteelError, ValueError):
     def __init__(self, place: str = "a window of event time") -> None:
         self.place = place
         super().__init__(
-            f"a record without a timestamp came to {place}. Give the source a WatermarkStrategy, or "
-            f"call assign_timestamps_and_watermarks() before it"
+            f"a record without a timestamp reached {place}. Give the source a WatermarkStrategy, "
+            "or call assign_timestamps_and_watermarks() before it"
         )
 
     def __reduce__(self) -> tuple[type[NoTimestampError], tuple[str]]:
@@ -294,8 +294,9 @@ class AlignedTimeWindows(TimeWindowAssigner):
         if size <= 0 or slide <= 0 or abs(offset) >= slide:
             slides = "" if slide == size else f", slide {slide}"
             raise InvalidProgramError(
-                f"{type(self).__name__}: size {size}{slides} and offset {offset} (milliseconds) do "
-                f"not fit: size and slide must be positive, and the offset smaller than the slide."
+                f"{type(self).__name__}: size {size}{slides} and offset {offset} (milliseconds) "
+                "are invalid: size and slide must be positive, and the offset smaller than the "
+                "slide."
             )
         self.size = size
         self.slide = slide

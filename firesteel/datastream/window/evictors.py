@@ -141,7 +141,7 @@ class CountEvictor(OneSidedEvictor):
 
     def __init__(self, max_count: int, do_evict_after: bool = False) -> None:
         super().__init__(do_evict_after)
-        check_count(max_count, 0, "What a CountEvictor keeps")
+        check_count(max_count, 0, "The max_count of a CountEvictor")
         self._max_count = max_count
 
     @staticmethod

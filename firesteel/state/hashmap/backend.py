@@ -97,8 +97,9 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
         for segment in segments:
             if segment.files:
                 raise UnknownFormatError(
-                    f"the segment of epoch {segment.epoch} was written by the rocksdb backend; "
-                    "only a savepoint can be restored with a different backend"
+                    f"the state segment of epoch {segment.epoch} was written by the rocksdb "
+                    "backend. Only a savepoint can be restored with a different backend. Set "
+                    "state.backend.type to rocksdb, or restore a savepoint."
                 )
         super()._read(segments, store, only)
 

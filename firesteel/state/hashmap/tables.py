@@ -12,7 +12,7 @@ from firesteel.state.tables import MISSING, ListTable, MapTable, ValueTable, has
 
 
 class KeyRound:
-    """Visits the keys of a table round by round. A round has the keys of its beginning."""
+    """Visits the keys of a table round by round, with the keys present at the start of a round."""
 
     __slots__ = ("_keys",)
 
@@ -20,7 +20,7 @@ class KeyRound:
         self._keys: Iterator[Any] = iter(())
 
     def next_keys(self, keys: Iterable[Any], limit: int) -> list[Any]:
-        """Up to ``limit`` keys. The end of a round may give fewer."""
+        """Return up to ``limit`` keys, and fewer at the end of a round."""
         found = list(islice(self._keys, limit))
         if not found:
             self._keys = iter(list(keys))
@@ -128,7 +128,7 @@ class HashMapListTable(ListTable):
             if known is None:
                 base[key] = appended
             else:
-                # In place: a snapshot reads a list up to its frozen length, so growth does no harm.
+                # Extending in place is safe: a snapshot reads a list only up to its frozen length.
                 known.extend(appended)
         self.forget_changes()
 
@@ -177,7 +177,7 @@ class FrozenLists:
             while start < length:
                 part = values[start : min(length, start + room)]
                 if start:
-                    # The first part puts the list, the others append to it.
+                    # The first part puts the list. The other parts append to it.
                     yield list_changes(self._name, ChangeKind.APPEND, [key], [part])
                     room = entries
                 else:
@@ -198,7 +198,8 @@ class HashMapMapTable(MapTable):
         super().__init__(name, description)
         self._base: dict[Any, dict[Any, Any]] = {}
         self._round = KeyRound()
-        # While a snapshot holds the maps: the keys whose map was created or copied since.
+        # The keys whose map was created or copied since the running snapshot froze the maps. None
+        # if no snapshot is running.
         self._unshared: set[Any] | None = None
 
     def base_value(self, key: Any, entry: Any) -> Any:
@@ -239,7 +240,7 @@ class HashMapMapTable(MapTable):
         self.forget_changes()
 
     def _own(self, key: Any) -> dict[Any, Any]:
-        """The map of a key in the base, for changes. If a snapshot holds it, it is copied first."""
+        """The base map of a key, ready for changes. A map in a running snapshot is copied first."""
         known = self._base.get(key)
         if known is None:
             known = self._base[key] = {}
@@ -280,7 +281,7 @@ class HashMapMapTable(MapTable):
         return FrozenMaps(self.name, self._base)
 
     def thaw(self) -> None:
-        """Allow changes of maps in place again, after a snapshot."""
+        """Allow in-place changes of maps again after a snapshot."""
         self._unshared = None
 
 

@@ -59,13 +59,13 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         self._checkpoints = 0
         # Data files that an earlier segment contains, by name.
         self._kept_files: dict[str, SegmentFile] = {}
-        # The epoch of the bases, if the end of the running epoch starts a snapshot of them.
+        # The epoch of the bases and the store, if the end of the running epoch starts a snapshot.
         self._planned: tuple[int, SegmentStore] | None = None
 
     def _create_table(self, name: str, description: TableDescription) -> RocksDBTable:
         number = self._numbers.get(name)
         if number is None:
-            # Numbers have two bytes, so those of dropped tables are used again.
+            # A table number has two bytes, so the numbers of dropped tables are reused.
             taken = set(self._numbers.values())
             number = self._numbers[name] = next(n for n in count(1) if n not in taken)
         rows = RowFormat(number, description, self._max_parallelism)
@@ -103,14 +103,14 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
     # Full segments
 
     def _cover(self, epoch: int, store: SegmentStore) -> Segment:
-        """Write the files of the bases, which are at the epoch before."""
+        """Write the files of the bases, which are at the previous epoch."""
         return self._write_files(self._checkpoint(), epoch - 1, store, lambda: None)
 
     def _plan_snapshot(self, epoch: int, store: SegmentStore) -> None:
         """Start a flush, and plan the snapshot for the end of the running epoch.
 
-        Nothing is written to the database while an epoch runs. Without the flush, the snapshot
-        would have to wait for it, and processing with it.
+        Nothing is written to the database while an epoch runs. Without this early flush, the
+        snapshot would have to flush first, and processing would wait for it.
         """
         self._planned = epoch, store
         self._database.start_flush()
@@ -159,7 +159,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         return segments
 
     def _keep_files_of(self, segment: Segment) -> None:
-        """Remember data files, which are not written again while RocksDB uses them."""
+        """Remember the data files of a segment. Later segments share the files still in use."""
         self._kept_files = {file.name: file for file in segment.files if is_data_file(file.name)}
 
     def _write_meta(self) -> None:
@@ -192,7 +192,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
                 self._copy_rows(segment, store, only)
             else:
                 super()._read([segment], store, only)
-        # Otherwise the first snapshot would flush, while processing waits.
+        # Flush now. Otherwise the first snapshot would flush while processing waits.
         self._database.flush()
 
     def _take_over(self, segment: Segment, store: SegmentStore) -> None:
@@ -227,7 +227,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
             _place(segment, store, other.replace_files())
             other.reopen()
             meta = _meta_of(other)
-            # Parts of lists keep their order, and come before later parts.
+            # Copied parts of lists keep their numbers. Later parts get higher ones.
             self._parts = max(self._parts, meta["parts"])
             for table in meta["tables"]:
                 name = table[_NAME]

@@ -25,12 +25,13 @@ from rocksdict import (
 from firesteel.filesystems.scratch import ScratchDirectory
 from firesteel.state.backend_factory import StateBackendSettings
 
-# Operations per batch. There are no readers between two batches, and batches limit memory.
+# Operations per batch. Batches limit memory. Nothing reads the database between two batches, so
+# they do not have to be atomic.
 _BATCH_OPERATIONS = 5_000
 
 
 class Database:
-    """Sorted rows of bytes. The database is scratch: segments have everything that must survive."""
+    """Sorted rows of bytes. The files are temporary: segments have everything that must survive."""
 
     def __init__(self, settings: StateBackendSettings) -> None:
         self._settings = settings
@@ -82,7 +83,7 @@ class Database:
         self._db.delete_range(prefix, after, write_opt=self._write_options)
 
     def flush(self) -> None:
-        """Write buffered rows to files, so that the next checkpoint need not wait for it."""
+        """Write buffered rows to files, so that the next checkpoint does not wait for a flush."""
         self._db.flush()
 
     def start_flush(self) -> None:
@@ -136,9 +137,9 @@ def _options(settings: StateBackendSettings) -> Options:
     blocks.set_block_cache(cache)
     blocks.set_bloom_filter(10, False)
     blocks.set_format_version(5)
-    # Index and filters are part of the cache, so the limit holds for any size of the state. They are
-    # partitioned, because the whole filter of a large file does not fit into a shard of the cache,
-    # and would be read again for every key.
+    # Indexes and filters are part of the cache, so the memory limit holds for any state size. They
+    # are partitioned, because the whole filter of a large file does not fit into a shard of the
+    # cache. It would be read again for every key.
     blocks.set_cache_index_and_filter_blocks(True)
     blocks.set_index_type(BlockBasedIndexType.two_level_index_search())
     blocks.set_partition_filters(True)

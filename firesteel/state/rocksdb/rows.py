@@ -19,7 +19,8 @@ _HEAD = struct.Struct(">HH")
 _TABLE = struct.Struct(">H")
 _STAMP = struct.Struct(">q")
 _LENGTH = struct.Struct(">I")
-# Greater than any byte that follows a key in a row: a seek with it skips all rows of the key.
+# This byte is greater than any byte that follows a key in a row. A seek to key + AFTER skips all
+# rows of the key.
 AFTER = b"\xff"
 _AS_ENCODED, _WITH_ORIGINAL = b"\x00", b"\x01"
 
@@ -91,7 +92,8 @@ class RowFormat:
     def framed(self, names: tuple[Any, ...], content: bytes) -> bytes:
         if comes_back(names):
             return _AS_ENCODED + content
-        # For example 1.0 or a named tuple: the key of the row decodes to an equal, but different object.
+        # The row key decodes to an equal object of a different type, for example for 1.0 or a named
+        # tuple. The value of the row therefore has the original.
         original = pickling.dumps(names)
         return _WITH_ORIGINAL + _LENGTH.pack(len(original)) + original + content
 

@@ -29,7 +29,7 @@ class KeyRound:
             yield key
 
     def next_keys(self, limit: int) -> list[Any]:
-        """Up to ``limit`` keys. The end of a round may give fewer."""
+        """Return up to ``limit`` keys, and fewer at the end of a round."""
         position = self._position or self._rows.table_prefix
         keys: list[Any] = []
         while len(keys) < limit:
@@ -99,7 +99,7 @@ _NUMBER = struct.Struct(">Q")
 
 
 class RocksDBListTable(ListTable):
-    """``next_number`` gives increasing numbers, which keep the parts of a list in order."""
+    """A list table. ``next_number`` returns increasing numbers, which keep list parts in order."""
 
     def __init__(
         self,

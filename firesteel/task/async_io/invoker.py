@@ -183,7 +183,7 @@ class AsyncInvoker:
     def _too_late(self) -> TimeoutError:
         return TimeoutError(
             f"no answer within {self._timeout:g} s. Raise the timeout of the operator, or override "
-            f"timeout(value) to give results for such records"
+            f"timeout(value) to return results for such records"
         )
 
     def _settle(

@@ -172,7 +172,7 @@ class InputGate:
             try:
                 batch = decode_buffer(row.payload, channel.selection)
             except USER_ERRORS as error:
-                raise raised_by(error, self._operator, "what unpickles its records") from error
+                raise raised_by(error, self._operator, "the unpickling of its records") from error
             self.records_in += len(batch.values)
             self.bytes_in += len(row.payload)
             if self._pacer is None:

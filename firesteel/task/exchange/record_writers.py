@@ -328,7 +328,7 @@ class CustomWriter(SelectingWriter):
             if not hasattr(pair[1], "__index__") or pair[1] not in partitions
         )
         return BadPartitionError(
-            f"the partitioner of partition_custom after {self._source.name} answered "
+            f"the partitioner of partition_custom after {self._source.name} returned "
             f"{shorten(target)} for the record {shorten(value)}; it must be an int, there are "
             f"{self._count} partitions, 0 to {self._count - 1}"
         )

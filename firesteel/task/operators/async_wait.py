@@ -72,8 +72,8 @@ class StatelessRuntimeContext(RuntimeContext):
 
 def _no_state() -> NoReturn:
     raise InvalidProgramError(
-        "an AsyncFunction has no state: its requests run side by side. Keep state in a process "
-        "function before or after it."
+        "an AsyncFunction cannot use state, because its requests run concurrently. Keep state in "
+        "a process function before or after it."
     )
 
 

@@ -121,7 +121,7 @@ class Operator:
 
     def process_second(self, batch: RecordBatch) -> None:
         """Take a batch of the second input."""
-        raise NotImplementedError(f"{self.name} has one input only")
+        raise NotImplementedError(f"{self.name} has only one input")
 
     def step(self) -> Step | None:
         """The work on a single record, if that is all this operator does; None otherwise."""

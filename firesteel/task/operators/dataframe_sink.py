@@ -33,7 +33,9 @@ class DataFrameSinkOperator(Operator):
         if not self._has_fields:
             return pa.RecordBatch.from_arrays([column], schema=self._schema)
         if column.null_count:
-            raise TypeMismatchError(None, self._type, "a record has fields.", self.name)
+            raise TypeMismatchError(
+                None, self._type, "a record with fields must not be None.", self.name
+            )
         return pa.RecordBatch.from_struct_array(column)
 
     def _column(self, values: list[Any]) -> pa.Array:

@@ -242,8 +242,8 @@ class IterationTailOperator(Operator):
         values, timestamps = self.take()
         if finished and values:
             _log.warning(
-                "'%s': the loop has ended, so %d records that its operators emitted when they "
-                "finished go nowhere",
+                "'%s': the loop has ended. %d records that its operators emitted when they "
+                "finished are dropped.",
                 self.name,
                 len(values),
             )

@@ -167,7 +167,7 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
         try:
             self._call(self.function.abort, last[1].handle)
         except UserFunctionError as error:
-            _log.warning("A transaction could not be aborted: %s", error)
+            _log.warning("Operator '%s' could not abort a transaction: %s", self.name, error)
 
     def process(self, batch: RecordBatch) -> None:
         values, timestamps = batch.values, batch.timestamps
@@ -359,7 +359,7 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
                 raise
             _log.exception(
                 "Operator '%s' could not commit the transaction %s, which has been open for longer "
-                "than its timeout of %d ms. It is given up: its records may be lost.",
+                "than its timeout of %d ms. The sink abandons it, so its records may be lost.",
                 self.name,
                 transaction.handle,
                 timeout,
@@ -373,8 +373,8 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
         age = self._age(transaction)
         if age > timeout * ratio:
             _log.warning(
-                "Operator '%s': the transaction %s has been open for %d ms. That is close to the "
-                "transaction timeout of %d ms, or beyond it.",
+                "Operator '%s': the transaction %s has been open for %d ms, which is close to the "
+                "transaction timeout of %d ms or exceeds it.",
                 self.name,
                 transaction.handle,
                 age,

@@ -112,12 +112,11 @@ class TaskKeyedStateStore(KeyedStateStore):
 
     def _state(self, descriptor: StateDescriptor, expected: type, create: Callable[[], _S]) -> _S:
         if not isinstance(descriptor, expected):
-            raise InvalidProgramError(
-                f"a {expected.__name__} is needed here, but {descriptor!r} was given"
-            )
+            raise InvalidProgramError(f"expected a {expected.__name__}, but got {descriptor!r}")
         if descriptor.name in self._reserved:
             raise InvalidProgramError(
-                f"the name '{descriptor.name}' is taken by the operator's own state; choose a different name"
+                f"the operator itself uses the state name '{descriptor.name}'; choose a different "
+                "name"
             )
         known = self._states.get(descriptor.name)
         if known is None:
@@ -125,8 +124,8 @@ class TaskKeyedStateStore(KeyedStateStore):
         before, state = known
         if before is not descriptor and not _is_same(before, descriptor):
             raise InvalidProgramError(
-                f"the state '{descriptor.name}' was asked for as {before!r} and now as "
-                f"{descriptor!r}; give states of different kinds or types different names"
+                f"the state '{descriptor.name}' is declared as {before!r} and as {descriptor!r}; "
+                "give states of different kinds or types different names"
             )
         found: _S = state
         return found

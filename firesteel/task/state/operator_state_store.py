@@ -249,9 +249,7 @@ class ReadOnlyView(ReadOnlyBroadcastState[Any, Any]):
 
 def _check(descriptor: Any, expected: type) -> None:
     if not isinstance(descriptor, expected):
-        raise InvalidProgramError(
-            f"a {expected.__name__} is needed here, but {descriptor!r} was given"
-        )
+        raise InvalidProgramError(f"expected a {expected.__name__}, but got {descriptor!r}")
 
 
 def _in_words(description: str) -> str:

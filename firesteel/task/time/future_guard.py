@@ -78,12 +78,12 @@ class FutureGuard:
             follows = (
                 "The watermark does not follow it."
                 if self._drift is not None
-                else "The watermark follows it, and records with older timestamps may be late from "
-                "now on. WatermarkStrategy.with_max_future_drift() guards against that."
+                else "The watermark follows it, so later records may be late. "
+                "WatermarkStrategy.with_max_future_drift() prevents this."
             )
             _log.warning(
-                "%s: the timestamp %d of the record %s is %.1f hours ahead of the clock. %s This is "
-                "logged once for each subtask.",
+                "%s: the timestamp %d of the record %s is %.1f hours ahead of the clock. %s This "
+                "is logged once per subtask.",
                 self._operator,
                 timestamp,
                 shorten(value),
@@ -136,10 +136,11 @@ class FutureGuard:
             return
         self.leap = _NEVER
         _log.warning(
-            "%s: the record %s with the timestamp %d is %.1f hours ahead of the record %s (%d) that "
-            "came after it. If its timestamp is wrong, the watermark has followed it all the same, "
-            "and the records after it are late. WatermarkStrategy.with_max_future_drift() guards "
-            "against timestamps that are ahead of the clock. This is logged once for each subtask.",
+            "%s: the record %s with the timestamp %d is %.1f hours ahead of the record %s (%d) "
+            "that came after it. The watermark has followed the first record. If its timestamp is "
+            "wrong, the records after it are late. WatermarkStrategy.with_max_future_drift() "
+            "guards against timestamps that are ahead of the clock. This is logged once per "
+            "subtask.",
             self._operator,
             shorten(leap.value),
             leap.timestamp,

@@ -96,8 +96,8 @@ def _bad(
         except (TypeError, OverflowError):
             name = getattr(extract, "__qualname__", type(extract).__qualname__)
             return BadTimestampError(
-                f"{operator}: the timestamp assigner {name} answered {shorten(timestamp)} for the "
-                f"record {shorten(value)}; a timestamp is an int, in milliseconds since 1970"
+                f"{operator}: the timestamp assigner {name} returned {shorten(timestamp)} for the "
+                f"record {shorten(value)}; a timestamp must be an int, in milliseconds since 1970"
             )
     raise AssertionError("one of them was refused")
 

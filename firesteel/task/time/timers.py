@@ -331,7 +331,8 @@ def _time(timestamp: Any) -> int:
     if isinstance(timestamp, int):
         return timestamp
     raise TypeError(
-        f"the time of a timer is an int, in milliseconds since 1970, but got {shorten(timestamp)}"
+        "the time of a timer must be an int, in milliseconds since 1970, but got "
+        f"{shorten(timestamp)}"
     )
 
 

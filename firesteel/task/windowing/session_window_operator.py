@@ -247,5 +247,5 @@ def _start(session: Session) -> int:
 
 def _checked(gap: int) -> int:
     if gap <= 0:
-        raise ValueError(f"the gap of a session must be positive, but the extractor said {gap}")
+        raise ValueError(f"the gap of a session must be positive, but the extractor returned {gap}")
     return gap

@@ -31,8 +31,8 @@ def merge_states(state: State, scope: NamespacedKey, target: Any, sources: Seque
             continue
         if not isinstance(state, Mergeable):
             raise InvalidProgramError(
-                "only reducing, aggregating and list state can be merged: a single value or a map "
-                "does not say what two of it make"
+                "only reducing, aggregating and list state can be merged; value and map state do "
+                "not define how to merge two values"
             )
         scope.namespace = source
         taken = state.take()

@@ -47,7 +47,7 @@ class FunctionContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFuncti
     def window_state(self) -> KeyedStateStore:
         if self._merging:
             raise InvalidProgramError(
-                "windows that merge have no state of their own: use global_state()"
+                "windows that merge have no per-window state: use global_state()"
             )
         if self._window_state is None:
             self._window_state = window_store(self._context, self.scope, "window")

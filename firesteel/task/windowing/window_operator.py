@@ -216,8 +216,8 @@ class WindowOperator(BaseWindowOperator):
             is_over = window.max_timestamp() <= self.context.clock.now_millis()
         if is_over:
             raise InvalidProgramError(
-                f"'{self.name}': merging made {window}, which is over already. An assigner must not "
-                f"let windows end earlier by merging them."
+                f"'{self.name}': merging created {window}, whose end has already passed. An "
+                f"assigner must not merge windows into one that ends earlier."
             )
 
     # Time
@@ -273,7 +273,7 @@ class WindowOperator(BaseWindowOperator):
         if result is _CONTINUE:
             return
         if not isinstance(result, TriggerResult):
-            raise TypeError(f"a trigger must answer with a TriggerResult, not with {result!r}")
+            raise TypeError(f"a trigger must return a TriggerResult, but it returned {result!r}")
         if result.is_fire():
             results = self._results
             if results.waits:

@@ -143,7 +143,7 @@ class TestCompletion:
         assert it.acknowledge(7, acks(), 10.0) == []
         it.acknowledge(1, acks(TASKS[:2], files=["a"]), 10.0)
         assert it.acknowledge(1, acks(TASKS[:2], files=["b"]), 10.0) == []
-        with pytest.raises(ValueError, match="no subtask 9 of vertex 2"):
+        with pytest.raises(ValueError, match="acknowledged by subtask 9 of vertex 2"):
             it.acknowledge(1, acks([(2, 9)]), 10.0)
         (write,) = it.acknowledge(1, acks(TASKS[2:]), 10.0)
         assert isinstance(write, WriteSnapshot)
@@ -298,7 +298,7 @@ class TestSavepoints:
         assert it.trigger(1000.0, epoch=2) is None
         (refused,) = it.request(savepoint("r2"))
         assert isinstance(refused, AnswerRequest)
-        assert "being stopped with a different savepoint" in str(refused.error)
+        assert "a different savepoint is already stopping it" in str(refused.error)
         write = it.acknowledge(1, acks(), 2.0)
         assert written(it, write, 3.0) == [
             AnswerRequest("r1", "/job/chk-1"),

@@ -105,7 +105,7 @@ class TestRefusals:
     def test_more_subtasks_than_key_groups(self) -> None:
         given = metadata(operator("count", _STATE, max_parallelism=4))
         target = _target("count", 5, max_parallelism=8, max_parallelism_is_set=False)
-        with pytest.raises(MaxParallelismChangedError, match=r"wants 5 subtasks.*to 4 or less"):
+        with pytest.raises(MaxParallelismChangedError, match=r"parallelism of 5.*to 4 or less"):
             plan_restore(given, [target])
 
     def test_another_type(self) -> None:
@@ -119,7 +119,7 @@ class TestRefusals:
         assert caught.value.states == ("total",)
         assert (
             "the state 'total' was stored as a value state of Long by keys of type STRING, but the "
-            "program now wants a map state of String to any Python object by keys of type STRING"
+            "program declares a map state of String to any Python object by keys of type STRING"
         ) in str(caught.value)
 
     def test_the_same_types_are_fine(self) -> None:

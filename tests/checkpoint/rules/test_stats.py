@@ -36,29 +36,29 @@ _QUICK = [_subtask(1, 0, is_source=True, start_delay=0.1)] + [
         (
             [_subtask(1, 0, is_source=True, start_delay=8.0), *_QUICK[1:]],
             0.1,
-            "8.0 s of them until the source 'numbers' (1/4) had read its part: the source was late",
+            "8.0 s, was waiting for the source 'numbers' (1/4) to read. The source is slow",
         ),
         (
             [*_QUICK[:4], _subtask(2, 3, start_delay=6.0, alignment=2.0)],
             0.1,
-            "7.9 s of them for the barrier to get from the sources to 'count' (4/4): back pressure",
+            "7.9 s, was the way of the barrier from the sources to 'count' (4/4). The cause is back",
         ),
         (
             [*_QUICK[:4], _subtask(2, 3, 80_000_000, sync=8.0)],
             0.1,
-            "snapshot of 'count' (4/4), which wrote 80.0 MB of 100 B; the others took 0.1 s: skew",
+            "wrote 80.0 MB of 100 B. The other subtasks took 0.1 s. The cause is skew",
         ),
         (
             [_subtask(2, index, 8_000_000, sync=8.0) for index in range(4)],
             0.1,
-            "which wrote 8.0 MB, 1.0 MB in a second: the storage is slow",
+            "which wrote 8.0 MB at 1.0 MB per second. The storage is slow",
         ),
         (
             [_subtask(2, index, 4_000_000_000, sync=8.0) for index in range(4)],
             0.1,
-            "which wrote 4.0 GB: the size of the state",
+            "which wrote 4.0 GB. The state is large",
         ),
-        (_QUICK, 8.0, "8.0 s of them to write its metadata, after all subtasks were done"),
+        (_QUICK, 8.0, "8.0 s, was writing the metadata, after all subtasks were done"),
     ],
     ids=["source", "back pressure", "skew", "storage", "size", "metadata"],
 )
@@ -66,7 +66,7 @@ def test_a_slow_one_is_explained(
     subtasks: list[SubtaskStats], write_seconds: float, words: str
 ) -> None:
     sentence = explain(subtasks, duration=9.0, write_seconds=write_seconds, written=100)
-    assert sentence.startswith("It took 9.0 s, ")
+    assert sentence.startswith("It took 9.0 s. ")
     assert words in sentence
 
 
@@ -157,4 +157,4 @@ def test_only_slow_ones_are_explained() -> None:
         written(it, write, now + duration)
     explained = {entry["id"]: entry["explanation"] for entry in it.stats.overview()["history"]}
     assert [number for number, sentence in explained.items() if sentence] == [6]
-    assert "to write its metadata" in explained[6]
+    assert "writing the metadata" in explained[6]

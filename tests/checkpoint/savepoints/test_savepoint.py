@@ -419,7 +419,7 @@ class TestReading:
     def test_what_is_not_there_is_listed(self, local: Storage) -> None:
         _filled(local.at("job")).savepoint(local.at("s"))
         location = local.at("s").location
-        with pytest.raises(StateNotFoundError, match=r"no operator is called 'x'.*uid 'counter'"):
+        with pytest.raises(StateNotFoundError, match=r"'x' is not the uid.*uid 'counter'"):
             open_state(location, "x", "total")
         with pytest.raises(StateNotFoundError, match=r"has no keyed state 'x'.*'seen', 'sums'"):
             open_state(location, "counter", "x")

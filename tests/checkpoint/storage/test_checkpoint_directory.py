@@ -304,7 +304,7 @@ class TestFinding:
         for path in ("job/chk-2", "job/chk-2/", "job/chk-2/_metadata"):
             assert find_checkpoint(local.location_of(path)).checkpoint.checkpoint_id == 2
         directory.job.delete("shared/file-2")
-        with pytest.raises(CorruptCheckpointError, match=r"file-2 is damaged: it is not there"):
+        with pytest.raises(CorruptCheckpointError, match=r"file-2 is damaged: it does not exist"):
             find_checkpoint(local.location_of("job/chk-2"))
 
     def test_sizes_alone_find_a_truncated_file(self, local: Storage) -> None:

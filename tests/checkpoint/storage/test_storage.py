@@ -62,7 +62,7 @@ def test_damage_is_found_by_size_and_by_checksum(storage: Storage) -> None:
     with pytest.raises(CorruptFileError, match=r"data is damaged: it should have 10 bytes.* has 5"):
         storage.read("data", facts)
     storage.write("data", b"0123456788")
-    with pytest.raises(CorruptFileError, match="its checksum is wrong"):
+    with pytest.raises(CorruptFileError, match="its checksum does not match"):
         storage.read("data", facts)
 
 
@@ -77,9 +77,9 @@ def test_a_missing_file_is_an_error_that_says_so(storage: Storage) -> None:
 
 @pytest.mark.parametrize("name", ["", "/etc/passwd", "../other", "a/../../b", "a//b", "./a"])
 def test_no_name_leads_out_of_a_storage(local: Storage, name: str) -> None:
-    with pytest.raises(ValueError, match="no name within"):
+    with pytest.raises(ValueError, match="not a valid name within"):
         local.write(name, b"x")
-    with pytest.raises(ValueError, match="no name within"):
+    with pytest.raises(ValueError, match="not a valid name within"):
         local.at(name)
 
 
@@ -104,7 +104,9 @@ def test_half_an_object_does_not_pass_for_a_whole_one(
 ) -> None:
     storage = open_storage("s3://checkpoints/half", s3)
     monkeypatch.setattr(type(storage.file_system), "size", lambda self, path: 3)
-    with pytest.raises(StorageError, match="5 bytes were written, but 3 are there"):
+    with pytest.raises(
+        StorageError, match=r"5 bytes were written to .*, but the store has 3 bytes"
+    ):
         storage.write("data", b"12345")
 
 

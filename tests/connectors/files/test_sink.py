@@ -193,7 +193,7 @@ def test_buckets_stay_below_the_base_path(tmp_path, bucket):
             return bucket
 
     writer = _builder(tmp_path).with_bucket_assigner(Escaping()).build().create_writer(CONTEXT)
-    with pytest.raises(UserFunctionError, match=r"leads out(.|\n)*Escaping.get_bucket_id"):
+    with pytest.raises(UserFunctionError, match=r"is outside of(.|\n)*Escaping.get_bucket_id"):
         _write(writer, "a")
 
 
@@ -315,7 +315,7 @@ def test_a_missing_file_is_a_clear_error(tmp_path, caplog):
     with pytest.raises(FileNotFoundError, match="has only 1") as caught:
         sink.create_writer(CONTEXT, state)
     assert isinstance(caught.value, FiresteelError)
-    with pytest.raises(FileNotFoundError, match="has 1"):
+    with pytest.raises(FileNotFoundError, match="has only 1 bytes"):
         sink.create_committer().commit(committables)
     os.unlink(committables[0]["in_progress"])
     # It may have been committed before, and consumed.

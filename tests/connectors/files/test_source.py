@@ -121,7 +121,7 @@ def test_file_uris_and_relative_paths(driver, lines_file, monkeypatch):
 
 @pytest.mark.parametrize("name", ["nowhere.txt", "*.nothing"])
 def test_a_missing_path_fails_when_the_enumerator_starts(tmp_path, name):
-    with pytest.raises(PathNotFoundError, match="there is nothing at") as caught:
+    with pytest.raises(PathNotFoundError, match="there is no file or directory at") as caught:
         _source(tmp_path / name).create_enumerator(1)
     assert isinstance(caught.value, FileNotFoundError)
     assert caught.value.path == str(tmp_path / name)

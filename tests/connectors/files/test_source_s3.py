@@ -98,7 +98,7 @@ def test_a_job_goes_on_from_its_positions(settings: dict[str, str], directory: s
 
 def test_a_missing_path_is_named(settings: dict[str, str], directory: str) -> None:
     for path in (f"{directory}/nothing", f"{directory}/*.csv"):
-        with pytest.raises(PathNotFoundError, match="there is nothing at") as caught:
+        with pytest.raises(PathNotFoundError, match="there is no file or directory at") as caught:
             _run(settings, path)
         assert caught.value.path == path
 

@@ -327,7 +327,7 @@ def test_named_partitions(driver, kafka, three_partitions):
     [records] = driver.read_all(source)
     assert sorted(by_partition(records)) == [0, 2]
     missing = builder(kafka).set_partitions({P(three_partitions, 3)}).build()
-    with pytest.raises(UnknownTopicError, match=f"{three_partitions}-3.* has 3, counted from 0"):
+    with pytest.raises(UnknownTopicError, match=f"{three_partitions}-3.* has 3, numbered from 0"):
         missing.create_enumerator(1)
 
 
@@ -428,7 +428,7 @@ def test_offsets_that_the_log_does_not_have_are_named(kafka, twenty):
         KafkaOffsetsInitializer.offsets({place: 2}, NONE)
     )
     with pytest.raises(
-        OffsetOutOfRangeError, match=f"'{twenty}': .*offset 2, but the log has 5 to 20"
+        OffsetOutOfRangeError, match=f"'{twenty}': .*offset 2, but the log has offsets 5 to 20"
     ):
         strict.build().create_enumerator(1)
 

@@ -74,7 +74,7 @@ def test_descriptors_are_of_maps_and_have_names_of_their_own(env):
     rules = env.from_sequence(1, 2)
     with pytest.raises(TypeError, match="broadcast expects MapStateDescriptors"):
         rules.broadcast(ListStateDescriptor("rules", Types.STRING()))
-    with pytest.raises(InvalidProgramError, match="repeat: rules, rules"):
+    with pytest.raises(InvalidProgramError, match="must be unique, got rules, rules"):
         rules.broadcast(RULES, RULES)
 
 

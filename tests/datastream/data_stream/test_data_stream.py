@@ -205,7 +205,7 @@ def test_side_output(env, numbers):
     (edge,) = _edges_into(env, "late ones")
     assert edge.side_output == "late"
     assert env._compile().stream_graph.nodes[2].side_output_types == {"late": Types.STRING()}
-    with pytest.raises(InvalidProgramError, match="'late' of 'PROCESS' was read with the type"):
+    with pytest.raises(InvalidProgramError, match="'late' of 'PROCESS' is read with two types"):
         processed.get_side_output(OutputTag("late", Types.INT()))
     with pytest.raises(TypeError, match="expects an OutputTag"):
         processed.get_side_output("late")

@@ -51,9 +51,9 @@ def test_functions() -> None:
     assert ReducingStateDescriptor("r", total, Types.INT()).get_reduce_function() is total
     assert ReducingStateDescriptor("r", max, Types.INT()).get_reduce_function() is max
     assert AggregatingStateDescriptor("a", count, Types.INT()).get_agg_function() is count
-    with pytest.raises(TypeError, match="'r' is a ReduceFunction"):
+    with pytest.raises(TypeError, match="'r' must be a ReduceFunction"):
         ReducingStateDescriptor("r", 5, Types.INT())  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="'a' is an AggregateFunction"):
+    with pytest.raises(TypeError, match="'a' must be an AggregateFunction"):
         AggregatingStateDescriptor("a", max, Types.INT())  # type: ignore[arg-type]
 
 

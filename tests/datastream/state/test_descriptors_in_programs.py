@@ -52,7 +52,7 @@ def test_a_time_to_live_may_be_a_duration_but_no_number() -> None:
 
 @pytest.mark.parametrize("size", [-3, 1.5, None])
 def test_cleaning_up_needs_a_number_of_entries(size: Any) -> None:
-    with pytest.raises(ValueError, match="not negative"):
+    with pytest.raises(ValueError, match="an int of at least 0"):
         StateTtlConfig.new_builder(Time.seconds(1)).cleanup_incrementally(size, True)
 
 

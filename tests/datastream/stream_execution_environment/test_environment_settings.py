@@ -196,12 +196,12 @@ def test_cached_files_are_kept_in_the_notation_of_flink(env):
 
 def test_a_name_is_registered_once_and_in_flinks_notation(env):
     env.register_cached_file("/a", "a")
-    with pytest.raises(InvalidProgramError, match="taken"):
+    with pytest.raises(InvalidProgramError, match="already registered"):
         env.register_cached_file("/b", "a")
     with pytest.raises(InvalidProgramError, match="without"):
         env.register_cached_file("/a,b", "b")
     env._configuration.set_string("pipeline.cached-files", "path:/only")
-    with pytest.raises(ConfigurationError, match="lacks a name"):
+    with pytest.raises(ConfigurationError, match="has no name or no path"):
         _settings(env)
 
 

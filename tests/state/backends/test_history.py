@@ -269,5 +269,5 @@ def test_a_format_of_the_future_is_refused(create: Create) -> None:
     state = SubtaskState(create)
     with pytest.raises(UnknownFormatError, match="format 99"):
         create().restore([Segment(1, True, 3, inline=b"xyz", version=99)], state.store)
-    with pytest.raises(CorruptSegmentError, match="no content"):
+    with pytest.raises(CorruptSegmentError, match="neither inline content nor a file"):
         create().restore([Segment(1, True, 3)], state.store)

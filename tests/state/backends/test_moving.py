@@ -135,6 +135,6 @@ def test_entries_can_be_read_and_loaded(create: Create) -> None:
 
 def test_files_of_rocksdb_are_not_for_the_hash_map(tmp_path: Path) -> None:
     (state,) = _subtasks(BACKENDS["rocksdb"], tmp_path, 1)
-    with pytest.raises(UnknownFormatError, match="only a savepoint"):
+    with pytest.raises(UnknownFormatError, match="Only a savepoint"):
         BACKENDS["hashmap"]().restore(state.segments(), state.store)
     state.backend.close()

@@ -258,7 +258,7 @@ def test_custom_partitioning_asks_with_key_and_number_of_targets(sent):
 @pytest.mark.parametrize("answer", [-1, 2])
 def test_a_partition_that_does_not_exist_is_an_error_that_names_the_record(sent, answer):
     edge = sent(_custom(lambda key, count: answer if key == "odd" else 0), targets=2)
-    with pytest.raises(BadPartitionError, match=rf"node 1 answered {answer} for the record 'odd'"):
+    with pytest.raises(BadPartitionError, match=rf"node 1 returned {answer} for the record 'odd'"):
         edge.emit(["even", "odd"])
 
 
@@ -291,7 +291,7 @@ def test_a_key_that_cannot_be_one_names_its_record(sent, key):
 @pytest.mark.parametrize("answer", [2, -1, 0.5, 1.0, "x", None, [0]], ids=repr)
 def test_a_partition_that_does_not_exist_is_refused(sent, answer):
     edge = sent(_custom(lambda key, _: answer if key == "bad" else 1), targets=2)
-    with pytest.raises(BadPartitionError, match=r"after node 1 answered .* 'bad'"):
+    with pytest.raises(BadPartitionError, match=r"after node 1 returned .* 'bad'"):
         edge.emit(["good", "bad"])
 
 

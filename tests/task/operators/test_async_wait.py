@@ -445,7 +445,7 @@ def test_there_is_no_state_in_an_async_function():
         def open(self, runtime_context):
             runtime_context.get_state(ValueStateDescriptor("s", Types.INT()))
 
-    with pytest.raises(UserFunctionError, match="an AsyncFunction has no state"):
+    with pytest.raises(UserFunctionError, match="an AsyncFunction cannot use state"):
         harness_of(ORDERED, Stateful()).open()
 
 
@@ -476,7 +476,7 @@ class SlowTimeout(Good):
     ("function", "timeout", "more", "message"),
     [
         (Blocking(), PATIENT, {}, "async def"),
-        (SlowTimeout(), PATIENT, {}, "plain method"),
+        (SlowTimeout(), PATIENT, {}, "regular method"),
         (lambda v: v, PATIENT, {}, "expects an AsyncFunction"),
         (Good(), 5, {}, r"Time\.seconds"),
         (Good(), PATIENT, {"capacity": 0}, "capacity"),

@@ -61,7 +61,7 @@ def test_keys_of_other_subtasks_are_refused_on_both_inputs():
 
 def test_one_input_has_no_second():
     harness = OperatorHarness.of(lambda s: s.map(str))
-    with pytest.raises(InvalidProgramError, match="one input only"):
+    with pytest.raises(InvalidProgramError, match="has only one input"):
         harness.process_element2(1)
 
 

@@ -66,7 +66,7 @@ def test_any_other_type_is_one_column():
     ("values", "wrong", "reason"),
     [
         ([Row(1), Row("many"), Row(3)], "<Row('many')>", "field x: expected int, got str"),
-        ([Row(1), None], "None", "a record has fields"),
+        ([Row(1), None], "None", "a record with fields must not be None"),
         ([Row(1), Row(2, 3)], "<Row(2, 3)>", "expected 1 fields, got 2"),
     ],
 )

@@ -152,7 +152,7 @@ def test_what_a_function_does_to_a_record_does_not_reach_the_state():
 
 def test_a_record_without_a_timestamp_is_refused():
     harness = OperatorHarness.of(interval_join(0, 1))
-    with pytest.raises(UserFunctionError, match="without a timestamp came to an interval join"):
+    with pytest.raises(UserFunctionError, match="without a timestamp reached an interval join"):
         harness.process_element1(("a", 1))
 
 

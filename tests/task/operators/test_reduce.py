@@ -102,7 +102,7 @@ def test_another_parallelism_moves_whole_key_groups(before, after):
 def test_all_snapshots_are_needed():
     with OperatorHarness.of(_program, parallelism=2) as harness:
         snapshot = harness.snapshot()
-    with pytest.raises(InvalidProgramError, match="all 2 subtasks"):
+    with pytest.raises(InvalidProgramError, match="each of the 2 subtasks"):
         OperatorHarness.restored(_program, [snapshot])
 
 

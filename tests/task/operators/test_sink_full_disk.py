@@ -167,7 +167,7 @@ def test_the_error_says_what_to_do_and_travels():
     error = WriteFailedError("/data/x", errno.ENOSPC, "No space left on device", "Reduce")
     assert str(pickle.loads(pickle.dumps(error))) == (
         "Operator 'Reduce' could not write /data/x: No space left on device. Free some space "
-        "there, or write to a different place."
+        "there, or write to a different location."
     )
     assert pickle.loads(pickle.dumps(error)).errno == errno.ENOSPC
     assert isinstance(error, OSError)

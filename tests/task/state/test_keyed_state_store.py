@@ -335,9 +335,9 @@ def test_one_name_is_one_state() -> None:
             descriptor = ValueStateDescriptor("v", Types.LONG())
             self.one = runtime_context.get_state(descriptor)
             self.other = runtime_context.get_state(ValueStateDescriptor("v", Types.LONG()))
-            with pytest.raises(InvalidProgramError, match="was asked for as ValueState"):
+            with pytest.raises(InvalidProgramError, match="is declared as ValueState"):
                 runtime_context.get_list_state(ListStateDescriptor("v", Types.LONG()))
-            with pytest.raises(InvalidProgramError, match="a MapStateDescriptor is needed"):
+            with pytest.raises(InvalidProgramError, match="expected a MapStateDescriptor"):
                 runtime_context.get_map_state(descriptor)
 
         def process_element(self, value: Any, ctx: Any) -> Any:
@@ -464,5 +464,5 @@ def test_the_name_of_an_operators_own_state_is_taken() -> None:
 
         def reduce(self, value1: Any, value2: Any) -> Any: ...
 
-    with pytest.raises(UserFunctionError, match="'reduce' is taken"):
+    with pytest.raises(UserFunctionError, match="itself uses the state name 'reduce'"):
         OperatorHarness.of(lambda s: s.key_by(lambda v: 0).reduce(Clash())).open()

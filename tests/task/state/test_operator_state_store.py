@@ -225,9 +225,9 @@ def test_a_descriptor_of_another_kind_is_refused() -> None:
     class Wrong(MapFunction, CheckpointedFunction):
         def initialize_state(self, context: Any) -> None:
             store = context.get_operator_state_store()
-            with pytest.raises(InvalidProgramError, match="a ListStateDescriptor is needed"):
+            with pytest.raises(InvalidProgramError, match="expected a ListStateDescriptor"):
                 store.get_list_state(MapStateDescriptor("x", ANY, ANY))
-            with pytest.raises(InvalidProgramError, match="a MapStateDescriptor is needed"):
+            with pytest.raises(InvalidProgramError, match="expected a MapStateDescriptor"):
                 store.get_broadcast_state(ListStateDescriptor("x", ANY))
 
         def snapshot_state(self, context: Any) -> None: ...

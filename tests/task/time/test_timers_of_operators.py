@@ -217,7 +217,7 @@ def test_a_failing_timer_is_named_with_its_key_and_time() -> None:
 
 
 def test_a_time_is_an_int(harness: OperatorHarness) -> None:
-    with pytest.raises(UserFunctionError, match=r"time of a timer is an int.*1\.5"):
+    with pytest.raises(UserFunctionError, match=r"time of a timer must be an int.*1\.5"):
         harness.process_element(("a", _event(1.5)))  # type: ignore[arg-type]
 
 

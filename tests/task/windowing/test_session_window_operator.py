@@ -206,5 +206,5 @@ def test_merging_must_not_end_a_window_in_the_past():
     with _harness(Shrinking()) as harness:
         harness.process_watermark(7)
         feed(harness, ("a", 1, 0))
-        with pytest.raises(Exception, match="over already"):
+        with pytest.raises(Exception, match="whose end has already passed"):
             feed(harness, ("a", 2, 1))

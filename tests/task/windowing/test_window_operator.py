@@ -488,5 +488,5 @@ class Silent(EventTimeTrigger):
 def test_a_trigger_must_answer():
     with OperatorHarness.of(windows(tumbling(), values, trigger=Silent())) as harness:
         feed(harness, ("a", 1, 0))
-        with pytest.raises(UserFunctionError, match="TriggerResult, not with None"):
+        with pytest.raises(UserFunctionError, match="TriggerResult, but it returned None"):
             harness.process_watermark(9)
