@@ -32,6 +32,7 @@ __all__ = [
     "is_uri",
     "local_path",
     "qualify",
+    "sync_path",
     "without_password",
 ]
 
@@ -378,7 +379,7 @@ class LocalFileSystem(ArrowFileSystem):
 
     def sync(self, path: str) -> None:
         """Sync the file, its entry in the directory, and the entries of new directories above."""
-        _sync(path)
+        sync_path(path)
         self.sync_directory(os.path.dirname(path))
 
     def sync_directory(self, path: str) -> None:
@@ -387,7 +388,7 @@ class LocalFileSystem(ArrowFileSystem):
         A new directory is lost in a crash, with all files in it, unless its parent is synced too.
         """
         path = os.path.realpath(path)
-        _sync(path)
+        sync_path(path)
         if path in self._durable or os.path.ismount(path):
             return
         # A directory that this user cannot read has not been created by this user.
@@ -421,7 +422,8 @@ class LocalFileSystem(ArrowFileSystem):
         ]
 
 
-def _sync(path: str) -> None:
+def sync_path(path: str) -> None:
+    """Write a local file, or the entries of a directory, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

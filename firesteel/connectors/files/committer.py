@@ -20,6 +20,7 @@ from typing import Any
 from firesteel.connectors.base import Committer
 from firesteel.connectors.files.part_files import PartFileMissingError, has_writer
 from firesteel.errors import WriteFailedError
+from firesteel.filesystems.file_systems import sync_path
 
 __all__ = ["FileCommitter"]
 
@@ -48,7 +49,8 @@ class FileCommitter(Committer):
                     raise WriteFailedError.of(committable["final"], error) from error
                 directories.add(os.path.dirname(committable["final"]))
         for directory in directories:
-            _sync(directory)
+            # The new names survive a power failure.
+            sync_path(directory)
 
 
 def _finish(committable: dict[str, Any]) -> None:
@@ -79,7 +81,7 @@ def _finish(committable: dict[str, Any]) -> None:
         if other[0] != staged:
             os.unlink(other[0])
     # From the next step on, only the staged file has the bytes that are published here.
-    _sync(os.path.dirname(path))
+    sync_path(os.path.dirname(path))
     try:
         if committable.get("disposable") or (actual == size and not has_writer(source)):
             os.unlink(source)
@@ -148,12 +150,3 @@ def _copy(source: str, target: str, start: int, end: int) -> None:
         with suppress(FileNotFoundError):
             os.unlink(target)
         raise
-
-
-def _sync(directory: str) -> None:
-    """Make renames survive a power failure."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
