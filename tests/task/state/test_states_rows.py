@@ -99,7 +99,14 @@ def test_rows_have_their_names_wherever_epochs_end(
         program,
         records_per_epoch=per_epoch,
         checkpoint_every=1,
-        configuration=Configuration().set_string("state.backend.type", backend),
+        configuration=Configuration.from_dict(
+            {
+                "state.backend.type": backend,
+                # One for the crash. A function that fails must not be tried for ever.
+                "restart-strategy.type": "fixed-delay",
+                "restart-strategy.fixed-delay.attempts": "1",
+            }
+        ),
     )
     for _ in range(crash_after):
         running = harness.run_epoch()
