@@ -18,7 +18,8 @@ CHECKPOINTING_MODE: Option[str] = Option(
     _CP + "mode",
     choice("EXACTLY_ONCE", "AT_LEAST_ONCE"),
     "EXACTLY_ONCE",
-    "The guarantee for state after a recovery. Both modes give exactly once.",
+    "The guarantee for state after a recovery. With AT_LEAST_ONCE, records that overtake a barrier in "
+    "real-time execution are processed again after a failure.",
 )
 CHECKPOINTING_TIMEOUT: Option[timedelta] = Option(
     _CP + "timeout",

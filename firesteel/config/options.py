@@ -38,6 +38,15 @@ SPARK_MASTER: Option[str | None] = Option(
     "Spark's master, for example local[4] or spark://host:7077. The default is the running Spark "
     "session, or else all cores of this machine.",
 )
+EXECUTION: Option[str] = Option(
+    "firesteel.execution",
+    choice("auto", "real-time", "micro-batch"),
+    "auto",
+    "The way in which streaming jobs run. With real-time, all operators run at the same time for as "
+    "long as the job. With micro-batch, Spark runs one small job after the other. The default, auto, "
+    "is real-time, unless the job has DataFrames or Spark has too few task slots or no Real-time "
+    "Mode.",
+)
 SLOT_HOST: Option[str] = Option(
     "firesteel.slot-host",
     choice("resident", "in-worker"),

@@ -28,7 +28,13 @@ class Levels:
 
     @property
     def required_slots(self) -> int:
+        """The task slots for one level after the other."""
         return max(self.slots)
+
+    @property
+    def required_live_slots(self) -> int:
+        """The task slots for all levels at the same time."""
+        return sum(self.slots)
 
 
 def assign_levels(job_graph: JobGraph) -> Levels:

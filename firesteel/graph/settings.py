@@ -83,3 +83,7 @@ class JobSettings:
     requirements: PythonRequirements | None = None
     python_archives: tuple[PythonArchive, ...] = ()
     cached_files: tuple[CachedFile, ...] = ()
+
+    @property
+    def is_batch(self) -> bool:
+        return self.runtime_mode.name == "BATCH"

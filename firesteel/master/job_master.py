@@ -256,7 +256,18 @@ class JobMaster:
                 for slot in range(slots)
             ),
             closing,
+            due_in=self._due_in(now),
         )
+
+    def _due_in(self, now: float) -> float | None:
+        """Return the seconds until there is something to do besides reading, as far as known."""
+        delays = [at - now for at in self._iterations.due_at(now)]
+        checkpoint = self.checkpoints.delay(now, self._finished_tasks())
+        if checkpoint is not None:
+            delays.append(checkpoint)
+        discoveries = [source.until_discovery(now) for source in self._sources.values()]
+        delays += [until for until in discoveries if until is not None]
+        return max(0.0, min(delays)) if delays else None
 
     def _plan_batch(self) -> EpochPlan:
         self._closing = True
@@ -321,6 +332,7 @@ class JobMaster:
             checkpoint_id=None if barrier is None else barrier.checkpoint_id,
             checkpoint_timestamp=0 if barrier is None else barrier.timestamp,
             drain=self.checkpoints.drains(),
+            halt=barrier is not None and barrier.stop is not None,
             completed_checkpoint=told.completed,
             aborted_checkpoints=told.aborted,
         )

@@ -442,6 +442,7 @@ class JobRunner:
             except BaseException as error:  # noqa: BLE001 - no error vanishes in a thread
                 self._fail(error)
             self._changed.notify_all()
+        self._execution.hasten()
 
     def _fail(self, error: BaseException) -> None:
         """Fail the attempt, or log the error of a job that ends anyway."""
@@ -493,6 +494,7 @@ class JobRunner:
             if not self._state.cancel(to):
                 return
             self._changed.notify_all()
+        self._execution.hasten()
         self._execution.break_off(self._cancellation_seconds)
         for collector in self._collectors.values():
             collector.release()
@@ -511,6 +513,7 @@ class JobRunner:
             self.master.request_snapshot(make(self._checkpoints.expect(answer)))
             self._carry_out()
             self._changed.notify_all()
+        self._execution.hasten()
         return answer
 
     def checkpoint_overview(self) -> dict[str, Any]:

@@ -31,6 +31,13 @@ class EpochPlan:
     controls: tuple[SlotControl, ...]
     closing: bool = False
     by_force: bool = False
+    # The seconds after which the next epoch is due, as far as known now. None: no time is known.
+    due_in: float | None = None
+
+    @property
+    def ends_at_once(self) -> bool:
+        """The epoch ends with a checkpoint, which should not wait for more records."""
+        return any(control.checkpoint_id is not None for control in self.controls)
 
     def of_level(self, level: int) -> list[SlotControl]:
         return [control for control in self.controls if control.address.level == level]
@@ -109,6 +116,9 @@ class Execution(Protocol):
         Raises ExecutionFailedError or EpochBrokenOffError. After either of them the only plan that
         may follow is a closing one by force.
         """
+
+    def hasten(self) -> None:
+        """A plan for the next epoch is due, so the running one should end. Called from any thread."""
 
     def break_off(self, seconds: float) -> None:
         """Wait at most ``seconds`` for the running epoch. Called from any thread or a signal handler."""

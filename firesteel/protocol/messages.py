@@ -152,6 +152,10 @@ class Feedback:
     segments: tuple[Segment, ...] = ()
 
 
+#: The number of records of a budget without a limit.
+UNLIMITED = 1 << 62
+
+
 @dataclass(frozen=True, slots=True)
 class ReadBudget:
     """Per-epoch read limits: records per source, and total seconds for all sources of a slot."""
@@ -188,6 +192,8 @@ class SlotControl:
     checkpoint_timestamp: int = 0
     # Event time ends before the barrier, because the job stops for good with this savepoint.
     drain: bool = False
+    # The job stops with this savepoint: nothing is read after its barrier until the next control.
+    halt: bool = False
     # The newest complete checkpoint, and the aborted ones, since the previous epoch.
     completed_checkpoint: int | None = None
     aborted_checkpoints: tuple[int, ...] = ()
@@ -197,6 +203,16 @@ class SlotControl:
         """True if the slot has more to do than to close. Closing alone needs no state."""
         commits = self.committables or self.completed_checkpoint is not None
         return bool(commits) or not self.close
+
+
+@dataclass(frozen=True, slots=True)
+class EndEpoch:
+    """Ends an epoch in slots that live as long as the job. Level 0 ends it at once.
+
+    The other levels end it when all of their channels have.
+    """
+
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +299,11 @@ class SlotAck:
     # Milliseconds on the clock of the slot at the end of the epoch. Timers refer to the same clock,
     # so the driver computes delays correctly even if its own clock differs.
     processing_time: int = 0
+    # Seconds that the end of the epoch took, in which the slot processed no records.
+    end_seconds: float = 0.0
+    # Seconds for which the slot waited for input, and for later slots to take its output.
+    idle_seconds: float = 0.0
+    back_pressured_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

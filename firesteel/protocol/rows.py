@@ -36,11 +36,13 @@ DATAFRAME = 9  # to the driver: records for a DataFrame sink, as an Arrow stream
 IDLENESS = 10  # whether a channel is idle, so that no gate waits for its watermark
 BARRIER = 11  # separates the records of a checkpoint from those after it
 KEYED = 12  # in a batch job: records of one key, which Spark sorts
+PUSH = 13  # no content: Spark hands on a row when the next one arrives
+END_WANTED = 14  # to the driver: the slot has something to report, so the epoch should end
 
 # Payloads of END_OF_EPOCH rows.
 OPEN, FINISHED, ABORTED = b"\x00", b"\x01", b"\x02"
 
-FOR_DRIVER = frozenset({ACK, OUTPUT, FAILURE, DATAFRAME})
+FOR_DRIVER = frozenset({ACK, OUTPUT, FAILURE, DATAFRAME, END_WANTED})
 
 # A batch of rows leaves the slot when its payloads reach this size.
 _BATCH_BYTES = 1 << 20

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import threading
-import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from firesteel.errors import FiresteelError, JobExecutionError
 from firesteel.protocol.messages import (
     ConfirmedRuns,
     SlotAck,
@@ -24,7 +22,7 @@ from firesteel.protocol.messages import (
 )
 from firesteel.protocol.program import PackedProgram
 from firesteel.protocol.rows import ACK, CONTROL, FAILURE, FOR_DRIVER, HEADER, BufferRow, RowBatcher
-from firesteel.task.slot import Slot, host_name
+from firesteel.task.slot import Slot, host_name, unloaded_error
 from firesteel.usercode.failures import USER_ERRORS, InterruptedSlotError
 
 
@@ -154,7 +152,7 @@ class UnloadedSlot:
     ) -> Iterator[pa.RecordBatch]:
         """Consume all input, as ``Slot.run_epoch`` does, and pass on rows for the driver and for other levels."""
         if raise_errors:
-            raise self._explained(address)
+            raise unloaded_error(self._error, self._job_name, address.level, address.slot)
         batcher = RowBatcher()
         for row in rows:
             addressed = row.kind in (CONTROL, HEADER)
@@ -172,7 +170,9 @@ class UnloadedSlot:
     ) -> BufferRow:
         self.closed = last or (control is not None and control.close)
         if control is None or last or control.has_work:
-            failure = SlotFailure(address, self._explained(address))
+            failure = SlotFailure(
+                address, unloaded_error(self._error, self._job_name, address.level, address.slot)
+            )
             return BufferRow(address.slot, 0, 0, 0, FAILURE, encode(failure))
         ack = SlotAck(
             address=replace(address, confirmed_runs=ConfirmedRuns()),
@@ -181,16 +181,6 @@ class UnloadedSlot:
             run_id=new_run_id(),
         )
         return BufferRow(address.slot, 0, 0, 0, ACK, encode(ack))
-
-    def _explained(self, address: SlotAddress) -> FiresteelError:
-        if isinstance(self._error, FiresteelError):
-            return self._error
-        text = "".join(traceback.format_exception(self._error)).rstrip()
-        return JobExecutionError(
-            f"{text}\nJob '{self._job_name}' failed: loading its program in level {address.level}, "
-            f"slot {address.slot} raised the error above",
-            job_name=self._job_name,
-        )
 
     def close_quietly(self) -> list[Exception]:
         self.closed = True

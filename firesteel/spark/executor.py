@@ -6,17 +6,19 @@ from contextlib import ExitStack
 
 from firesteel.config import options
 from firesteel.graph.levels import Levels
-from firesteel.graph.operator_specs import DataFrameSourceSpec
 from firesteel.graph.settings import JobSettings
 from firesteel.graph.stream_graph import StreamGraph
 from firesteel.protocol.execution import Placement
 from firesteel.protocol.program import JobProgram
 from firesteel.spark.batch_execution import BatchExecution
+from firesteel.spark.execution_choice import choose_live, has_dataframe_sources, may_be_live
 from firesteel.spark.job_files import JobFiles
+from firesteel.spark.live_execution import LiveExecution
 from firesteel.spark.session import (
     acquire_session,
     host_settings,
     is_local,
+    occupy_live_slots,
     release_session,
     task_attempts,
 )
@@ -37,9 +39,16 @@ class SparkExecutor:
         self._settings = settings
         with ExitStack() as held:
             self.session = acquire_session(
-                levels.required_slots, settings.configuration, may_restart=not _has_frames(graph)
+                levels.required_slots,
+                settings.configuration,
+                may_restart=not has_dataframe_sources(graph),
+                live_slots=levels.required_live_slots if may_be_live(graph, settings) else None,
             )
             held.callback(release_session)
+            self._is_live = choose_live(self.session, graph, levels, settings)
+            if self._is_live:
+                occupy_live_slots(levels.required_live_slots)
+                held.callback(occupy_live_slots, -levels.required_live_slots)
             self._files = JobFiles(job_id, settings.configuration)
             held.callback(self._files.remove)
             self._held = held.pop_all()
@@ -54,10 +63,20 @@ class SparkExecutor:
             resources=stage_resources(context, self._settings, root, local=local),
         )
 
-    def start(self, program: JobProgram) -> StreamingExecution | BatchExecution:
+    def start(self, program: JobProgram) -> LiveExecution | StreamingExecution | BatchExecution:
         task = self._slot_task(program)
         if program.batch:
             return BatchExecution(self.session, program, self._graph, task)
+        if self._is_live:
+            return LiveExecution(
+                self.session,
+                program,
+                task,
+                self._files,
+                max_records=self._settings.configuration.get(options.EPOCH_MAX_RECORDS),
+                task_attempts=task_attempts(self.session),
+                local=is_local(self.session),
+            )
         return StreamingExecution(self.session, program, self._graph, task, self._files)
 
     def _slot_task(self, program: JobProgram) -> SlotTask:
@@ -83,8 +102,3 @@ class SparkExecutor:
 
     def close(self) -> None:
         self._held.close()
-
-
-def _has_frames(graph: StreamGraph) -> bool:
-    """Return True if the job reads DataFrames. Their session must not be restarted."""
-    return any(isinstance(node.spec, DataFrameSourceSpec) for node in graph.nodes.values())

@@ -63,6 +63,16 @@ _CONTEXT_SETTINGS = {
     "spark.speculation": "false",
     "spark.sql.warehouse.dir": "spark-warehouse",
 }
+# Settings of the context without which Real-time Mode is slow, or does not work at all.
+LIVE_SETTINGS = {
+    "spark.python.udf.pipelined.enabled": "true",
+    "spark.python.unix.domain.socket.enabled": "true",
+    # A row waits for its buffer to fill at most this long.
+    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",
+    # Rows that wait for a slow slot. More of them would only make barriers late.
+    "spark.shuffle.streaming.writerMaxMemory": str(4 << 20),
+    "spark.shuffle.streaming.readerMaxMemory": str(4 << 20),
+}
 # On one machine an exchange does not leave memory, and large buffers are compressed already.
 _LOCAL_SETTINGS = {
     "spark.shuffle.compress": "false",
@@ -72,6 +82,9 @@ _LOCAL_SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
 }
 _TASK_ATTEMPTS = 4
+# Threads of Spark on one machine. A job in real time needs one per slot of every level, and they
+# cost nothing while no task uses them.
+_LEAST_THREADS = 64
 
 
 class _OwnSession:
@@ -82,6 +95,8 @@ class _OwnSession:
         self.session: SparkSession | None = None
         self.is_quiet = True
         self.jobs = 0
+        # Task slots that jobs in real time occupy.
+        self.live_slots = 0
 
 
 _own = _OwnSession()
@@ -89,14 +104,21 @@ _hosts: dict[str, HostSettings] = {}
 
 
 def acquire_session(
-    required_slots: int, configuration: Configuration, *, may_restart: bool = True
+    required_slots: int,
+    configuration: Configuration,
+    *,
+    may_restart: bool = True,
+    live_slots: int | None = None,
 ) -> SparkSession:
     """Return a session for one job, with its own SQL settings. ``release_session`` gives it back.
 
     A session that Firesteel started, and that has too few slots, is restarted if no job uses it.
+    ``live_slots`` are those that the job would need in real time.
     """
     with _own.lock:
-        session = _base_session(required_slots, configuration, may_restart=may_restart)
+        session = _base_session(
+            required_slots, configuration, may_restart=may_restart, live_slots=live_slots
+        )
         _own.jobs += 1
     context = session.sparkContext
     available = context.defaultParallelism
@@ -109,6 +131,24 @@ def acquire_session(
         job_session.conf.set(key, value)
     job_session.conf.set(_TIME_ZONE, str(session.conf.get(_TIME_ZONE)))
     return job_session
+
+
+def live_slots(session: SparkSession) -> int:
+    """Return the number of task slots that are free for a job in real time."""
+    context = session.sparkContext
+    local = local_master(str(context.master))
+    if local is None:
+        total = context.defaultParallelism
+    else:
+        total = (os.cpu_count() or 1) if local.threads is None else local.threads
+    with _own.lock:
+        return total - _own.live_slots
+
+
+def occupy_live_slots(count: int) -> None:
+    """Count task slots as taken, until they are released with a negative number."""
+    with _own.lock:
+        _own.live_slots += count
 
 
 def user_session(required_slots: int, configuration: Configuration) -> SparkSession:
@@ -137,19 +177,29 @@ def release_session() -> None:
 
 
 def _base_session(
-    required_slots: int, configuration: Configuration, *, may_restart: bool
+    required_slots: int,
+    configuration: Configuration,
+    *,
+    may_restart: bool,
+    live_slots: int | None = None,
 ) -> SparkSession:
     level = configuration.get_optional(options.LOG_LEVEL_OPTION)
     if level is not None:
         set_log_level(level)
-    session = _active_or_new_session(required_slots, configuration, may_restart=may_restart)
+    session = _active_or_new_session(
+        required_slots, configuration, may_restart=may_restart, live_slots=live_slots
+    )
     # PySpark has set its own signal handler by now, so Firesteel's handler replaces it.
     program_end.watch(stop_own_session)
     return session
 
 
 def _active_or_new_session(
-    required_slots: int, configuration: Configuration, *, may_restart: bool
+    required_slots: int,
+    configuration: Configuration,
+    *,
+    may_restart: bool,
+    live_slots: int | None = None,
 ) -> SparkSession:
     active = SparkSession.getActiveSession()
     if active is None and SparkContext._active_spark_context is not None:  # noqa: SLF001 - PySpark has no public name
@@ -158,20 +208,28 @@ def _active_or_new_session(
         active = None
     if active is not None and may_restart and _is_ours(active) and _own.jobs == 0:
         too_small = active.sparkContext.defaultParallelism < required_slots
-        if too_small and configuration.get_optional(options.TASK_SLOTS) is None:
+        if too_small and configuration.get_optional(options.TASK_SLOTS) is not None:
+            too_small = False
+        local = local_master(str(active.sparkContext.master))
+        if live_slots is not None and local is not None and local.threads is not None:
+            too_small = too_small or local.threads < live_slots
+        if too_small:
             # No job runs, so restart Spark with as many slots as this job needs.
             active.stop()
             active = None
     if active is not None:
         return active
-    return _start(required_slots, configuration)
+    return _start(required_slots, configuration, live_slots)
 
 
 def _is_ours(session: SparkSession) -> bool:
     return _own.session is not None and session.sparkContext is _own.session.sparkContext
 
 
-def _start(required_slots: int, configuration: Configuration) -> SparkSession:
+def _start(
+    required_slots: int, configuration: Configuration, live_slots: int | None
+) -> SparkSession:
+    defaults: dict[str, str] = {}
     # Workers and hosts run the Python that runs the driver.
     executable = configuration.get_optional(options.PYTHON_EXECUTABLE)
     if executable is not None:
@@ -180,11 +238,13 @@ def _start(required_slots: int, configuration: Configuration) -> SparkSession:
     master = configuration.get_optional(options.SPARK_MASTER)
     if master is None:
         slots = configuration.get_optional(options.TASK_SLOTS)
-        threads = slots if slots is not None else max(os.cpu_count() or 1, required_slots)
+        slots = slots if slots is not None else max(os.cpu_count() or 1, required_slots)
+        threads = max(_LEAST_THREADS, live_slots or 0, slots)
         master = f"local[{threads},{_TASK_ATTEMPTS}]"
+        defaults["spark.default.parallelism"] = str(slots)
     builder = SparkSession.builder.master(master).appName("firesteel")
     level = configuration.get(options.LOG_LEVEL_OPTION).upper()
-    settings = dict(_CONTEXT_SETTINGS)
+    settings = _CONTEXT_SETTINGS | LIVE_SETTINGS | defaults
     if local_master(master) is not None:
         # Not on a cluster: executors must reach the driver, and compression saves network traffic.
         settings |= _LOCAL_SETTINGS

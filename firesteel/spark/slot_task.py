@@ -95,7 +95,7 @@ class SlotTask:
         entry = _worker_slots.entry(address, partial(self.load_program, address.attempt))
         context = TaskContext.get()
         attempt = context.attemptNumber() if context is not None else 0
-        with _working_directory(entry.working_directory):
+        with working_directory(entry.working_directory):
             try:
                 yield from entry.slot.run_epoch(
                     address,
@@ -128,7 +128,7 @@ def _locate(path: str) -> Path:
 
 
 @contextmanager
-def _working_directory(path: str | None) -> Iterator[None]:
+def working_directory(path: str | None) -> Iterator[None]:
     """Change the working directory for one task. The next task may belong to a different job."""
     if path is None:
         yield

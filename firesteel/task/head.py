@@ -51,6 +51,21 @@ class SubtaskHead:
         """
         return iter(())
 
+    def read_some(self, limit: int) -> float | None:
+        """Read a chunk without waiting, up to ``limit`` records of this epoch.
+
+        Return the seconds until there may be more, or None if that needs an event.
+        """
+        return None
+
+    @property
+    def needs_report(self) -> bool:
+        """After ``read_some`` returned None: the driver does not know of this yet."""
+        return False
+
+    def stop_reading(self, *, drain: bool) -> None:
+        """Note the progress of ``read_some`` at the end of an epoch. ``drain``: the input ends."""
+
     def accept_external(self, payload: bytes) -> None:
         """Take rows that Spark has read."""
         raise JobExecutionError("rows of a DataFrame arrived at a subtask that reads no DataFrame")

@@ -171,8 +171,10 @@ class Slot:
                 raise
             if raise_errors:
                 self.close_quietly()
-                raise self._explained(error) from error
-            failure = SlotFailure(address, self._explained(error))
+                raise explained_failure(error, self._job_name, self._level, self._slot) from error
+            failure = SlotFailure(
+                address, explained_failure(error, self._job_name, self._level, self._slot)
+            )
             batcher.add(BufferRow(self._slot, 0, 0, 0, FAILURE, encode(failure)))
             yield from self._abandon(remaining)
         if batcher.rows:
@@ -307,18 +309,6 @@ class Slot:
             if self._batcher.is_full():
                 yield self._batcher.take()
 
-    def _explained(self, error: BaseException) -> FiresteelError:
-        if not isinstance(error, Exception):
-            error = exit_error(error)
-        if isinstance(error, UnpicklableRecordError | UserFunctionError):
-            error.job = self._job_name
-        if isinstance(error, FiresteelError):
-            return error
-        text = "".join(traceback.format_exception(error)).rstrip()
-        return JobExecutionError(
-            f"{text}\nlevel {self._level}, slot {self._slot} failed", job_name=self._job_name
-        )
-
     def close(self) -> None:
         """Close the user's functions, and raise the first of their errors."""
         errors = self.close_quietly()
@@ -337,6 +327,30 @@ class Slot:
 
 class _EpochAbortedError(Exception):
     """An upstream slot failed in this epoch, and has reported it to the driver."""
+
+
+def explained_failure(error: BaseException, job_name: str, level: int, slot: int) -> FiresteelError:
+    """Return an error of Firesteel's that names the job, or the slot where it happened."""
+    if not isinstance(error, Exception):
+        error = exit_error(error)
+    if isinstance(error, UnpicklableRecordError | UserFunctionError):
+        error.job = job_name
+    if isinstance(error, FiresteelError):
+        return error
+    text = "".join(traceback.format_exception(error)).rstrip()
+    return JobExecutionError(f"{text}\nlevel {level}, slot {slot} failed", job_name=job_name)
+
+
+def unloaded_error(error: BaseException, job_name: str, level: int, slot: int) -> FiresteelError:
+    """Return the error of a slot whose program cannot be loaded."""
+    if isinstance(error, FiresteelError):
+        return error
+    text = "".join(traceback.format_exception(error)).rstrip()
+    return JobExecutionError(
+        f"{text}\nJob '{job_name}' failed: loading its program in level {level}, slot {slot} raised "
+        "the error above",
+        job_name=job_name,
+    )
 
 
 def host_name() -> str:

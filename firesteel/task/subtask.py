@@ -101,7 +101,6 @@ class Subtask:
             f"{vertex.name} ({info.index + 1}/{vertex.parallelism})",
             self._watermark,
             self._first.process_idle,
-            exactly_once=info.exactly_once,
             operator=self._first.name,
         )
         self.head = self._first.create_head(self.gate)
@@ -267,6 +266,21 @@ class Subtask:
         if self.head.is_origin:
             self._finish_if_ended()
 
+    def read_some(self, limit: int) -> float | None:
+        """Let the head read a chunk, without waiting. See ``SubtaskHead.read_some``."""
+        started = time.perf_counter()
+        wait = self.head.read_some(limit)
+        if wait == 0.0:
+            self.tick()
+            self.busy_seconds += time.perf_counter() - started
+        return wait
+
+    def stop_reading(self, *, drain: bool) -> None:
+        """Note the progress of ``read_some`` at the end of an epoch."""
+        self.head.stop_reading(drain=drain)
+        if self.head.is_origin:
+            self._finish_if_ended()
+
     def accept(self, row: BufferRow) -> None:
         """Process a row of one of the gate's channels."""
         started = time.perf_counter()
@@ -299,6 +313,18 @@ class Subtask:
     def tick(self) -> None:
         for operator in self._ticking:
             operator.tick()
+
+    def next_wake(self) -> int | None:
+        """Return the processing time at which a timer or ``tick`` is due, or None."""
+        if self.finished:
+            return None
+        times = [timers.next_processing_time() for timers in self._timers]
+        times += [operator.next_tick() for operator in self._ticking]
+        return min((time for time in times if time is not None), default=None)
+
+    @property
+    def writers(self) -> Sequence[RecordWriter]:
+        return self._writers
 
     def end_epoch(self, *, last: bool = False, checkpoint_id: int | None = None) -> None:
         """Emit what is left, then the barrier of the checkpoint if there is one.

@@ -26,6 +26,8 @@ from firesteel.task.slot import Slot, control_row
 Place = tuple[int, int]
 """(level, slot)"""
 
+EPOCH_SECONDS = 0.001
+
 
 @public_evolving
 class Fault(Enum):
@@ -52,8 +54,8 @@ Faults = Mapping[Place, Fault]
 class HarnessSlots:
     """The slots of one attempt. ``store`` replaces the slots' own segment stores.
 
-    ``after_epoch`` is called after all rows of an epoch have arrived. ``before_close`` is called
-    before the slots close.
+    ``pass_time`` lets the clock of the job advance. ``before_close`` is called before the slots
+    close.
     """
 
     def __init__(
@@ -64,7 +66,7 @@ class HarnessSlots:
         now_millis: Callable[[], int],
         store: SegmentStore | None = None,
         *,
-        after_epoch: Callable[[], None],
+        pass_time: Callable[[float], None],
         before_close: Callable[[], None],
     ) -> None:
         # Each slot unpacks its own copy, because processes never share functions.
@@ -75,7 +77,7 @@ class HarnessSlots:
             RowOrder.of_level(program.levels, level) if program.batch else None
             for level in range(len(self._levels))
         ]
-        self._after_epoch = after_epoch
+        self._let_time_pass = pass_time
         self._before_close = before_close
         self._random = random
         self._batch_bytes = batch_bytes
@@ -95,8 +97,11 @@ class HarnessSlots:
         self.epoch = plan.epoch
         faults, self.faults = self.faults, {}
         rows = self._run_levels(plan, faults, last=self._batch)
-        self._after_epoch()
+        self._let_time_pass(EPOCH_SECONDS)
         return rows
+
+    def hasten(self) -> None:
+        """An epoch ends by itself."""
 
     def break_off(self, seconds: float) -> None:
         """Do nothing: no epoch is running while the code of a test runs."""

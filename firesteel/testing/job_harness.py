@@ -54,6 +54,7 @@ from firesteel.stability import public_evolving
 from firesteel.state.backend_factory import create_keyed_state
 from firesteel.state.changelog import SegmentStore
 from firesteel.task.state.restoring import restore_from_handle
+from firesteel.testing.harness_live_slots import HarnessLiveSlots
 from firesteel.testing.harness_slots import Faults, HarnessExecutor, HarnessSlots, Place
 
 Program = Callable[[StreamExecutionEnvironment], Any]
@@ -255,7 +256,6 @@ def keyed_states(master: JobMaster, program: JobProgram, store: SegmentStore) ->
 
 
 _MOST_EPOCHS = 100_000
-_EPOCH_SECONDS = 0.001
 
 # Directories of requested checkpoints and savepoints. They outlive the harness, until the process
 # ends.
@@ -381,13 +381,15 @@ class JobHarness:
         self._program = program
         if self._store is None:
             self._store = self._open_store(program)
-        return HarnessSlots(
+        is_live = self._configuration.get(options.EXECUTION) == "real-time" and not program.batch
+        slots = HarnessLiveSlots if is_live else HarnessSlots
+        return slots(
             program,
             self._random,
             self._arguments["batch_bytes"],
             self.now_millis,
             self._store,
-            after_epoch=partial(self._edge.pass_time, _EPOCH_SECONDS),
+            pass_time=self._edge.pass_time,
             before_close=self._keep_final_state,
         )
 

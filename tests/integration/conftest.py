@@ -21,12 +21,20 @@ def _stop_spark_at_the_end() -> Iterator[None]:
     stop_own_session()
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run every test of this folder on both ways to execute, unless only one makes sense."""
+    if "execution" in metafunc.fixturenames:
+        only = metafunc.definition.get_closest_marker("execution")
+        metafunc.parametrize("execution", only.args if only else ("real-time", "micro-batch"))
+
+
 @pytest.fixture
-def make_env() -> MakeEnvironment:
+def make_env(execution: str) -> MakeEnvironment:
     """Environments with settings by key; all share the session."""
 
     def make(parallelism: int = 2, **settings: str) -> StreamExecutionEnvironment:
         configuration = Configuration()
+        configuration.set_string("firesteel.execution", execution)
         configuration.set_string("taskmanager.numberOfTaskSlots", str(SLOTS))
         for key, value in settings.items():
             configuration.set_string(key.replace("__", "-").replace("_", "."), value)

@@ -20,6 +20,8 @@ from firesteel.testing import ListSink
 from tests.integration.conftest import MakeEnvironment
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.execution("micro-batch")
+
 
 def test_a_batch_is_one_spark_job_with_a_stage_a_level_and_gives_the_last_result_of_each_key(
     env: StreamExecutionEnvironment,

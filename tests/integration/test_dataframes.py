@@ -17,6 +17,8 @@ from firesteel.errors import TypeMismatchError
 from tests.integration.conftest import MakeEnvironment
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.execution("micro-batch")
+
 PAIR = Types.ROW_NAMED(["word", "count"], [Types.STRING(), Types.LONG()])
 
 

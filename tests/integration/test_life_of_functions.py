@@ -120,7 +120,7 @@ def is_running(pid: int) -> bool:
 
 
 def test_a_canceled_job_flushes_in_close_and_leaves_no_directory_and_no_process(
-    make_env: MakeEnvironment, tmp_path: Path
+    make_env: MakeEnvironment, execution: str, tmp_path: Path
 ) -> None:
     working, target = tmp_path / "working", tmp_path / "target"
     target.mkdir()
@@ -134,9 +134,10 @@ def test_a_canceled_job_flushes_in_close_and_leaves_no_directory_and_no_process(
     numbers.add_sink(BufferingSink(target))
     client = env.execute_async("endless")
     wait_until(lambda: records_in(client) > 20)
-    clock = socket_directory(f"firesteel-clock-{str(client.get_job_id())[:12]}")
+    kind = "live" if execution == "real-time" else "clock"
+    sockets = socket_directory(f"firesteel-{kind}-{str(client.get_job_id())[:12]}")
     hosts = hosts_of(client)
-    assert clock.exists()
+    assert sockets.exists()
     assert list(working.iterdir()) != []
     assert all(map(is_running, hosts))
     started = time.monotonic()
@@ -146,7 +147,7 @@ def test_a_canceled_job_flushes_in_close_and_leaves_no_directory_and_no_process(
     values = written(target)
     assert len(values) > 20
     assert values == list(range(len(values)))
-    assert not clock.exists()
+    assert not sockets.exists()
     assert list(working.iterdir()) == []
     wait_until(lambda: not any(map(is_running, hosts)))
 

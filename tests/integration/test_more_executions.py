@@ -31,6 +31,7 @@ def test_groups_have_slots_of_their_own(make_env: MakeEnvironment) -> None:
         assert sorted(results) == list(range(-100, 0))
 
 
+@pytest.mark.execution("micro-batch")
 def test_slots_may_live_in_spark_workers_and_state_follows_them(make_env: MakeEnvironment) -> None:
     env = make_env(
         parallelism=2, firesteel_slot__host="in-worker", firesteel_epoch_max__records="100"
@@ -70,6 +71,7 @@ def test_a_job_whose_query_is_stopped_by_somebody_else_fails_and_closes_its_func
     assert len(written(tmp_path)) > 0
 
 
+@pytest.mark.execution("micro-batch")
 def test_a_batch_job_can_be_canceled(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
     begun = tmp_path / "begun"
 

@@ -61,9 +61,11 @@ env.execute("bounded")
 """
 
 STUCK_AND_LEFT = """
+import sys
 import time
 from pathlib import Path
 
+from firesteel.common import Configuration
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from firesteel.datastream.functions import MapFunction
@@ -91,7 +93,10 @@ def block(value):
     time.sleep(600)
 
 
-env = StreamExecutionEnvironment.get_execution_environment()
+configuration = Configuration()
+for setting in sys.argv[1:]:
+    configuration.set_string(*setting.split("="))
+env = StreamExecutionEnvironment.get_execution_environment(configuration)
 env.set_parallelism(1)
 env.get_config().set_task_cancellation_timeout(2000)
 
@@ -206,11 +211,12 @@ def test_a_program_of_its_own_runs_prints_only_its_results_and_leaves_nothing(
 
 
 def test_ctrl_c_ends_a_job_within_seconds_without_a_traceback(
-    start: Callable[..., Driver],
+    start: Callable[..., Driver], execution: str
 ) -> None:
-    driver = start(ENDLESS)
+    driver = start(ENDLESS, f"firesteel.execution={execution}")
     driver.wait_for_output()
-    assert any("slothost.host" in command for command in driver.others())
+    process = "worker_daemon" if execution == "real-time" else "slothost.host"
+    assert any(process in command for command in driver.others())
     started = time.monotonic()
     driver.process.send_signal(signal.SIGINT)
     driver.process.communicate(timeout=60)
@@ -221,9 +227,9 @@ def test_ctrl_c_ends_a_job_within_seconds_without_a_traceback(
 
 
 def test_a_function_that_blocks_is_killed_and_sigterm_closes_what_a_program_leaves_running(
-    start: Callable[..., Driver], tmp_path: Path
+    start: Callable[..., Driver], execution: str, tmp_path: Path
 ) -> None:
-    driver = start(STUCK_AND_LEFT)
+    driver = start(STUCK_AND_LEFT, f"firesteel.execution={execution}")
     status, seconds = driver.wait_for_output().split()
     assert status == "CANCELED"
     assert float(seconds) < 30

@@ -17,6 +17,8 @@ from firesteel.testing import Crash, KillProcess, Pause, Timed
 from tests.integration.conftest import MakeEnvironment
 from tests.properties.random_windows import expected_windows, kinds, streams, timed, window_job
 
+pytestmark = pytest.mark.execution("real-time")
+
 # What happens at which place of the script: a pause ends an epoch, the others are restarts.
 _marks = st.lists(
     st.tuples(

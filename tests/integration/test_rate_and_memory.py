@@ -33,6 +33,7 @@ def slow(value: bytes) -> int:
     "behind_an_exchange",
     [pytest.param(False, marks=pytest.mark.slow, id="chained"), pytest.param(True, id="exchange")],
 )
+@pytest.mark.execution("micro-batch")
 def test_a_slow_map_blows_up_neither_an_epoch_nor_memory(
     make_env: MakeEnvironment, behind_an_exchange: bool
 ) -> None:

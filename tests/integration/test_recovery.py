@@ -198,6 +198,7 @@ def test_slot_hosts_and_python_workers_that_are_killed_change_nothing(
     assert written(tmp_path / "out") == numbered(range(3000), timers=False)
 
 
+@pytest.mark.execution("micro-batch")
 def test_dataframes_start_over_with_the_job(checkpointed: Any, tmp_path: Path) -> None:
     """Spark's source is read from its beginning, and the sink gets again what it had: at least once."""
     env = checkpointed()

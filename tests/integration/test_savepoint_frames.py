@@ -16,6 +16,8 @@ from firesteel.errors import JobExecutionError
 from firesteel.state_processor import SavepointReader, SavepointWriter
 from tests.integration.conftest import MakeEnvironment
 
+pytestmark = pytest.mark.execution("micro-batch")
+
 RECORDS, KEYS = 3000, 7
 BONUS = 1_000_000
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])

@@ -217,7 +217,7 @@ class Slots(HarnessSlots):
             Random(0),
             1 << 20,
             lambda: int(time.time() * 1000),
-            after_epoch=lambda: None,
+            pass_time=lambda _: None,
             before_close=lambda: None,
         )
         self.epochs = threading.Semaphore(0)

@@ -1,7 +1,7 @@
 """The input gate of a subtask: the place where the rows of its channels arrive.
 
 The gate checks that no row was lost or swapped, combines the watermarks of the channels into their
-minimum, and aligns their barriers. It knows when all channels have ended.
+minimum, and counts their barriers. It knows when all channels have ended.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from firesteel.task.time.watermark_valve import ChannelTime, GateTime
 from firesteel.usercode import pickling
 from firesteel.usercode.failures import USER_ERRORS, raised_by
 
-# The sequence number in an error about a channel that ended too early.
+# The sequence number in an error about a channel that ended too early, and of a channel that must
+# not send anything until the next epoch begins.
 _NOTHING = -1
 
 # Payloads of IDLENESS rows.
@@ -78,23 +79,23 @@ class InputGate:
         name: str,
         on_watermark: Callable[[int], None],
         on_idle: Callable[[bool], None],
-        on_barrier: Callable[[int], None] = lambda _: None,
         *,
-        exactly_once: bool = True,
         operator: str = "",
     ) -> None:
         """Create a gate without channels.
 
         name: the subtask in error messages.
-        exactly_once: hold back the rows after a barrier until all barriers have arrived.
         operator: the name of the first operator in error messages.
         """
         self._name = name
         self._operator = operator
-        self.barriers = BarrierTracker(on_barrier, exactly_once=exactly_once)
+        self.barriers = BarrierTracker()
         self._time = GateTime(on_watermark, on_idle)
         self._channels: dict[tuple[int, int], Channel] = {}
+        self._local_channels = 0
         self.aborted = False
+        # The rows of the next epoch may follow at once. The slot decides which of them must wait.
+        self.flowing = False
         # Records also come back through a loop, so the gate does not finish with its channels.
         self.held_open = False
         self.records_in = 0
@@ -126,6 +127,11 @@ class InputGate:
         self._channels[edge, upstream] = Channel(process, selection, time)
 
     @property
+    def remote_channels(self) -> int:
+        """The number of channels from other slots."""
+        return len(self._channels) - self._local_channels
+
+    @property
     def watermark(self) -> int:
         return self._time.watermark
 
@@ -142,7 +148,8 @@ class InputGate:
         self.bytes_in = 0
         self.barriers.begin_epoch()
         for channel in self._channels.values():
-            channel.seq = 0
+            if not self.flowing:
+                channel.seq = 0
             channel.ended = False
 
     def accept(self, row: BufferRow) -> None:
@@ -151,23 +158,11 @@ class InputGate:
         if row.kind == END_OF_EPOCH and row.payload == ABORTED:
             self.aborted = True
             return
-        if row.seq != channel.seq or channel.ended:
+        if row.seq != channel.seq:
             raise ChannelSequenceError(
                 f"{row.channel} of edge {row.edge} into {self._name}", channel.seq, row.seq
             )
         channel.seq += 1
-        if self.barriers.must_wait((row.edge, row.channel)):
-            self.barriers.hold(row)
-        elif row.kind == BARRIER:
-            self._barrier((row.edge, row.channel), pickling.loads(row.payload))
-        else:
-            self._process(channel, row)
-
-    def _barrier(self, channel: tuple[int, int], checkpoint_id: int) -> None:
-        for row in self.barriers.arrived(channel, checkpoint_id, len(self._channels)):
-            self._process(self._channels[row.edge, row.channel], row)
-
-    def _process(self, channel: Channel, row: BufferRow) -> None:
         if row.kind == DATA:
             try:
                 batch = decode_buffer(row.payload, channel.selection)
@@ -183,8 +178,14 @@ class InputGate:
             channel.time.advance(pickling.loads(row.payload))
         elif row.kind == IDLENESS:
             channel.time.set_idle(row.payload == IDLE)
+        elif row.kind == BARRIER:
+            self._barrier((row.edge, row.channel), pickling.loads(row.payload))
         else:
             self._end(channel, finished=row.payload == FINISHED)
+            channel.seq = 0 if self.flowing else _NOTHING
+
+    def _barrier(self, channel: tuple[int, int], checkpoint_id: int) -> None:
+        self.barriers.arrived(channel, checkpoint_id, len(self._channels))
 
     def _process_paced(self, pacer: ChunkPacer, process: Emit, batch: RecordBatch) -> None:
         start, count = 0, len(batch)
@@ -198,6 +199,7 @@ class InputGate:
 
     def accept_local(self, edge: int, upstream: int) -> Entrance:
         channel = self._channels[edge, upstream]
+        self._local_channels += 1
 
         def count(records: int) -> None:
             self.records_in += records
@@ -254,24 +256,13 @@ class InputGate:
 
 
 class BarrierTracker:
-    """Collects the barriers of a checkpoint, one per channel.
+    """Collects the barriers of a checkpoint, one per channel, and measures how long that takes."""
 
-    In an epoch on Spark a barrier is the last row before the end of the epoch, so no row has to
-    wait, and both modes give exactly once. An executor that sends barriers between records needs
-    the difference.
-
-    on_aligned: called with the checkpoint's id when the last barrier has arrived.
-    exactly_once: rows after a barrier wait for the last barrier.
-    """
-
-    def __init__(self, on_aligned: Callable[[int], None], *, exactly_once: bool = True) -> None:
-        self._on_aligned = on_aligned
-        self._exactly_once = exactly_once
+    def __init__(self) -> None:
         self._arrived: set[Hashable] = set()
         self._checkpoint_id: int | None = None
         # The time at which the first barrier of this epoch arrived.
         self.first_at: float | None = None
-        self._held: list[Any] = []
         # Seconds from the first barrier to the last.
         self.alignment_seconds = 0.0
         # The checkpoint whose barriers have all arrived in this epoch.
@@ -280,24 +271,13 @@ class BarrierTracker:
     def begin_epoch(self) -> None:
         """Clear everything, because an abandoned attempt may have left something."""
         self._arrived.clear()
-        self._held.clear()
         self._checkpoint_id = None
         self.first_at = None
         self.aligned = None
         self.alignment_seconds = 0.0
 
-    def must_wait(self, channel: Hashable) -> bool:
-        """True if the channel's barrier has arrived, so that its next rows must wait."""
-        return self._exactly_once and channel in self._arrived
-
-    def hold(self, row: Any) -> None:
-        self._held.append(row)
-
-    def arrived(self, channel: Hashable, checkpoint_id: int, channels: int) -> list[Any]:
-        """Note the barrier of a channel. After the last one, return the rows that were held back.
-
-        channels: the number of all channels.
-        """
+    def arrived(self, channel: Hashable, checkpoint_id: int, channels: int) -> None:
+        """Note the barrier of a channel. ``channels`` is the number of all channels."""
         if self._checkpoint_id is None:
             self._checkpoint_id = checkpoint_id
             self.first_at = time.perf_counter()
@@ -307,12 +287,9 @@ class BarrierTracker:
             )
         self._arrived.add(channel)
         if len(self._arrived) < channels:
-            return []
+            return
         assert self.first_at is not None
         self.alignment_seconds = time.perf_counter() - self.first_at
         self.aligned = checkpoint_id
         self._arrived.clear()
         self._checkpoint_id = None
-        self._on_aligned(checkpoint_id)
-        released, self._held = self._held, []
-        return released

@@ -77,9 +77,16 @@ class RecordWriter:
         self._encoder = BufferEncoder()
         # Buffer timeout 0 sends every record at once.
         self._unbuffered = source.buffer_timeout == 0
+        # Milliseconds after which a record should leave, or -1 to wait for a full buffer.
+        self.timeout = source.buffer_timeout
         self._limit = 1 if self._unbuffered else _FIRST_BUFFER_RECORDS
         self.records_out = 0
         self.bytes_out = 0
+
+    @property
+    def has_records(self) -> bool:
+        """Records wait for a full buffer, or for a flush."""
+        return any(self._values)
 
     def begin_epoch(self, epoch: int) -> None:
         """Clear everything, because an abandoned attempt may have left something."""

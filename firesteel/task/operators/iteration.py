@@ -201,7 +201,8 @@ class IterationHead(GateHead):
 
     def read_epoch(self, budget: ReadBudget, store: SegmentStore, *, drain: bool) -> Iterator[None]:
         options = self._operator.context.subtask.file_systems
-        carried = (read_feedback(handle, store, options) for handle in self._feedback)
+        feedback, self._feedback = self._feedback, ()
+        carried = (read_feedback(handle, store, options) for handle in feedback)
         yield from self._operator.read_epoch(carried, budget)
         self.records_read = self._operator.records_read
 
@@ -231,6 +232,10 @@ class IterationTailOperator(Operator):
                 self._timestamps = [None] * len(self._values)
             self._timestamps += [None] * len(values) if timestamps is None else timestamps
         self._values += values
+
+    @property
+    def has_records(self) -> bool:
+        return bool(self._values)
 
     def take(self) -> tuple[list[Any], Timestamps | None]:
         """Hand over the records, and forget them."""

@@ -25,6 +25,8 @@ from firesteel.usercode.failures import USER_ERRORS, called, failed_function
 # Large records are read, sent and freed before they leave a core's cache. Small records fill a
 # chunk in less time.
 _CHUNK_SECONDS = 0.001
+# A source that is ahead of its alignment group looks this often whether it may continue.
+_AHEAD_SECONDS = 0.02
 
 
 class SourceOperator(Operator, Ticking):
@@ -164,30 +166,57 @@ class SourceOperator(Operator, Ticking):
         left = 0 if self._finished else budget.records
         started = time.perf_counter()
         available = True
-        pacer = self._pacer
         while left > 0:
-            chunk_started = time.perf_counter()
-            if chunk_started - started >= budget.seconds:
+            if time.perf_counter() - started >= budget.seconds or self._is_ahead():
                 break
-            if self._is_ahead():
-                break
-            batch, split = self._read(reader, min(left, 1 if pacer is None else pacer.records))
-            if not batch.values:
+            count = self._read_chunk(reader, left)
+            if not count:
                 if budget.to_the_end and self._unfinished(reader):
                     time.sleep(self._call(reader.next_read_delay))
                     continue
                 available = False
                 break
-            count = len(batch.values)
             left -= count
-            self.records_read += count
-            if self._time is None:
-                self.output.emit(batch)
-            else:
-                self._time.process(split, batch)
-            if pacer is not None:
-                pacer.took(time.perf_counter() - chunk_started, count)
             yield
+        self.report(available=available)
+
+    def read_some(self, limit: int) -> float | None:
+        """Read and emit a chunk of at most ``limit`` records, without waiting for any.
+
+        Return the seconds after which there may be more: 0 if there was a chunk, None if the source
+        needs splits first, or has ended.
+        """
+        reader = self._reader
+        assert reader is not None
+        if self._finished:
+            return None
+        if self._is_ahead():
+            return _AHEAD_SECONDS
+        if self._read_chunk(reader, limit):
+            return 0.0
+        return float(self._call(reader.next_read_delay)) if self._unfinished(reader) else None
+
+    def _read_chunk(self, reader: SourceReader, limit: int) -> int:
+        """Read and emit a chunk. Return the number of its records."""
+        started = time.perf_counter()
+        pacer = self._pacer
+        batch, split = self._read(reader, min(limit, 1 if pacer is None else pacer.records))
+        count = len(batch.values)
+        if not count:
+            return 0
+        self.records_read += count
+        if self._time is None:
+            self.output.emit(batch)
+        else:
+            self._time.process(split, batch)
+        if pacer is not None:
+            pacer.took(time.perf_counter() - started, count)
+        return count
+
+    def report(self, *, available: bool) -> None:
+        """Note the progress at the end of an epoch. ``available``: there may be more to read now."""
+        reader = self._reader
+        assert reader is not None
         unfinished = self._unfinished(reader)
         ended = self._complete and not unfinished
         if self._time is not None and not ended:
@@ -259,6 +288,11 @@ class SourceOperator(Operator, Ticking):
     def finished(self) -> bool:
         return self._finished
 
+    @property
+    def has_unreported_end(self) -> bool:
+        """After ``read_some`` returned None: no splits will come, and the driver does not know."""
+        return self._complete and not self._finished
+
     def close(self) -> None:
         if self._reader is not None:
             reader, self._reader = self._reader, None
@@ -279,6 +313,8 @@ class SourceHead(SubtaskHead):
     def __init__(self, source: SourceOperator) -> None:
         self._source = source
         self._drained = False
+        # Something was read since the last control.
+        self._has_read = False
 
     @property
     def finished(self) -> bool:
@@ -298,10 +334,29 @@ class SourceHead(SubtaskHead):
             complete=node_id in control.complete_sources,
             held=node_id in control.held_sources,
         )
+        self._has_read = False
         self._source.align(control.aligned_watermarks.get(node_id, MAX_WATERMARK))
 
     def read_epoch(self, budget: ReadBudget, store: SegmentStore, *, drain: bool) -> Iterator[None]:
         yield from self._source.read_epoch(budget)
+        self._note(drain=drain)
+
+    def read_some(self, limit: int) -> float | None:
+        wait = self._source.read_some(limit - self._source.records_read)
+        if wait == 0.0:
+            self._has_read = True
+            self.records_read = self._source.records_read
+        return wait
+
+    @property
+    def needs_report(self) -> bool:
+        return self._has_read or self._source.has_unreported_end
+
+    def stop_reading(self, *, drain: bool) -> None:
+        self._source.report(available=True)
+        self._note(drain=drain)
+
+    def _note(self, *, drain: bool) -> None:
         self.status = self._source.status
         self.records_read = self._source.records_read
         self._drained = drain

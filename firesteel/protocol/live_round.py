@@ -1,0 +1,149 @@
+"""A round: the answers of live slots to one epoch plan, and the time at which the epoch ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from firesteel.errors import JobExecutionError
+from firesteel.protocol.execution import EpochPlan, EpochRows
+from firesteel.protocol.messages import (
+    AbandonedState,
+    ReadBudget,
+    SlotAck,
+    SlotControl,
+    SlotFailure,
+    SubtaskAck,
+    SubtaskHandle,
+    decode,
+)
+from firesteel.protocol.rows import ACK, END_WANTED, FAILURE, OUTPUT, BufferRow
+from firesteel.usercode import pickling
+
+Place = tuple[int, int]
+"""The level and the index of a slot."""
+
+
+@dataclass(slots=True)
+class LiveRounds:
+    """The rounds of one query, one after the other.
+
+    Slots do not wait for each other. A slot may already send output of the next epoch while others
+    still work on this one.
+    """
+
+    places: frozenset[Place]
+    # The slots have no state yet: the next controls bring it.
+    are_fresh: bool = True
+    end_is_wanted: bool = False
+    _early_outputs: list[tuple[int, list[Any]]] = field(default_factory=list)
+
+    def begin(self, plan: EpochPlan, budget: ReadBudget | None = None) -> LiveRound:
+        """Begin the round of a plan. ``budget`` replaces that of its controls."""
+        begun = LiveRound(self, plan, set(self.places), self._controls(plan, budget))
+        begun.rows.outputs, self._early_outputs = self._early_outputs, []
+        begun.end_is_wanted, self.end_is_wanted = self.end_is_wanted, False
+        self.are_fresh = False
+        return begun
+
+    def _controls(
+        self, plan: EpochPlan, budget: ReadBudget | None
+    ) -> list[tuple[Place, SlotControl]]:
+        """Return the controls by place. Slots that have their state get none with them."""
+        keeps_handles = self.are_fresh or plan.closing
+        return [
+            (
+                (control.address.level, control.address.slot),
+                replace(
+                    control,
+                    handles=control.handles if keeps_handles else {},
+                    budget=budget or control.budget,
+                ),
+            )
+            for control in plan.controls
+        ]
+
+    def take_early(self, node: int, records: list[Any]) -> None:
+        self._early_outputs.append((node, records))
+
+
+def retried(plan: EpochPlan, void: EpochRows) -> EpochPlan:
+    """Return the plan for a second try of an epoch, after some slots had answered the first.
+
+    Their sinks may have prepared transactions, which the second try aborts.
+    """
+    acks = {(ack.address.level, ack.address.slot): ack.subtasks for ack in void.acks}
+    return replace(
+        plan,
+        controls=tuple(
+            replace(
+                control,
+                handles=_with_void(
+                    control.handles, acks.get((control.address.level, control.address.slot), ())
+                ),
+            )
+            for control in plan.controls
+        ),
+    )
+
+
+def _with_void(
+    handles: Mapping[int, SubtaskHandle], acks: Iterable[SubtaskAck]
+) -> dict[int, SubtaskHandle]:
+    changed = dict(handles)
+    for ack in acks:
+        handle = changed.get(ack.vertex, SubtaskHandle())
+        abandoned = dict(handle.abandoned)
+        for node, committables in ack.committables.items():
+            void = AbandonedState(None, committables, completed=0)
+            abandoned[node] = (*abandoned.get(node, ()), void)
+        changed[ack.vertex] = replace(handle, abandoned=abandoned)
+    return changed
+
+
+@dataclass(slots=True)
+class LiveRound:
+    """One epoch: ``awaited`` are the slots that have not answered yet."""
+
+    _rounds: LiveRounds
+    plan: EpochPlan
+    awaited: set[Place]
+    controls: Iterable[tuple[Place, SlotControl]]
+    rows: EpochRows = field(default_factory=EpochRows)
+    end_is_wanted: bool = False
+    # The slots were told to end the epoch.
+    is_ended: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """All slots have answered, or one has failed: then the others are closed at work."""
+        return not self.awaited or (bool(self.rows.failures) and not self.plan.closing)
+
+    def take(self, place: Place, row: BufferRow) -> SlotAck | None:
+        """Take a row of a slot. Return it, if it is the ack of this epoch."""
+        if row.kind == END_WANTED:
+            if self.is_ended:
+                self._rounds.end_is_wanted = True
+            self.end_is_wanted = True
+        elif row.kind == OUTPUT:
+            records = pickling.loads(row.payload)
+            if place in self.awaited:
+                self.rows.outputs.append((row.edge, records))
+            else:
+                self._rounds.take_early(row.edge, records)
+        elif row.kind == ACK:
+            ack: SlotAck = decode(row.payload)
+            # Slots that are closed at work may have answered to the epoch before.
+            if ack.address.epoch == self.plan.epoch and place in self.awaited:
+                self.awaited.discard(place)
+                self.rows.acks.append(ack)
+                return ack
+        elif row.kind == FAILURE:
+            failure: SlotFailure = decode(row.payload)
+            if failure.address.epoch == self.plan.epoch or not self.plan.closing:
+                self.awaited.discard(place)
+                self.rows.failures.append(failure)
+        else:
+            raise JobExecutionError(f"a row of kind {row.kind} reached the driver")
+        return None

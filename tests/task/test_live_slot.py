@@ -1,0 +1,263 @@
+"""Live slots: marks between records, alignment, and the order of what leaves.
+
+The classic picture: B and C send to D, and B's mark comes first.
+
+B:  1 2 | 6 7        D sees   1 2 |B 6 7 3 4 5 |C
+C:  3 4 5 |
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from firesteel.common import Configuration
+from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.datastream.functions import MapFunction, RuntimeContext
+from firesteel.protocol.messages import (
+    UNLIMITED,
+    EndEpoch,
+    ReadBudget,
+    SlotAck,
+    SlotAddress,
+    SlotControl,
+    SlotFailure,
+    decode,
+)
+from firesteel.protocol.rows import (
+    ACK,
+    BARRIER,
+    DATA,
+    END_OF_EPOCH,
+    END_WANTED,
+    FAILURE,
+    OPEN,
+    OUTPUT,
+    BufferRow,
+)
+from firesteel.task.live_slot import InboxClosedError, LiveSlot, Rows
+from firesteel.testing import JobHarness
+from firesteel.usercode import pickling
+
+B, C = 0, 1
+
+
+class Inbox:
+    """Items in the order of a test. The slot pauses when there are no more."""
+
+    def __init__(self) -> None:
+        self.items: deque[Any] = deque()
+        self.is_closed = False
+
+    def take(self, seconds: float) -> Rows | SlotControl | EndEpoch | None:
+        if self.items:
+            item: Rows | SlotControl | EndEpoch = self.items.popleft()
+            return item
+        if self.is_closed:
+            raise InboxClosedError
+        return None
+
+
+class Picture:
+    """D as a live slot. ``log`` has what it sends to the driver."""
+
+    def __init__(self, mode: str, function: MapFunction | None = None) -> None:
+        configuration = Configuration()
+        configuration.set_string("execution.checkpointing.mode", mode)
+
+        def program(env: StreamExecutionEnvironment) -> None:
+            numbers = env.from_sequence(1, 10).global_()
+            numbers.map(function or Same()).set_parallelism(1).print().set_parallelism(1)
+
+        harness = JobHarness(
+            program, parallelism=2, configuration=configuration, checkpoint_every=0
+        )
+        self.program = harness._program
+        self.edge = self.program.levels.job_graph.edges[0].id
+        self.log: list[Any] = []
+        self.inbox = Inbox()
+        self.slot = LiveSlot(self.program, 1, 0, self._to_driver, lambda: self.program)
+        self._work: Iterator[Rows] = self.slot.run(self.inbox)
+        self.seq = [0, 0]
+        self.control(1)
+
+    def _to_driver(self, row: BufferRow) -> None:
+        if row.kind == OUTPUT:
+            self.log += [int(line) for line in pickling.loads(row.payload)]
+        elif row.kind in (ACK, FAILURE):
+            self.log.append(decode(row.payload))
+        else:
+            assert row.kind == END_WANTED
+
+    def control(self, epoch: int, **more: Any) -> None:
+        address = SlotAddress(self.program.job_id, 0, 1, 0, epoch)
+        more = {"checkpoint_id": epoch, **more}
+        self.inbox.items.append(SlotControl(address, ReadBudget(UNLIMITED, 1.0), **more))
+
+    def send(self, source: int, *records: int) -> None:
+        self._row(source, DATA, pickling.dumps((list(records), None, None)))
+
+    def mark(self, source: int, epoch: int = 1) -> None:
+        self._row(source, BARRIER, pickling.dumps(epoch))
+        self._row(source, END_OF_EPOCH, OPEN)
+        self.seq[source] = 0
+
+    def _row(self, source: int, kind: int, payload: bytes) -> None:
+        row = BufferRow(0, self.edge, source, self.seq[source], kind, payload)
+        self.inbox.items.append([row])
+        self.seq[source] += 1
+
+    def end(self, epoch: int = 1) -> None:
+        self.inbox.items.append(EndEpoch(epoch))
+
+    def work(self) -> list[Any]:
+        """Let the slot work until it has nothing to do. Return the log, acks by their epoch."""
+        while self.inbox.items:
+            next(self._work)
+        return [f"ack {e.address.epoch}" if isinstance(e, SlotAck) else e for e in self.log]
+
+    def close(self) -> None:
+        self.inbox.is_closed = True
+        assert list(self._work) == []
+
+
+class Same(MapFunction):
+    def map(self, value: Any) -> Any:
+        return value
+
+
+def the_picture(picture: Picture) -> list[Any]:
+    picture.end()
+    picture.send(B, 1, 2)
+    picture.mark(B)
+    picture.send(B, 6, 7)
+    picture.send(C, 3, 4, 5)
+    picture.mark(C)
+    return picture.work()
+
+
+def test_exactly_once_holds_back_what_follows_an_early_mark() -> None:
+    assert the_picture(Picture("EXACTLY_ONCE")) == [1, 2, 3, 4, 5, "ack 1", 6, 7]
+
+
+def test_at_least_once_processes_it_at_once_so_that_a_recovery_doubles_it() -> None:
+    assert the_picture(Picture("AT_LEAST_ONCE")) == [1, 2, 6, 7, 3, 4, 5, "ack 1"]
+
+
+@pytest.mark.parametrize("mode", ["EXACTLY_ONCE", "AT_LEAST_ONCE"])
+def test_the_next_epoch_ends_like_the_first(mode: str) -> None:
+    picture = Picture(mode)
+    the_picture(picture)
+    picture.control(2)
+    picture.end(2)
+    picture.send(C, 8)
+    picture.mark(C, 2)
+    picture.send(B, 9)
+    picture.mark(B, 2)
+    assert picture.work()[-3:] == [8, 9, "ack 2"]
+
+
+def test_an_epoch_does_not_end_before_the_driver_says_so() -> None:
+    picture = Picture("EXACTLY_ONCE")
+    picture.mark(B)
+    picture.mark(C)
+    picture.send(B, 1)
+    assert picture.work() == []
+    picture.end()
+    assert picture.work() == ["ack 1", 1]
+
+
+def test_rows_that_arrive_before_the_first_control_wait_for_it() -> None:
+    picture = Picture("EXACTLY_ONCE")
+    control = picture.inbox.items.popleft()
+    picture.send(B, 1, 2)
+    picture.mark(B)
+    picture.send(B, 6)
+    picture.inbox.items.append(control)
+    picture.end()
+    picture.mark(C)
+    assert picture.work() == [1, 2, "ack 1", 6]
+
+
+class Watched(MapFunction):
+    calls: list[str]
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.calls.append("open")
+
+    def map(self, value: Any) -> Any:
+        if value == 13:
+            raise ValueError("unlucky")
+        return value
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+
+def watched() -> Watched:
+    Watched.calls = []
+    return Watched()
+
+
+def test_a_failure_is_reported_once_and_the_slot_waits_to_be_closed() -> None:
+    picture = Picture("EXACTLY_ONCE", watched())
+    picture.send(B, 1)
+    picture.send(B, 13)
+    picture.send(B, 2)
+    picture.end()
+    picture.mark(B)
+    picture.mark(C)
+    log = picture.work()
+    assert log[0] == 1
+    assert [type(one) for one in log[1:]] == [SlotFailure]
+    assert "unlucky" in str(log[1].error)
+    picture.control(2, close=True, checkpoint_id=None)
+    assert picture.work()[2:] == ["ack 2"]
+
+
+def test_functions_are_closed_when_the_driver_is_gone() -> None:
+    picture = Picture("EXACTLY_ONCE")
+    slot_functions = picture.slot
+    picture.work()
+    picture.close()
+    assert not slot_functions.is_open
+
+
+def test_after_a_savepoint_to_stop_with_nothing_is_read_until_the_next_control() -> None:
+    def program(env: StreamExecutionEnvironment) -> None:
+        env.from_sequence(1, 1000).print()
+
+    source = JobHarness(program)._program
+    log: list[BufferRow] = []
+    inbox = Inbox()
+    slot = LiveSlot(source, 0, 0, log.append, lambda: source)
+    work = slot.run(inbox)
+
+    def control(epoch: int, limit: int, **more: Any) -> None:
+        address = SlotAddress(source.job_id, 0, 0, 0, epoch)
+        inbox.items.append(SlotControl(address, ReadBudget(limit, 1.0), **more))
+
+    def lines() -> int:
+        return sum(len(pickling.loads(row.payload)) for row in log if row.kind == OUTPUT)
+
+    splits = _splits(source)
+    control(1, UNLIMITED, new_splits=splits, halt=True)
+    inbox.items.append(EndEpoch(1))
+    next(work)
+    at_the_barrier = lines()
+    assert at_the_barrier < 1000
+    for _ in range(3):
+        next(work)
+    assert lines() == at_the_barrier
+    control(2, UNLIMITED)
+    for _ in range(3):
+        next(work)
+    assert lines() == 1000
+
+
+def _splits(program: Any) -> dict[int, tuple[Any, ...]]:
+    node = next(iter(program.levels.job_graph.nodes.values()))
+    return {node.id: tuple(node.spec.source.create_enumerator(1).discover_splits())}
