@@ -47,16 +47,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
     """A broker for all tests of a process: it takes seconds to start."""
-    from tests.servers.kafka import KafkaBroker, why_not
+    from tests.servers.kafka import running_broker
 
-    if reason := why_not():
-        pytest.skip(reason)
-    broker = KafkaBroker(tmp_path_factory.mktemp("kafka"))
-    try:
-        broker.wait_until_it_answers()
+    with running_broker(tmp_path_factory.mktemp("kafka")) as broker:
         yield broker
-    finally:
-        broker.close()
 
 
 @pytest.fixture(scope="session")

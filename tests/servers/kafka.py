@@ -7,9 +7,11 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, as its manual says
     AdminClient,
@@ -65,6 +67,19 @@ def why_not() -> str | None:
     return None
 
 
+@contextmanager
+def running_broker(directory: Path) -> Iterator[KafkaBroker]:
+    """A broker that answers. The test is skipped if there can be none."""
+    if reason := why_not():
+        pytest.skip(reason)
+    broker = KafkaBroker(directory)
+    try:
+        broker.wait_until_it_answers()
+        yield broker
+    finally:
+        broker.close()
+
+
 class KafkaBroker:
     def __init__(self, directory: Path) -> None:
         port, controller_port = _free_ports(2)
@@ -81,17 +96,21 @@ class KafkaBroker:
         jars = [str(next(spark_jars().glob(f"{name}*.jar"))) for name in _SHARED.split()]
         options = ["-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
         options += [f"-Dlog4j2.configurationFile={logging}", "-cp", ":".join([f"{KAFKA}/*", *jars])]
-        command = [str(find_java()), *options, "kafka.Kafka", str(settings)]
+        self._command = [str(find_java()), *options, "kafka.Kafka", str(settings)]
         self._output = directory / "output.txt"
+        self.start()
+        self.admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
+        self.producer = self._new_producer()
+
+    def start(self) -> None:
+        """Start the broker, also after ``close``. It keeps its address and its data."""
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(
-                [sys.executable, leash.__file__, *command],
+                [sys.executable, leash.__file__, *self._command],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
-        self.admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
-        self.producer = self._new_producer()
 
     def wait_until_it_answers(self) -> None:
         deadline = time.monotonic() + _START_SECONDS
@@ -120,6 +139,16 @@ class KafkaBroker:
         self.admin.create_partitions([NewPartitions(topic, total)])[topic].result()
         self._wait_for_partitions(topic, total)
         # The old one has not heard of them yet.
+        self.producer = self._new_producer()
+
+    def recreate(self, topic: str, partitions: int = 1) -> None:
+        """Delete a topic, and create a different one with the same name."""
+        self.admin.delete_topics([topic])[topic].result()
+        deadline = time.monotonic() + _START_SECONDS
+        while topic in self.admin.list_topics(timeout=10).topics:
+            assert time.monotonic() < deadline, f"topic {topic} is not deleted"
+            time.sleep(0.01)
+        self.topic(partitions, topic)
         self.producer = self._new_producer()
 
     def _new_producer(self) -> Producer:

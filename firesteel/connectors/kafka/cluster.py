@@ -14,6 +14,7 @@ from confluent_kafka import (
     IsolationLevel,
     KafkaError,
     KafkaException,
+    TopicCollection,
     TopicPartition,
 )
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, as its manual says
@@ -38,6 +39,8 @@ _UNREACHABLE = {
 }
 # Topics of Kafka itself.
 _INTERNAL = {"__consumer_offsets", "__transaction_state", "__share_group_state"}
+# The id of topics on brokers that have none.
+_NO_ID = "A" * 22
 # The time that the end of a job waits for the last commit.
 _LAST_COMMIT_SECONDS = 5.0
 
@@ -86,6 +89,33 @@ class KafkaCluster:
             for name, topic in metadata.topics.items()
             if name not in _INTERNAL
         }
+
+    def topic_ids(self, names: Collection[str], timeout: float | None = None) -> dict[str, str]:
+        """Return the ids of those topics that exist. A topic that is created again has a new one.
+
+        Brokers before version 2.8 have no ids.
+        """
+        if not names:
+            return {}
+        what = "asked for the ids of topics"
+        timeout = timeout or self._timeout
+        try:
+            answers = self._admin.describe_topics(
+                TopicCollection(list(names)), request_timeout=timeout
+            )
+        except KafkaException as error:
+            raise self._explained(error, what) from error
+        ids: dict[str, str] = {}
+        for name, answer in answers.items():
+            try:
+                topic_id = str(self._wait(answer, what).topic_id)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise self._explained(error, what) from error
+            else:
+                if topic_id != _NO_ID:
+                    ids[name] = topic_id
+        return ids
 
     def earliest(self, partitions: Collection[KafkaTopicPartition]) -> Offsets:
         return self._offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]

@@ -12,6 +12,7 @@ __all__ = [
     "KafkaUnreachableError",
     "NoCommittedOffsetError",
     "OffsetOutOfRangeError",
+    "TopicRecreatedError",
     "UnknownTopicError",
     "listed",
 ]
@@ -49,6 +50,18 @@ class UnknownTopicError(FiresteelError, LookupError):
     def __init__(self, message: str, missing: Iterable[str]) -> None:
         super().__init__(message)
         self.missing = list(missing)
+
+
+class TopicRecreatedError(FiresteelError, LookupError):
+    """A topic was deleted and created again, so that positions in it mean nothing."""
+
+    def __init__(self, topics: Iterable[str]) -> None:
+        self.topics = sorted(topics)
+        super().__init__(
+            f"Kafka has a new topic under the name {', '.join(map(repr, self.topics))}: the one that "
+            "this job was reading was deleted. Offsets of the old topic would skip records of the new "
+            "one. Start the job without its checkpoint, or with a new uid for the source."
+        )
 
 
 class NoCommittedOffsetError(FiresteelError, LookupError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,22 @@ from firesteel.stability import public_evolving
 if TYPE_CHECKING:
     from firesteel.connectors.kafka.cluster import KafkaCluster
 
-__all__ = ["KafkaOffsetResetStrategy", "KafkaOffsetsInitializer"]
+__all__ = ["KafkaOffsetResetStrategy", "KafkaOffsetsInitializer", "SettledStart"]
 
 Offsets = dict[KafkaTopicPartition, int]
+
+
+@dataclass(slots=True)
+class SettledStart:
+    """The start of a job: offsets by partition, and the ids of the topics they belong to.
+
+    An attempt without a checkpoint starts there again, because later offsets would skip records.
+    Partitions that are not in a start that is known are new, and are read from their beginning.
+    """
+
+    is_known: bool = False
+    offsets: Offsets = field(default_factory=dict)
+    topic_ids: dict[str, str] = field(default_factory=dict)
 
 
 class KafkaOffsetResetStrategy(Enum):
@@ -45,10 +59,13 @@ class KafkaOffsetsInitializer(ABC):
     >>> builder = builder.set_bounded(KafkaOffsetsInitializer.latest())
     """
 
-    #: The offset at which a reader continues if the log no longer has its position.
-    reset_strategy = KafkaOffsetResetStrategy.EARLIEST
+    #: The offset at which a reader continues if the log no longer has its position. NONE fails the
+    #: job, because records were lost.
+    reset_strategy = KafkaOffsetResetStrategy.NONE
     #: True if committed offsets are needed, and therefore a group.
     needs_group = False
+    #: True if an attempt without a checkpoint resolves the offsets again (see ``SettledStart``).
+    resolves_again = False
 
     @staticmethod
     def committed_offsets(
@@ -166,6 +183,8 @@ class KafkaOffsetsInitializer(ABC):
 
 
 class _Earliest(KafkaOffsetsInitializer):
+    resolves_again = True
+
     def resolve(
         self, partitions: Collection[KafkaTopicPartition], cluster: KafkaCluster
     ) -> Offsets:
@@ -173,8 +192,6 @@ class _Earliest(KafkaOffsetsInitializer):
 
 
 class _Latest(KafkaOffsetsInitializer):
-    reset_strategy = KafkaOffsetResetStrategy.LATEST
-
     def resolve(
         self, partitions: Collection[KafkaTopicPartition], cluster: KafkaCluster
     ) -> Offsets:
@@ -182,8 +199,6 @@ class _Latest(KafkaOffsetsInitializer):
 
 
 class _SinceTimestamp(KafkaOffsetsInitializer):
-    reset_strategy = KafkaOffsetResetStrategy.LATEST
-
     def __init__(self, timestamp: int) -> None:
         if timestamp < 0:
             raise ValueError(f"A timestamp must not be negative, got {timestamp}")

@@ -248,8 +248,9 @@ class KafkaPartitionReader(SourceReader):
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             raise OffsetOutOfRangeError(
                 partition.place,
-                f"the log has no offset {partition.position}: {error.str()}. Start from a different "
-                "offset, or set a KafkaOffsetResetStrategy other than NONE.",
+                f"the log has no offset {partition.position}: {error.str()}. Kafka has deleted records "
+                "that were not read, or has a new topic under the same name. To continue without "
+                "them, set the property auto.offset.reset to earliest or latest.",
             )
         raise KafkaReadError(partition.place, error.str())
 

@@ -6,8 +6,10 @@ import importlib.util
 import logging
 import uuid
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
+from firesteel.common.configuration import Configuration
 from firesteel.common.serialization import DeserializationSchema
 from firesteel.connectors.base import (
     Boundedness,
@@ -16,7 +18,11 @@ from firesteel.connectors.base import (
     SourceReader,
     SplitEnumerator,
 )
-from firesteel.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer
+from firesteel.connectors.kafka.offsets import (
+    KafkaOffsetResetStrategy,
+    KafkaOffsetsInitializer,
+    SettledStart,
+)
 from firesteel.connectors.kafka.properties import admin_properties, check_properties, translate
 from firesteel.connectors.kafka.subscription import (
     PartitionSet,
@@ -99,6 +105,8 @@ class KafkaSource(Source):
         self._discovery_interval = interval / 1000 if interval > 0 else None
         self._commits = _flag(properties, "commit.offsets.on.checkpoint", bool(self._group))
         self.client_properties = translate(properties)
+        # Filled in the driver.
+        self._settled = SettledStart()
 
     @staticmethod
     def builder() -> KafkaSourceBuilder:
@@ -127,6 +135,7 @@ class KafkaSource(Source):
             stopping=self._stopping,
             discovery_interval=self._discovery_interval,
             commits=self._commits,
+            settled=self._settled,
             state=state,
         )
 
@@ -142,6 +151,21 @@ class KafkaSource(Source):
             "enable.partition.eof": "true",
         }
         return KafkaPartitionReader(properties, self._schema, timeout=self._timeout)
+
+    def with_configuration(self, configuration: Configuration) -> Source:
+        """Return the source of one job, which settles its starting offsets once.
+
+        >>> from firesteel.common import Configuration
+        >>> from firesteel.datastream.connectors.kafka import KafkaSource
+        >>> builder = KafkaSource.builder().set_topics("clicks")
+        >>> builder = builder.set_bootstrap_servers("localhost:9092")
+        >>> source = builder.set_value_only_deserializer(SimpleStringSchema()).build()
+        >>> source.with_configuration(Configuration())
+        KafkaSource(topics clicks at localhost:9092)
+        """
+        source = copy(self)
+        source._settled = SettledStart()  # noqa: SLF001 - a copy of this object
+        return source
 
     def get_produced_type(self) -> Any:
         return self._schema.get_produced_type()
@@ -423,10 +447,10 @@ class KafkaSourceBuilder:
 
     def _complete_properties(self) -> dict[str, str]:
         properties = dict(self._properties)
-        reset = _RESETS[self._starting.reset_strategy]
-        if properties.get("auto.offset.reset", reset) not in (reset, "none"):
-            _LOG.warning("auto.offset.reset is set to %s, to match the starting offsets", reset)
-        properties["auto.offset.reset"] = reset
+        # Records that Kafka deletes before they are read fail the job, unless the user has chosen
+        # where to continue.
+        reset = properties.get("auto.offset.reset", _RESETS[self._starting.reset_strategy])
+        properties["auto.offset.reset"] = "error" if reset == "none" else reset
         if self._stopping is not None:
             bounded = self._boundedness is Boundedness.BOUNDED
             if bounded or "partition.discovery.interval.ms" not in properties:

@@ -180,17 +180,29 @@ def test_what_cannot_be_done_is_refused_with_a_hint(name, value, message):
         builder().set_group_id("group").set_property(name, value).build()
 
 
-def test_starting_offsets_decide_what_is_reset(caplog):
-    none = KafkaOffsetResetStrategy.NONE
-    source = (
-        builder()
-        .set_group_id("group")
-        .set_starting_offsets(KafkaOffsetsInitializer.committed_offsets(none))
-        .set_properties({"auto.offset.reset": "latest"})
-        .build()
-    )
-    assert source.client_properties["auto.offset.reset"] == "error"
-    assert "auto.offset.reset is set to error" in caplog.text
+@pytest.mark.parametrize(
+    ("starting", "chosen", "reset"),
+    [
+        (KafkaOffsetsInitializer.earliest(), None, "error"),
+        (KafkaOffsetsInitializer.latest(), None, "error"),
+        (KafkaOffsetsInitializer.timestamp(0), None, "error"),
+        (KafkaOffsetsInitializer.committed_offsets(), None, "error"),
+        (
+            KafkaOffsetsInitializer.committed_offsets(KafkaOffsetResetStrategy.LATEST),
+            None,
+            "latest",
+        ),
+        (KafkaOffsetsInitializer.offsets({}), None, "earliest"),
+        (KafkaOffsetsInitializer.earliest(), "latest", "latest"),
+        (KafkaOffsetsInitializer.timestamp(0), "earliest", "earliest"),
+        (KafkaOffsetsInitializer.offsets({}), "none", "error"),
+    ],
+)
+def test_deleted_records_are_skipped_only_if_the_user_has_chosen_so(starting, chosen, reset):
+    source = builder().set_group_id("group").set_starting_offsets(starting)
+    if chosen is not None:
+        source = source.set_property("auto.offset.reset", chosen)
+    assert source.build().client_properties["auto.offset.reset"] == reset
 
 
 def test_offsets_and_timestamps_are_not_negative():
