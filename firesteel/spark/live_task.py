@@ -33,7 +33,7 @@ _log = logging.getLogger("firesteel")
 _ROOM = 16
 # A thread that waits for the interpreter gets it after this time, so that rows and timers of a
 # busy slot are not late.
-_SWITCH_SECONDS = 0.001
+_SWITCH_SECONDS = 0.002
 # A function that blocks for longer when its job is canceled by force ends its process.
 _FORCE_SECONDS = 3.0
 _CLOSED = object()
