@@ -164,7 +164,11 @@ class LiveSlot:
                 if not is_failure(error):
                     self._release()
                     raise
-                self._fail(error)
+                self._stop_working()
+                try:
+                    self._report(error)
+                except InboxClosedError:
+                    break
         self._release()
 
     def _work(self, inbox: Inbox) -> Iterator[Rows]:
@@ -387,13 +391,11 @@ class LiveSlot:
 
     # The end
 
-    def _fail(self, error: BaseException) -> None:
-        """Report a failure. The slot does nothing more until the driver closes it."""
-        self._stop_working()
-        self._report(error)
-
     def _stop_working(self) -> None:
-        """The running epoch is void. Sinks abort what they have written in it."""
+        """Do nothing more until the driver closes the slot.
+
+        The running epoch is void, so sinks abort what they have written in it.
+        """
         self._failed = True
         if self.is_open:
             for subtask in self._subtasks:
