@@ -141,6 +141,7 @@ def test_what_is_no_exception_is_a_failure_and_no_death_of_a_process(
     assert (caught.value.operator, caught.value.record) == ("Map", "2")
 
 
+@pytest.mark.execution("micro-batch")
 @pytest.mark.parametrize("mode", ["STREAMING", "BATCH"])
 def test_a_failure_of_a_writer_of_dataframes_names_its_operator(
     env: StreamExecutionEnvironment, mode: str

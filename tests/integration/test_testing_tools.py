@@ -23,7 +23,8 @@ def test_a_killed_process_and_a_pause_leave_each_record_in_the_sink_once(
 def test_a_crash_ends_the_job_and_only_what_was_committed_before_counts(
     env: StreamExecutionEnvironment,
 ) -> None:
-    source = ScriptedSource([1, 2, Pause(), 3, Pause(), Crash("as scripted"), 4])
+    # In the first pause an epoch ends, and the next one commits what it has prepared.
+    source = ScriptedSource([1, 2, Pause(4.0), 3, Pause(), Crash("as scripted"), 4])
     sink = ListSink()
     env.from_source(source, None, "script").sink_to(sink)
     with pytest.raises(FiresteelError, match="as scripted"):
