@@ -47,8 +47,6 @@ class SubtaskInfo:
     cached_files: Mapping[str, str] = field(default_factory=dict)
     # Sinks commit when a checkpoint completes, not after every epoch.
     checkpointed: bool = False
-    # Records after a channel's barrier wait for the barriers of the other channels.
-    exactly_once: bool = True
     # Access to savepoints in an object store.
     file_systems: FileSystemOptions | None = None
     # Milliseconds. With 0, periodic watermark generators are never called.

@@ -97,7 +97,6 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
                 batch=program.batch,
                 cached_files=program.cached_files,
                 checkpointed=program.checkpointed,
-                exactly_once=program.exactly_once,
                 file_systems=program.file_systems,
                 auto_watermark_interval=program.auto_watermark_interval,
             )

@@ -39,7 +39,7 @@ _CACHED_KEYS = 1 << 16
 _BUFFER_BYTES = 8 << 20
 _MAX_BUFFER_RECORDS = 1 << 16
 
-# How often a writer may send runs that overlap those it has sent before. See ``_runs``.
+# The most times that a writer sends runs that overlap its earlier ones. See ``_runs``.
 _RESTARTS = 8
 
 # The operator gets a batch when it has this many records, or when their rows have this many bytes.
