@@ -21,10 +21,11 @@ comma := ,
 # Arguments for the tools: make test PYTEST_ARGS='-k window -x', make bench BENCH_ARGS=--quick
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+SOAK_ARGS ?=
 # The references of the benchmark with their own packages (PyFlink alone downloads about 1 GB).
 PEERS := pyflink spark bytewax
-# Servers for tests. Without a server pytest skips its tests and shows the reason.
-SERVERS := .servers/kafka/.installed
+# Servers and the browser for tests. Without one of them pytest skips its tests and shows the reason.
+SERVERS := .servers/kafka/.installed .servers/browser/.installed .servers/postgres/.installed
 # The number of test processes. They share the test files, and each starts its own Spark session.
 TEST_PROCESSES ?= 2
 # The time limit of a test in seconds. After it the test fails and shows its stack.
@@ -51,11 +52,32 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 .PHONY: servers
-servers: $(SERVERS) ## download the servers for tests (Kafka, 18 MB) into .servers
+servers: $(SERVERS) ## download the servers for tests (Kafka, 18 MB) into .servers, and find a browser
 
 .servers/%/.installed: tests/servers/%.xml | $(STAMP)
 	$(call say,fetching $* into .servers/$*)
 	@if $(PY) -m tests.servers.install; then touch $@; else echo "The tests with $* will be skipped." >&2; fi
+
+.PHONY: browser
+browser: .servers/browser/.installed ## install Chromium for the tests of the dashboard (needs root, or have it already)
+
+.servers/browser/.installed: | $(STAMP)
+	$(call say,looking for Chromium)
+	@if $(PY) -m tests.servers.chromium; then mkdir -p $(@D) && touch $@; else echo "The tests with a browser will be skipped." >&2; fi
+
+.servers/postgres/.installed: | $(STAMP)
+	$(call say,looking for PostgreSQL)
+	@if $(PY) -m tests.servers.postgres; then mkdir -p $(@D) && touch $@; else echo "The tests with PostgreSQL will be skipped." >&2; fi
+
+.PHONY: flink
+flink: $(STAMP) ## fetch Flink's own command line and dashboard (330 MB) for the tests with them
+	$(call say,python -m tests.servers.flink)
+	@$(PY) -m tests.servers.flink
+
+.PHONY: dashboard
+dashboard: $(STAMP) ## build the dashboard with Node (of the machine, or from PyPI) into firesteel/dashboard
+	$(call say,python -m tools.build_dashboard)
+	@$(PY) -m tools.build_dashboard
 
 .PHONY: demo
 demo: $(STAMP) ## watch a live clickstream on local Spark
@@ -91,6 +113,11 @@ test-all: lint test-pythons $(SERVERS) ## also run the slow tests, and search fo
 	$(call say,pytest with the slow tests)
 	@FIRESTEEL_HYPOTHESIS_PROFILE=search $(PY) -m pytest --timeout=$$(( 4 * $(TEST_TIMEOUT) )) $(PYTEST_ARGS)
 
+.PHONY: soak
+soak: $(STAMP) ## run a job through random faults, watch its resources: SOAK_ARGS='--minutes 20 --seed 7'
+	$(call say,python -m tools.soak $(SOAK_ARGS))
+	@$(PY) -m tools.soak $(SOAK_ARGS)
+
 .PHONY: coverage
 coverage: $(SERVERS) ## measure the coverage of the tests without Spark, into htmlcov/
 	$(call say,pytest with coverage)
@@ -109,6 +136,11 @@ dist: $(STAMP) ## build the source distribution and the wheel, and run a program
 bench: $(STAMP) ## measure Firesteel and the references, print the ratios
 	$(call say,python -m benchmarks $(BENCH_ARGS))
 	@$(PY) -m benchmarks $(BENCH_ARGS)
+
+.PHONY: nexmark
+nexmark: $(STAMP) ## measure the queries of Nexmark on Firesteel and, if installed, on Flink SQL
+	$(call say,python -m benchmarks.nexmark $(BENCH_ARGS))
+	@$(PY) -m benchmarks.nexmark $(BENCH_ARGS)
 
 .PHONY: bench-peers
 bench-peers: $(PEERS:%=.bench/%/.installed) ## install the references of the benchmark, each in its own environment under .bench
@@ -129,8 +161,8 @@ docs: $(STAMP) ## update the generated pages of the manual, and build it into si
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build
 
 .PHONY: figures
-figures: $(STAMP) ## draw the figures of the manual again: architecture, benchmarks, demo
-	@for figure in architecture benchmarks demo; do \
+figures: $(STAMP) ## draw the figures of the manual again: architecture, execution, benchmarks, demo
+	@for figure in architecture execution benchmarks demo; do \
 	  printf '\033[1m==> %s\033[0m\n' "python -m tools.figures.$$figure"; \
 	  $(PY) -m tools.figures.$$figure; done
 

@@ -51,8 +51,10 @@ def peer_arguments(peer: Peer, options: argparse.Namespace) -> list[str]:
         arguments += ["--scale", str(QUICK_SCALE)]
     if options.records is not None:
         arguments += ["--records", str(options.records)]
-    if peer == FIRESTEEL and options.sections:
-        arguments += ["--options", *options.sections]
+    own = options.sections if peer == FIRESTEEL else peer.sections
+    sections = [section for section in options.sections if section in own]
+    if peer.options or sections:
+        arguments += ["--options", *peer.options, *sections]
     return arguments
 
 
@@ -88,8 +90,7 @@ def show(cases: Sequence[Case], results: list[PeerResult]) -> None:
     if ratios is not None:
         print(f"\n{ratios}")
         print("! below the goal; * goal for keyed reductions and windows only")
-    own = next((result for result in results if result.peer == FIRESTEEL), None)
-    for section in table.sections_text(own):
+    for section in table.sections_text(results):
         print(f"\n{section}")
 
 

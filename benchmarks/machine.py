@@ -4,6 +4,7 @@ import os
 import platform
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.peers.catalog import ROOT
@@ -63,3 +64,24 @@ def git(*arguments: str) -> str:
         ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
     )
     return answer.stdout.strip()
+
+
+def sum_by_part(figure: Callable[[Path], float]) -> dict[str, float]:
+    """Sum a figure over the processes of this run: the driver, the JVM and the Python workers.
+
+    figure: takes the directory of a process under /proc.
+    """
+    session, sums = os.getsid(0), {"driver": 0.0, "JVM": 0.0, "workers": 0.0}
+    for entry in Path("/proc").glob("[0-9]*"):
+        pid = int(entry.name)
+        try:
+            if os.getsid(pid) != session:
+                continue
+            command = (entry / "cmdline").read_bytes().split(b"\0")[0]
+            found = figure(entry)
+        except OSError:
+            # The process has ended.
+            continue
+        is_java = command.endswith(b"java")
+        sums["JVM" if is_java else "driver" if pid == os.getpid() else "workers"] += found
+    return sums

@@ -148,8 +148,7 @@ def run_peers(
                     why = "not installed; `make bench-peers` installs it"
                     results.append(PeerResult(peer, problem=why, installed=False))
                     continue
-                options = ["--options", *peer.options] if peer.options else []
-                command = [python, "-m", peer.module, *own_arguments, *options]
+                command = [python, "-m", peer.module, *own_arguments]
                 started_peer = RunningPeer(peer, command, progress, tell)
                 resources.push(started_peer.resources)
                 results.append(started_peer.result)

@@ -71,7 +71,9 @@ def line(peer: Peer, figures: Figures) -> str | None:
     if "section" in figures:
         section = SECTIONS[figures["section"]]
         title = f"{peer.title}, {section.name}"
-        told = missing(figures) or ", ".join(cell for cell in section.row(figures) if cell)
+        told = missing(figures) or ", ".join(
+            cell for cell in section.row(figures | {"peer": peer.title}) if cell
+        )
         return f"{title}: {told}"
     if "case" not in figures or "skipped" in figures:
         return None
@@ -81,16 +83,23 @@ def line(peer: Peer, figures: Figures) -> str | None:
     return f"{title}: {rate_text(figures['rate'])} records/s"
 
 
-def sections_text(own: PeerResult | None) -> list[str]:
-    """Render the measured sections, and the reasons for missing ones."""
-    found = own.sections if own else []
+def sections_text(results: Sequence[PeerResult]) -> list[str]:
+    """Render the measured sections of all peers, and the reasons for missing ones."""
+    found = [
+        figures | {"peer": result.peer.title} for result in results for figures in result.sections
+    ]
     texts = []
     for name, section in SECTIONS.items():
         of_section = [figures for figures in found if figures["section"] == name]
         measured = [figures for figures in of_section if not missing(figures)]
         if measured:
-            texts.append(render(section.head, map(section.row, measured)))
-        texts += [f"{name}: {reason}" for figures in of_section if (reason := missing(figures))]
+            rows = map(section.row, sorted(measured, key=section.order))
+            texts.append(render(section.head, rows))
+        texts += [
+            f"{name}, {figures['peer']}: {reason}"
+            for figures in of_section
+            if (reason := missing(figures))
+        ]
     return texts
 
 

@@ -53,7 +53,7 @@ def shorten(value: object, limit: int = 200) -> str:
     return text[:head] + "..." + text[len(text) - tail :]
 
 
-def _restore(
+def restore_error(
     cls: type[FiresteelError], args: tuple[Any, ...], fields: dict[str, Any]
 ) -> FiresteelError:
     """Rebuild an error without its ``__init__``, whose arguments differ from ``args``."""
@@ -77,7 +77,7 @@ class FiresteelError(Exception):
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (type(self), self.args, dict(self.__dict__))
+        return restore_error, (type(self), self.args, dict(self.__dict__))
 
 
 class ConfigurationError(FiresteelError, ValueError):
@@ -133,10 +133,9 @@ class NotYetSupportedError(_UnsupportedError):
         name: The name in Flink's API.
         reason: The reason, or an alternative.
 
-    >>> from firesteel.datastream.connectors.file_system import FileSource
-    >>> FileSource.for_bulk_file_format(None, "/data/in")
+    >>> from firesteel.datastream.connectors.pulsar import PulsarSource
     Traceback (most recent call last):
-    firesteel.errors.NotYetSupportedError: FileSource.for_bulk_file_format is not yet supported ...
+    firesteel.gaps.NotYetImportError: ...PulsarSource is not yet supported by Firesteel...
     """
 
     _when = "is not yet supported by Firesteel"

@@ -61,10 +61,6 @@ def _never(reason: str, names: str) -> Gap:
     return Gap(GapStatus.NEVER, reason, frozenset(names.split()))
 
 
-_FORMATS = (
-    "file and message formats come with the connectors, in a later version; use text lines and a "
-    "map function, or read the files with Spark and env.from_dataframe"
-)
 _CONNECTOR = (
     "this connector comes in a later version; meanwhile read with Spark and env.from_dataframe, "
     "write with DataStream.to_dataframe, or derive a Source or Sink of your own from "
@@ -74,13 +70,6 @@ _JAVA = "it wraps an object of Flink's JVM, and Firesteel has none"
 
 # By module (below ``firesteel.``), in the order of PyFlink's modules.
 GAPS: Mapping[str, tuple[Gap, ...]] = {
-    "common.io": (
-        _never(
-            f"{_JAVA}; use FileSource, or derive from firesteel.datastream.connectors.base.Source",
-            "InputFormat",
-        ),
-    ),
-    "common.serialization": (_not_yet(_FORMATS, "BulkWriterFactory"),),
     "common.utils": (_never(_JAVA, "JavaObjectWrapper"),),
     "common.watermark_strategy": (
         _never(f"{_JAVA}; use WatermarkStrategy instead", "AssignerWithPeriodicWatermarksWrapper"),
@@ -117,7 +106,6 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
         ),
     ),
     "datastream.connectors.file_system": (
-        _not_yet(_FORMATS, "BulkFormat"),
         _not_yet(
             "small files are not compacted in this version; choose a RollingPolicy that creates "
             "larger files",
@@ -128,24 +116,7 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
             "StreamingFileSink",
         ),
     ),
-    "datastream.connectors.hybrid_source": (
-        _not_yet(
-            "reading sources one after the other comes in a later version; union() reads them "
-            "concurrently",
-            "HybridSource HybridSourceBuilder",
-        ),
-    ),
-    "datastream.connectors.jdbc": (
-        _not_yet(_CONNECTOR, "JdbcConnectionOptions JdbcExecutionOptions JdbcSink"),
-    ),
     "datastream.connectors.kafka": (
-        _not_yet(
-            "writing to Kafka comes in a later version (KafkaSource is available); meanwhile write "
-            "with DataStream.to_dataframe, or derive a Sink of your own from "
-            "firesteel.datastream.connectors.base",
-            "KafkaRecordSerializationSchema KafkaRecordSerializationSchemaBuilder KafkaSink "
-            "KafkaSinkBuilder KafkaTopicSelector",
-        ),
         _never(
             "Flink itself has replaced it with KafkaSource and KafkaSink",
             "FlinkKafkaConsumer FlinkKafkaProducer Semantic",
@@ -172,31 +143,6 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
     ),
     "datastream.connectors.rabbitmq": (
         _not_yet(_CONNECTOR, "RMQConnectionConfig RMQSink RMQSource"),
-    ),
-    "datastream.formats.avro": (
-        _not_yet(
-            _FORMATS,
-            "AvroBulkWriters AvroInputFormat AvroRowDeserializationSchema "
-            "AvroRowSerializationSchema AvroSchema GenericRecordAvroTypeInfo",
-        ),
-    ),
-    "datastream.formats.csv": (
-        _not_yet(
-            _FORMATS,
-            "CsvBulkWriters CsvReaderFormat CsvRowDeserializationSchema "
-            "CsvRowSerializationSchema CsvSchema CsvSchemaBuilder",
-        ),
-    ),
-    "datastream.formats.json": (
-        _not_yet(_FORMATS, "JsonRowDeserializationSchema JsonRowSerializationSchema"),
-    ),
-    "datastream.formats.orc": (_not_yet(_FORMATS, "OrcBulkWriters"),),
-    "datastream.formats.parquet": (
-        _not_yet(
-            _FORMATS,
-            "AvroParquetReaders AvroParquetWriters ParquetBulkWriters "
-            "ParquetColumnarRowInputFormat",
-        ),
     ),
     "datastream.functions": (
         _never(
@@ -258,10 +204,7 @@ class GapFinder(MetaPathFinder, Loader):
         name = fullname.removeprefix("firesteel.")
         if name == fullname:
             return None
-        is_package = any(module.startswith(name + ".") for module in GAPS)
-        if name not in GAPS and not is_package:
-            return None
-        return ModuleSpec(fullname, self, is_package=is_package)
+        return ModuleSpec(fullname, self) if name in GAPS else None
 
     def exec_module(self, module: ModuleType) -> None:
         module.__doc__ = "Names of PyFlink that Firesteel does not have."

@@ -12,7 +12,8 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     from firesteel.filesystems.file_systems import FileSystemOptions
-    from tests.servers.kafka import KafkaBroker
+    from tests.servers.kafka import KafkaBroker, KafkaCluster
+    from tests.servers.postgres import PostgresServer
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("search", deadline=None)
@@ -51,6 +52,24 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
 
     with running_broker(tmp_path_factory.mktemp("kafka")) as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def kafka_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
+    """Three brokers with version 2 of transactions."""
+    from tests.servers.kafka import running_cluster
+
+    with running_cluster(tmp_path_factory.mktemp("kafka-cluster")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A server of PostgreSQL for all tests of a process."""
+    from tests.servers.postgres import running_postgres
+
+    with running_postgres() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

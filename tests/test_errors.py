@@ -15,7 +15,12 @@ from firesteel.checkpoint.storage.metadata_file import CheckpointNotFoundError
 from firesteel.checkpoint.storage.storage import StorageError
 from firesteel.connectors.files.part_files import PartFileMissingError
 from firesteel.connectors.files.paths import PathNotFoundError
-from firesteel.connectors.kafka.errors import KafkaUnreachableError
+from firesteel.connectors.jdbc.errors import JdbcConnectionError
+from firesteel.connectors.kafka.errors import (
+    KafkaAuthenticationError,
+    KafkaAuthorizationError,
+    KafkaUnreachableError,
+)
 from firesteel.connectors.record_files import RecordFileMissingError
 
 USER_ERROR = errors.UserFunctionError(
@@ -52,6 +57,9 @@ OS_ERRORS = [
     PathNotFoundError("/in"),
     RecordFileMissingError("/cache/part-0 is gone"),
     KafkaUnreachableError("broker:9092", "it was asked for topics", "timed out"),
+    KafkaAuthenticationError("broker:9092", "the password is wrong", "sasl.jaas.config"),
+    KafkaAuthorizationError("broker:9092", "wrote to the topic orders"),
+    JdbcConnectionError("jdbc:postgresql://localhost/shop", "it does not answer"),
 ]
 
 

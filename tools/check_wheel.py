@@ -9,12 +9,15 @@ import venv
 from pathlib import Path
 
 _PROGRAM = """
+from importlib.resources import files
+
 from firesteel.datastream import StreamExecutionEnvironment
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(1)
 env.from_sequence(1, 3).map(lambda n: n * n).print()
 env.execute("wheel")
+assert files("firesteel.dashboard").joinpath("static", "index.html").is_file(), "no dashboard"
 """
 _EXPECTED = ["1", "4", "9"]
 

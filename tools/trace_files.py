@@ -1,28 +1,40 @@
 """Counts the files that a job executes: the source of the figures in docs/architecture.md.
 
-``python -m tools.trace_files`` runs two small jobs in the harness and prints, for each, the files of
-Firesteel that execute a function: in the whole run, and on the path of a record, which is
-everything that runs while a slot works on rows, from the head of a subtask to the driver's output.
+``python -m tools.trace_files`` runs two small jobs in the harness, in real time and in micro-batches.
+For each it prints the files of Firesteel that execute a function: in the whole run, and on the path
+of a record, which is everything that runs while a slot works on rows, from the head of a subtask to
+the driver's output.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from multiprocessing import get_context
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import firesteel
-from firesteel.common import Time, WatermarkStrategy
+from firesteel.common import Configuration, Time, WatermarkStrategy
 from firesteel.common.watermark_strategy import TimestampAssigner
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.window import TumblingEventTimeWindows
 from firesteel.testing import JobHarness
 
 _PACKAGE = f"{Path(firesteel.__file__).parent}/"
-# The path of a record is everything that these functions of the slots and the driver call.
-_ON_THE_PATH = {"accept", "read_epoch", "sort_output", "print_lines"}
+EXECUTIONS = ("real-time", "micro-batch")
+# The path of a record is everything that these functions of the slots and the driver call. Live
+# slots have _accept_rows, read_some and _flush_in_time, slots of micro-batches have read_epoch.
+_ON_THE_PATH = {
+    "_accept_rows",
+    "_flush_in_time",
+    "accept",
+    "print_lines",
+    "read_epoch",
+    "read_some",
+    "sort_output",
+}
 
 
 class _SecondField(TimestampAssigner):
@@ -47,8 +59,11 @@ def window_job(env: StreamExecutionEnvironment) -> None:
     windows.reduce(lambda a, b: (a[0], a[1] + b[1])).print()
 
 
-def files_of(job: Callable[[StreamExecutionEnvironment], None]) -> tuple[set[str], set[str]]:
+def files_of(
+    job: Callable[[StreamExecutionEnvironment], None], execution: str
+) -> tuple[set[str], set[str]]:
     """Return the files that the job executes, and those on the path of its records."""
+    configuration = Configuration().set_string("firesteel.execution", execution)
     everything: set[str] = set()
     path: set[str] = set()
 
@@ -68,16 +83,20 @@ def files_of(job: Callable[[StreamExecutionEnvironment], None]) -> tuple[set[str
 
     sys.setprofile(note)
     try:
-        JobHarness(job, parallelism=2, records_per_epoch=50).run()
+        JobHarness(job, parallelism=2, records_per_epoch=50, configuration=configuration).run()
     finally:
         sys.setprofile(None)
     return everything, path
 
 
 def main() -> None:
-    for job in (reduce_job, window_job):
-        everything, path = files_of(job)
-        sys.stdout.write(f"{job.__name__}: {len(everything)} files, {len(path)} on the path\n")
+    runs = [(job, execution) for job in (reduce_job, window_job) for execution in EXECUTIONS]
+    # A process per run: functions whose results an earlier run has cached would not run again.
+    with get_context("fork").Pool(1, maxtasksperchild=1) as pool:
+        traced = pool.starmap(files_of, runs, chunksize=1)
+    for (job, execution), (everything, path) in zip(runs, traced, strict=True):
+        figures = f"{len(everything)} files, {len(path)} on the path"
+        sys.stdout.write(f"{job.__name__}, {execution}: {figures}\n")
         sys.stdout.writelines(f"  {file}\n" for file in sorted(path))
 
 

@@ -32,6 +32,7 @@ from benchmarks.cases import (
     add_second_field,
 )
 from benchmarks.measure import check_results, parse_arguments, report_versions, run_cases
+from benchmarks.peers import bytewax_latency
 
 BATCH_RECORDS = 10_000
 _START_SECONDS = 0.5
@@ -242,6 +243,9 @@ def main() -> None:
     report_versions("bytewax")
     peer = Bytewax(arguments.parallelism)
     run_cases(arguments, peer.run, peer.run_checked, records=RECORDS, warm_up=False)
+    if "latency" in arguments.options:
+        arguments.wait_for_turn("sections")
+        bytewax_latency.measure(arguments, free_addresses)
 
 
 if __name__ == "__main__":

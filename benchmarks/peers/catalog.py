@@ -23,6 +23,8 @@ class Peer:
     # The goal of Firesteel: the minimum ratio to the rate of this peer, in `goal_cases` or in all.
     goal: float | None = None
     goal_cases: tuple[str, ...] = ()
+    # The sections that this peer measures, too.
+    sections: tuple[str, ...] = ()
 
     def goal_for(self, case: str) -> float | None:
         return self.goal if not self.goal_cases or case in self.goal_cases else None
@@ -38,6 +40,14 @@ class Peer:
 FIRESTEEL = Peer("firesteel", "Firesteel", "benchmarks.peers.firesteel")
 
 REFERENCES = (
+    Peer(
+        "micro_batch",
+        "micro-batch",
+        "benchmarks.peers.firesteel",
+        options=("micro-batch",),
+        goal=0.9,
+        sections=("latency",),
+    ),
     Peer("handwritten", "hand-written", "benchmarks.peers.handwritten", goal=0.7),
     Peer(
         "pyflink",
@@ -47,6 +57,16 @@ REFERENCES = (
         slow=True,
         goal=100.0,
         goal_cases=("reduce_1k", "reduce_1m", "tumbling_1k"),
+        sections=("latency",),
+    ),
+    Peer(
+        "pyflink_thread",
+        "PyFlink thread mode",
+        "benchmarks.peers.pyflink",
+        environment="pyflink",
+        options=("thread",),
+        slow=True,
+        sections=("latency",),
     ),
     Peer(
         "pyflink_tuned",
@@ -63,6 +83,19 @@ REFERENCES = (
         environment="spark",
         goal=5.0,
     ),
-    Peer("bytewax", "bytewax", "benchmarks.peers.bytewax", environment="bytewax", goal=1.0),
+    Peer(
+        "bytewax",
+        "bytewax",
+        "benchmarks.peers.bytewax",
+        environment="bytewax",
+        goal=1.0,
+        sections=("latency",),
+    ),
+    Peer(
+        "spark_real_time",
+        "Spark Real-time Mode",
+        "benchmarks.peers.spark_real_time",
+        sections=("latency",),
+    ),
 )
 PEERS = (FIRESTEEL, *REFERENCES)

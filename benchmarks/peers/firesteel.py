@@ -1,4 +1,7 @@
-"""Firesteel: all cases, and the sections named by `--options`."""
+"""Firesteel: all cases, and the sections named by `--options`.
+
+With the option `micro-batch`, jobs run in micro-batches instead of in real time.
+"""
 
 import sys
 
@@ -11,7 +14,10 @@ from firesteel import __version__
 def main() -> None:
     arguments = parse_arguments("Firesteel")
     report_versions("pyspark", "pyarrow", firesteel=__version__)
-    peer = Firesteel(arguments.parallelism)
+    is_micro_batch = "micro-batch" in arguments.options
+    peer = Firesteel(
+        arguments.parallelism, {"firesteel.execution": "micro-batch"} if is_micro_batch else {}
+    )
     run_cases(arguments, peer.run, peer.run_checked)
     arguments.wait_for_turn("sections")
     for name, section in SECTIONS.items():

@@ -132,11 +132,17 @@ class Count(AggregateFunction):
 
 
 class Firesteel:
-    """Runs jobs with one configuration."""
+    """Runs jobs with one configuration, in real time unless it says something else.
+
+    Firesteel starts a Spark with enough threads for all levels of a job.
+    """
 
     def __init__(self, parallelism: int, settings: dict[str, str] | None = None) -> None:
         self.parallelism = parallelism
-        self.settings = {"firesteel.spark.master": f"local[{parallelism}]"} | (settings or {})
+        self.settings = {
+            "taskmanager.numberOfTaskSlots": str(parallelism),
+            "firesteel.execution": "real-time",
+        } | (settings or {})
 
     def environment(self) -> StreamExecutionEnvironment:
         configuration = Configuration()

@@ -31,6 +31,7 @@ from benchmarks.cases import (
     WindowCount,
 )
 from benchmarks.measure import parse_arguments, report_versions, run_cases
+from benchmarks.peers import pyflink_latency
 
 # Each run takes a few seconds. State is written after every bundle, by default 1,000 records.
 RECORDS = {
@@ -185,14 +186,21 @@ class PyFlink:
 
 
 def main() -> None:
-    arguments = parse_arguments("PyFlink in process mode")
+    arguments = parse_arguments("PyFlink in process mode, or in thread mode")
     report_versions("apache-flink", "apache-beam")
-    os.environ["_python_worker_execution_mode"] = "process"  # noqa: SIM112 - PyFlink's name
-    tuned = "tuned" in arguments.options
+    tuned, in_threads = "tuned" in arguments.options, "thread" in arguments.options
+    if not in_threads:
+        os.environ["_python_worker_execution_mode"] = "process"  # noqa: SIM112 - PyFlink's name
     peer = PyFlink(arguments.parallelism, tuned=tuned)
     records = RECORDS_TUNED if tuned else RECORDS
+    if in_threads:
+        # Thread mode is here for its latency only.
+        records = {}
     # PyFlink is the slowest peer, and a warm JVM would hardly change its ratio.
     run_cases(arguments, peer.run, peer.run_checked, records=records, warm_up=False)
+    if "latency" in arguments.options:
+        arguments.wait_for_turn("sections")
+        pyflink_latency.measure(arguments, mode="thread" if in_threads else "process")
 
 
 if __name__ == "__main__":

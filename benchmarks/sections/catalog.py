@@ -2,13 +2,20 @@
 
 from benchmarks.sections import (
     async_io,
+    back_pressure,
     backend,
     checkpoint,
+    checkpoint_latency,
     epoch,
+    formats,
     hop,
-    idle,
+    idle_job,
+    idle_keys,
     join,
+    latency,
     recovery,
+    savepoint,
+    scale,
     snapshot,
     timeout,
     timer,
@@ -18,17 +25,24 @@ from benchmarks.sections import (
 SECTIONS = {
     section.name: section
     for section in (
+        latency.SECTION,
+        checkpoint_latency.SECTION,
+        idle_job.SECTION,
+        back_pressure.SECTION,
         hop.SECTION,
         timeout.SECTION,
         epoch.SECTION,
         checkpoint.SECTION,
         snapshot.SECTION,
+        savepoint.SECTION,
         recovery.SECTION,
         backend.SECTION,
         window.SECTION,
         join.SECTION,
         timer.SECTION,
-        idle.SECTION,
+        idle_keys.SECTION,
         async_io.SECTION,
+        formats.SECTION,
+        scale.SECTION,
     )
 }

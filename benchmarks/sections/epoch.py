@@ -1,4 +1,4 @@
-"""Duration of an almost empty epoch, compared with the micro-batch of a bare query.
+"""Duration of an almost empty epoch in micro-batches, compared with the micro-batch of a bare query.
 
 Both take turns in one Spark session with the same settings. The median time from one epoch to the
 next counts, without start-up.
@@ -67,8 +67,11 @@ def steps(moments: list[float]) -> list[float]:
 
 
 def measure(arguments: Arguments) -> None:
-    setting = {"firesteel.epoch.max-records": str(_RECORDS // arguments.parallelism)}
-    peer = Firesteel(arguments.parallelism, setting)
+    settings = {
+        "firesteel.execution": "micro-batch",
+        "firesteel.epoch.max-records": str(_RECORDS // arguments.parallelism),
+    }
+    peer = Firesteel(arguments.parallelism, settings)
     session = job_session(arguments.parallelism)
     for exchanges in _EXCHANGES:
         own: list[float] = []

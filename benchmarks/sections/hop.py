@@ -1,4 +1,4 @@
-"""Cost of a slot in a resident process, compared with a slot inside Spark's worker.
+"""Cost of a slot of micro-batches in a resident process, compared with one in Spark's worker.
 
 Only the location differs. Both run the same code with the same garbage collector settings.
 """
@@ -21,7 +21,8 @@ class Placed:
     """Runs cases with slots in one of the two locations."""
 
     def __init__(self, parallelism: int, slot_host: str) -> None:
-        self.peer = Firesteel(parallelism, {"firesteel.slot-host": slot_host})
+        settings = {"firesteel.execution": "micro-batch", "firesteel.slot-host": slot_host}
+        self.peer = Firesteel(parallelism, settings)
 
     def run(self, case: Case, records: int) -> float:
         """Run the case and check the number of records that were read.

@@ -4,7 +4,8 @@ Clicks arrive out of order. Some are late, some are too late for every window, a
 Sliding windows count them per page, and the job takes a checkpoint every second. On request (key
 `c`, or `--crash-after`) a task crashes, and the job continues from its last checkpoint. In the end
 every click has been counted exactly once. A terminal shows a live view; a pipe gets one line per
-event.
+event. Both show how long clicks take from the source to keyed state. A browser shows the dashboard
+at the address that the demo prints.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from firesteel.datastream import (
 from firesteel.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.datastream.window import SlidingEventTimeWindows
+from firesteel.rest.server import serve_program
 
 PAGES = ("home", "home", "home", "search", "search", "cart", "cart", "books", "help")
 CLICKS_PER_SECOND = 2_000
@@ -48,13 +50,18 @@ ORDERS = {
     "kill": "kill -9: the process of a slot will die, and Spark will run its task again",
 }
 
-CLICK = Types.TUPLE([Types.STRING(), Types.STRING(), Types.LONG()])
+# Page, user, the moment of the click, and the time at which the source read it.
+CLICK = Types.TUPLE([Types.STRING(), Types.STRING(), Types.LONG(), Types.DOUBLE()])
 BROKEN = OutputTag("broken", Types.STRING())
 LATE = OutputTag("late", CLICK)
+LATENCY = OutputTag("latency", Types.TUPLE([Types.DOUBLE(), Types.DOUBLE()]))
 
 
 class Clicks:
-    """Generates click number `index`, always the same one, because tasks may run again."""
+    """Generates click number `index`, always the same one, because tasks may run again.
+
+    Only its last field, the time at which it is read, differs.
+    """
 
     def __init__(self, count):
         self.part = max(1, count // SLOTS)
@@ -74,7 +81,7 @@ class Clicks:
             page = "sale"
         if index % BROKEN_EVERY == 1_234:
             page = ""
-        return f"user-{dice % 997};{page};{made - delay}"
+        return f"user-{dice % 997};{page};{made - delay};{time.time()}"
 
 
 class Check(ProcessFunction):
@@ -90,11 +97,11 @@ class Check(ProcessFunction):
         self.checked += 1
         if self.checked % 100 == 0:
             self.obey()
-        user, page, moment = value.split(";")
+        user, page, moment, read_at = value.split(";")
         if not page:
             yield BROKEN, f"a click of {user} has no page"
             return
-        yield page, user, int(moment)
+        yield page, user, int(moment), float(read_at)
 
     def obey(self):
         """Execute a pending request. The subtask that deletes its file executes it."""
@@ -133,13 +140,26 @@ class WithWindow(ProcessWindowFunction):
 
 
 class Total(KeyedProcessFunction):
-    """Counts all clicks of a page, also late ones. Emits the total every second of event time."""
+    """Counts all clicks of a page, also late ones. Emits the total every second of event time.
+
+    Its side output has the median and the 99th percentile of the milliseconds from the source to
+    here, every second.
+    """
 
     def open(self, runtime_context):
         self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.LONG()))
+        self.latencies = []
+        self.emit_at = time.time() + 1
 
     def process_element(self, value, ctx):
         self.total.update((self.total.value() or 0) + 1)
+        now = time.time()
+        self.latencies.append(1_000 * (now - value[3]))
+        if now >= self.emit_at:
+            ranked = sorted(self.latencies)
+            yield LATENCY, (ranked[len(ranked) // 2], ranked[len(ranked) * 99 // 100])
+            self.latencies.clear()
+            self.emit_at = now + 1
         # The timer is later than the click, so the end of the stream emits the final total.
         ctx.timer_service().register_event_time_timer((ctx.timestamp() // 1_000 + 1) * 1_000)
 
@@ -148,7 +168,10 @@ class Total(KeyedProcessFunction):
 
 
 def build(env, clicks, count, orders):
-    """Build the job. Return its output streams: windows, totals, late clicks, broken clicks."""
+    """Build the job. Return its output streams.
+
+    These are windows, totals, late clicks, broken clicks and latencies.
+    """
     source = DataGeneratorSource(
         clicks,
         count=count,
@@ -168,7 +191,8 @@ def build(env, clicks, count, orders):
         .name("Count in windows")
     )
     totals = by_page.process(Total()).name("Count for good")
-    return windows, totals, windows.get_side_output(LATE), checked.get_side_output(BROKEN)
+    late, broken = windows.get_side_output(LATE), checked.get_side_output(BROKEN)
+    return windows, totals, late, broken, totals.get_side_output(LATENCY)
 
 
 def configuration(checkpoints):
@@ -178,6 +202,8 @@ def configuration(checkpoints):
     settings.set_string("restart-strategy.type", "fixed-delay")
     settings.set_string("restart-strategy.fixed-delay.attempts", "10")
     settings.set_string("restart-strategy.fixed-delay.delay", "1 s")
+    # The first free port.
+    settings.set_string("rest.bind-port", "8081-8180")
     return settings
 
 
@@ -207,29 +233,32 @@ def follow(client, view, orders, crash_after):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--seconds", type=float, default=30.0, help="duration of the clickstream in seconds"
+        "--seconds", type=float, help="duration of the clickstream (terminal: 120 s, pipe: 30 s)"
     )
     parser.add_argument(
         "--crash-after", type=float, help="seconds from the first window to a crash of a task"
     )
     arguments = parser.parse_args()
+    seconds = arguments.seconds or (120.0 if sys.stdout.isatty() else 30.0)
     crash_after = arguments.crash_after
     if crash_after is None and not sys.stdout.isatty():
         # Without a terminal there are no key presses.
-        crash_after = arguments.seconds / 6
-    count = int(CLICKS_PER_SECOND * arguments.seconds) // SLOTS * SLOTS
+        crash_after = seconds / 6
+    count = int(CLICKS_PER_SECOND * seconds) // SLOTS * SLOTS
 
     with tempfile.TemporaryDirectory() as scratch:
         orders, checkpoints = Path(scratch, "orders"), Path(scratch, "checkpoints")
         orders.mkdir()
-        env = StreamExecutionEnvironment.get_execution_environment(configuration(checkpoints))
+        settings = configuration(checkpoints)
+        address = serve_program(settings).url
+        env = StreamExecutionEnvironment.create_local_environment_with_web_ui(settings)
         env.set_parallelism(SLOTS)
         streams = build(env, Clicks(count), count, str(orders))
         collected = [stream.collect_async() for stream in streams]
         print(env.explain(), flush=True)
         client = None
         try:
-            with open_view(*collected) as view:
+            with open_view(address, *collected) as view:
                 client = env.execute_async("clicks")
                 follow(client, view, orders, crash_after)
                 view.end(client)
@@ -246,6 +275,8 @@ def main():
         )
         if view.total() != count - broken:
             sys.exit("The numbers do not agree: this is a bug in Firesteel.")
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            input(f"The dashboard stays at {address} until you press Enter.")
 
 
 if __name__ == "__main__":

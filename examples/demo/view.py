@@ -22,13 +22,13 @@ KEYS = {"c": "crash", "k": "kill", "q": "quit"}
 
 
 @contextmanager
-def open_view(windows, totals, late, broken):
+def open_view(address, *streams):
     """Open the view for the kind of standard output, with the collected streams as input."""
     if not sys.stdout.isatty():
-        yield LineView(windows, totals, late, broken)
+        yield LineView(*streams)
         return
     with unbuffered_keys(), Live(console=Console(), refresh_per_second=8) as live:
-        yield LiveView(windows, totals, late, broken, live)
+        yield LiveView(live, address, *streams)
 
 
 @contextmanager
@@ -55,7 +55,7 @@ class View:
     A crash repeats no record of these streams.
     """
 
-    def __init__(self, windows, totals, late, broken):
+    def __init__(self, windows, totals, late, broken, latencies):
         self.counts = {}
         self.totals = {}
         self.late = 0
@@ -65,11 +65,13 @@ class View:
         self.news: deque[str] = deque(maxlen=8)
         self.restored = 0
         self.completed = 0
+        self.latency = (0.0, 0.0)
         readers = (
             (windows, self.window),
             (totals, self.page_total),
             (late, self.late_click),
             (broken, self.broken_click),
+            (latencies, self.measured),
         )
         self.threads = [
             threading.Thread(target=read, args=reader, daemon=True) for reader in readers
@@ -101,6 +103,14 @@ class View:
 
     def broken_click(self, message):
         self.broken += 1
+
+    def measured(self, latency):
+        self.latency = latency
+
+    def latency_text(self):
+        """Return the latency of the last second, from the source to keyed state."""
+        median, slow = self.latency
+        return f"{median:.1f} ms median, {slow:.1f} ms 99th percentile"
 
     def total(self):
         return sum(self.totals.values())
@@ -141,7 +151,7 @@ class LineView(View):
     def window_fired(self, end):
         ranked = sorted(self.counts[end].items(), key=lambda item: -item[1])
         pages = "  ".join(f"{page} {clicks:,}" for page, clicks in ranked[:4])
-        print(f"window until {clock(end)}: {pages}", flush=True)
+        print(f"window until {clock(end)}: {pages}  latency {self.latency_text()}", flush=True)
 
     def broken_click(self, message):
         super().broken_click(message)
@@ -153,9 +163,10 @@ class LineView(View):
 
 
 class LiveView(View):
-    def __init__(self, windows, totals, late, broken, live):
+    def __init__(self, live, address, *streams):
         self.live = live
-        super().__init__(windows, totals, late, broken)
+        self.address = address
+        super().__init__(*streams)
         live.update(Text("Spark is starting ..."))
 
     def pressed(self):
@@ -177,7 +188,10 @@ class LiveView(View):
             Panel(self.ranking(), title=f"clicks by page, window until {clock(self.shown())}"),
             Panel(self.facts(client), title="job"),
             Panel("\n".join(self.news) or "nothing yet", title="events"),
-            Text("c: crash a task   k: kill -9 its process   q: quit", style="dim"),
+            Text(
+                f"c: crash a task   k: kill -9 its process   q: quit   dashboard: {self.address}",
+                style="dim",
+            ),
         )
 
     def shown(self):
@@ -197,6 +211,7 @@ class LiveView(View):
         latest = client.get_checkpoints()["latest"]["completed"]
         table = Table.grid(padding=(0, 2))
         table.add_row("clicks counted", f"{self.total():,}")
+        table.add_row("latency", self.latency_text())
         table.add_row("late, counted again", f"{self.updates:,} windows fired again")
         table.add_row("too late", f"{self.late:,} to the side output")
         table.add_row("broken", f"{self.broken:,}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from firesteel.checkpoint.payload import Payload
-from firesteel.checkpoint.state_descriptions import StateDescription
+from firesteel.checkpoint.state_descriptions import StateDescription, describe_operator_states
 from firesteel.state.changelog import Segment
 from firesteel.state.key_groups import KeyGroupRange
 from firesteel.state.operator_state import OperatorStates
@@ -47,6 +47,7 @@ class SubtaskState:
     ``writer_states``: the state of a sink's writer.
     ``committables``: to commit after the checkpoint is complete.
     ``opaque``: state for the same parallelism only. Rescaling drops it.
+    ``in_flight``: rows on their way to the operator that the barrier has overtaken.
     """
 
     segments: tuple[Segment, ...] = ()
@@ -57,6 +58,7 @@ class SubtaskState:
     committables: tuple[Payload, ...] = ()
     opaque: Payload | None = None
     finished: bool = False
+    in_flight: tuple[Segment, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -67,6 +69,7 @@ class SubtaskState:
             or self.splits
             or self.writer_states
             or self.committables
+            or self.in_flight
             or any(state.elements for state in self.operator_state.values())
         )
 
@@ -74,7 +77,7 @@ class SubtaskState:
     def size(self) -> int:
         """The number of bytes, inline and in files."""
         return (
-            sum(segment.size for segment in self.segments)
+            sum(segment.size for segment in (*self.segments, *self.in_flight))
             + sum(file.size for file in self.files)
             + sum(len(one) for state in self.operator_state.values() for one in state.elements)
             + sum(map(_size, (*self.splits, *self.writer_states, *self.committables)))
@@ -163,13 +166,52 @@ class CheckpointMetadata:
         """The locations of all files that the checkpoint refers to."""
         found = {file.path for state in self.subtasks() for file in state.files}
         for state in self.subtasks():
-            for segment in state.segments:
+            for segment in (*state.segments, *state.in_flight):
                 found |= segment.paths()
         return frozenset(found)
 
     @property
     def size(self) -> int:
         return sum(operator.size for operator in self.operators)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorFiles:
+    """The files of a savepoint that a slot has written for one operator subtask."""
+
+    operator_id: str
+    subtask: int
+    files: tuple[KeyedStateFile, ...]
+    states: tuple[StateDescription, ...]
+
+
+def with_files(
+    metadata: CheckpointMetadata, written: Iterable[OperatorFiles]
+) -> CheckpointMetadata:
+    """The metadata of a savepoint: files instead of segments, and descriptions of all states."""
+    by_operator: dict[str, list[OperatorFiles]] = {}
+    for one in written:
+        by_operator.setdefault(one.operator_id, []).append(one)
+    operators = tuple(
+        _operator_with_files(operator, by_operator.get(operator.operator_id, ()))
+        for operator in metadata.operators
+    )
+    return replace(metadata, type=SnapshotType.SAVEPOINT, operators=operators)
+
+
+def _operator_with_files(
+    operator: OperatorMetadata, written: Iterable[OperatorFiles]
+) -> OperatorMetadata:
+    described = {state.name: state for state in operator.states}
+    subtasks = [replace(subtask, segments=()) for subtask in operator.subtasks]
+    for subtask in subtasks:
+        for state in describe_operator_states(subtask.operator_state):
+            described[state.name] = state
+    for one in written:
+        subtasks[one.subtask] = replace(subtasks[one.subtask], files=one.files)
+        described.update((state.name, state) for state in one.states)
+    states = tuple(described[name] for name in sorted(described))
+    return replace(operator, subtasks=tuple(subtasks), states=states)
 
 
 def _size(payload: Payload) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from firesteel.config.option import Option
+from firesteel.config.sensitive import hide_secrets
 from firesteel.config.values import BOOLEAN, DOUBLE, INT, ValueType, format_value, parse_list
 from firesteel.errors import ConfigurationError
 from firesteel.stability import public_evolving
@@ -14,25 +15,6 @@ from firesteel.stability import public_evolving
 __all__ = ["Configuration"]
 
 T = TypeVar("T")
-
-# As in Flink: the value of a key that contains one of these words is not shown.
-_SENSITIVE = (
-    "password",
-    "secret",
-    "fs.azure.account.key",
-    "apikey",
-    "api-key",
-    "auth-params",
-    "service-key",
-    "token",
-    "basic-auth",
-    "jaas.config",
-    "http-headers",
-    "access-key",
-    "access.key",
-    "accesskey",
-)
-_HIDDEN = "******"
 
 
 class Configuration:
@@ -415,10 +397,7 @@ class Configuration:
 
     def _shown(self) -> dict[str, str]:
         """All settings as text, without secrets."""
-        return {
-            key: _HIDDEN if any(map(key.lower().__contains__, _SENSITIVE)) else text
-            for key, text in self.to_dict().items()
-        }
+        return hide_secrets(self.to_dict())
 
     def __str__(self) -> str:
         """Return the settings as Flink prints them. Values of secret settings are hidden.

@@ -15,7 +15,7 @@ __all__ = ["JobClient", "JobControl"]
 
 
 class JobControl(Protocol):
-    """The operations of a running job that its program needs. The job master implements it."""
+    """Operations on a job that its program needs, in this process or in a session."""
 
     @property
     def job_id(self) -> JobID: ...
@@ -25,7 +25,10 @@ class JobControl(Protocol):
     def cancel(self) -> Future[None]: ...
 
     def cancel_and_wait(self) -> None:
-        """Cancel the job after Ctrl-C. A second Ctrl-C ends it by force."""
+        """Cancel the job. Ctrl-C ends it by force."""
+
+    def interrupt(self) -> None:
+        """Handle Ctrl-C of a program that waits for the job."""
 
     def result(self) -> Future[JobExecutionResult]: ...
 
@@ -193,7 +196,8 @@ class JobClient:
                 ``execution.checkpointing.savepoint-dir``.
 
         Returns:
-            A future with the path of the savepoint.
+            A future with the path of the savepoint, which is done when the job has ended. If the job
+            fails after the savepoint is complete, the error names the savepoint.
 
         >>> from firesteel.testing import ScriptedSource
         >>> numbers = ScriptedSource([1, 2], bounded=False)

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from firesteel.common.job_id import JobID
+from firesteel.errors import InvalidProgramError
 
-__all__ = ["JobExecutionResult"]
+__all__ = ["DetachedJobExecutionResult", "JobExecutionResult"]
 
 
 class JobExecutionResult:
@@ -99,3 +100,37 @@ class JobExecutionResult:
             lines.append("Accumulator Results:")
             lines += [f"- {name}: {value}" for name, value in self._accumulators.items()]
         return "\n".join(lines)
+
+
+class DetachedJobExecutionResult(JobExecutionResult):
+    """The result of ``env.execute()`` for a job that was only submitted. It has the id of the job.
+
+    >>> from firesteel.common.job_execution_result import DetachedJobExecutionResult
+    >>> result = DetachedJobExecutionResult(JobID("0" * 32))
+    >>> result.get_net_runtime()
+    Traceback (most recent call last):
+    ...
+    firesteel.errors.InvalidProgramError: Job was submitted in detached mode...
+    """
+
+    def __init__(self, job_id: JobID) -> None:
+        super().__init__(job_id, 0)
+
+    def get_net_runtime(self) -> int:
+        raise _detached()
+
+    def get_accumulator_result(self, accumulator_name: str) -> Any:
+        raise _detached()
+
+    def get_all_accumulator_results(self) -> dict[str, Any]:
+        raise _detached()
+
+    def __str__(self) -> str:
+        return f"Job with JobID {self.get_job_id()} was submitted in detached mode."
+
+
+def _detached() -> InvalidProgramError:
+    return InvalidProgramError(
+        "Job was submitted in detached mode. Results of job execution, such as accumulators, runtime, "
+        "etc. are not available."
+    )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import codecs
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import Any, BinaryIO
 
 from firesteel.common.typeinfo import TypeInformation, Types
-from firesteel.gaps import gap_importer
 from firesteel.stability import public_evolving
 
 __all__ = [
+    "BulkWriter",
+    "BulkWriterFactory",
     "ByteArraySchema",
     "DeserializationSchema",
     "Encoder",
@@ -98,16 +99,16 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
     """
 
     def __init__(self, charset: str = "UTF-8") -> None:
-        self._charset = _python_codec(charset)
+        self.charset = _python_codec(charset)
 
     def serialize(self, element: Any) -> bytes:
         if not isinstance(element, str):
             raise TypeError(f"SimpleStringSchema expects str, got {type(element).__qualname__}.")
-        return element.encode(self._charset)
+        return element.encode(self.charset)
 
     def deserialize(self, message: bytes) -> str:
         # Like Java's String constructor: bytes that are no text become replacement characters.
-        return message.decode(self._charset, errors="replace")
+        return message.decode(self.charset, errors="replace")
 
     def get_produced_type(self) -> TypeInformation:
         return Types.STRING()
@@ -208,6 +209,83 @@ class Encoder(ABC):
         return SimpleStringEncoder(charset_name)
 
 
+@public_evolving
+class BulkWriter(ABC):
+    """Writes the records of one file. A BulkWriterFactory creates it. Not in PyFlink.
+
+    >>> import io
+    >>> from firesteel.common.serialization import BulkWriter
+    >>> class SortedWriter(BulkWriter):
+    ...     def __init__(self, out):
+    ...         self._out, self._words = out, []
+    ...     def add_element(self, element):
+    ...         self._words.append(element)
+    ...     def finish(self):
+    ...         self._out.write(" ".join(sorted(self._words)).encode())
+    >>> out = io.BytesIO()
+    >>> writer = SortedWriter(out)
+    >>> writer.add_elements(["to", "be"])
+    >>> writer.finish()
+    >>> out.getvalue()
+    b'be to'
+    """
+
+    @abstractmethod
+    def add_element(self, element: Any) -> None:
+        """Write a record. It may stay in memory for now.
+
+        Args:
+            element: The record.
+        """
+
+    def add_elements(self, elements: list[Any]) -> None:
+        """Write records. Override it if many can be written faster than one by one.
+
+        Args:
+            elements: The records.
+        """
+        for element in elements:
+            self.add_element(element)
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Write everything that is in memory, and the end of the file. The sink closes the file."""
+
+
+class BulkWriterFactory(ABC):
+    """The format of the files of ``FileSink.for_bulk_format``. Derive from it to write your own.
+
+    >>> from pathlib import Path
+    >>> from firesteel.common.serialization import BulkWriter, BulkWriterFactory
+    >>> from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink
+    >>> class SortedWriter(BulkWriter):
+    ...     def __init__(self, out):
+    ...         self._out, self._words = out, []
+    ...     def add_element(self, element):
+    ...         self._words.append(element)
+    ...     def finish(self):
+    ...         self._out.write(" ".join(sorted(self._words)).encode())
+    >>> class SortedWords(BulkWriterFactory):
+    ...     def create(self, out):
+    ...         return SortedWriter(out)
+    >>> builder = FileSink.for_bulk_format("out", SortedWords())
+    >>> builder = builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+    >>> stream = env.from_collection(["to", "be"], Types.STRING()).sink_to(builder.build())
+    >>> result = env.execute()
+    >>> [path.read_text() for path in Path("out").glob("part-*")]
+    ['be to']
+    """
+
+    @abstractmethod
+    @public_evolving
+    def create(self, out: BinaryIO) -> BulkWriter:
+        """Create the writer of a file. Not in PyFlink.
+
+        Args:
+            out: The file, open for writing.
+        """
+
+
 class SimpleStringEncoder(Encoder):
     """Writes a line of text per record. Without a type the text is ``str(record)``."""
 
@@ -231,7 +309,3 @@ def _python_codec(charset: str) -> str:
         return codecs.lookup(charset).name
     except LookupError:
         raise ValueError(f"Unknown character set {charset!r}.") from None
-
-
-if not TYPE_CHECKING:  # type checkers see only what exists
-    __getattr__ = gap_importer(__name__)

@@ -40,15 +40,14 @@ _NAMES = """
     execution.checkpointing.unaligned.max-subtasks-per-channel-state-file
     execution.checkpointing.write-buffer-size execution.cluster.detached
     execution.job-status-changed-listeners execution.shutdown-on-application-finish
-    execution.shutdown-on-attached-exit execution.sorted-inputs.enabled
+    execution.sorted-inputs.enabled
     execution.sorted-inputs.memory execution.submit-failed-job-on-application-error
     fs.default-scheme fs.overwrite-files fs.output.always-create-directory heartbeat.interval
     heartbeat.rpc-failure-threshold high-availability.cluster-id high-availability.jobmanager.port
     high-availability.storageDir high-availability.type high-availability.zookeeper.quorum
-    high-availability.zookeeper.path.root historyserver.archive.fs.refresh-interval
-    historyserver.archive.retained-jobs historyserver.web.address historyserver.web.port
+    high-availability.zookeeper.path.root
     io.tmp.dirs jobmanager.adaptive-scheduler.max-parallelism
-    jobmanager.adaptive-scheduler.submission.resource-wait-timeout jobmanager.archive.fs.dir
+    jobmanager.adaptive-scheduler.submission.resource-wait-timeout
     jobmanager.bind-host jobmanager.execution.failover-strategy jobmanager.memory.flink.size
     jobmanager.memory.heap.size jobmanager.memory.jvm-metaspace.size
     jobmanager.memory.jvm-overhead.fraction jobmanager.memory.jvm-overhead.max
@@ -70,12 +69,12 @@ _NAMES = """
     python.map-state.read-cache-size python.map-state.write-cache-size
     python.operator-chaining.enabled
     python.pythonpath python.state.cache-size python.systemenv.enabled queryable-state.enable
-    rest.async.store-duration rest.bind-address rest.client.max-content-length
+    rest.client.max-content-length
     rest.connection-timeout rest.flamegraph.enabled rest.idleness-timeout rest.retry.delay
     rest.retry.max-attempts rest.server.max-content-length rest.profiling.enabled
     scheduler-mode security.kerberos.login.keytab security.kerberos.login.principal
-    security.ssl.internal.enabled security.ssl.rest.enabled slot.idle.timeout
-    slot.request.timeout slotmanager.max-total-resource.cpu slotmanager.number-of-slots.max
+    security.ssl.internal.enabled slot.idle.timeout
+    slotmanager.max-total-resource.cpu slotmanager.number-of-slots.max
     slotmanager.redundant-taskmanager-num state.backend.changelog.max-failures-allowed
     state.backend.changelog.storage state.backend.rocksdb.log.level
     state.backend.rocksdb.memory.high-prio-pool-ratio state.backend.rocksdb.memory.managed
@@ -99,8 +98,7 @@ _NAMES = """
     taskmanager.network.memory.buffer-debloat.target taskmanager.network.memory.buffers-per-channel
     taskmanager.network.memory.floating-buffers-per-gate taskmanager.registration.timeout
     taskmanager.resource-id taskmanager.rpc.port taskmanager.runtime.large-record-handler
-    taskmanager.slot.timeout web.access-control-allow-origin web.log.path web.rescale.enable
-    web.timeout web.tmpdir web.upload.dir yarn.application.id yarn.application.name
+    taskmanager.slot.timeout web.access-control-allow-origin web.log.path     web.timeout web.tmpdir web.upload.dir yarn.application.id yarn.application.name
     yarn.application.queue zookeeper.sasl.disable
     jobmanager.adaptive-batch-scheduler.max-parallelism
     jobmanager.adaptive-scheduler.resource-wait-timeout kubernetes.container.image

@@ -88,8 +88,8 @@ UNALIGNED_CHECKPOINTS: Option[bool] = Option(
     _CP + "unaligned.enabled",
     BOOLEAN,
     False,
-    "Let barriers overtake data. At the end of an epoch there is no data to overtake.",
-    is_used=False,
+    "Let the barriers of checkpoints overtake records that wait under back pressure. Those records "
+    "become part of the checkpoint. For real-time execution with EXACTLY_ONCE.",
 )
 FORCE_UNALIGNED: Option[bool] = Option(
     _CP + "unaligned.forced",
@@ -102,8 +102,8 @@ ALIGNED_TIMEOUT: Option[timedelta] = Option(
     _CP + "aligned-checkpoint-timeout",
     DURATION,
     timedelta(0),
-    "The time after which an aligned checkpoint becomes unaligned.",
-    is_used=False,
+    "The time after which a checkpoint that began aligned becomes unaligned. With 0 ms it is "
+    "unaligned from the start.",
 )
 CHECKPOINTS_AFTER_FINISH: Option[bool] = Option(
     _CP + "checkpoints-after-tasks-finish",

@@ -21,11 +21,14 @@ __all__ = [
     "load_configuration",
     "override",
     "read_config_file",
+    "set_command_line",
 ]
 
 CONF_DIR_VARIABLES = ("FIRESTEEL_CONF_DIR", "FLINK_CONF_DIR")
 _FILE_NAME = "config.yaml"
 # Nested entries of these keys are the value of the setting, not further keys.
+# Settings of the command line that runs a program in this process.
+_command_line = Configuration()
 _MAP_KEYS = frozenset(option.key for option in ALL_OPTIONS if option.type is MAP)
 
 
@@ -37,14 +40,20 @@ def load_configuration(
     """Return the settings of the file. ``overrides`` take precedence. All keys are checked.
 
     Without ``path``, the file is in the directory that FIRESTEEL_CONF_DIR or FLINK_CONF_DIR names.
-    If neither variable is set, the result has only the settings in ``overrides``.
+    Settings of the command line come before those of the file.
     """
     file = Path(path) if path is not None else find_config_file(environ)
     configuration = read_config_file(file) if file is not None else Configuration()
+    override(configuration, _command_line)
     if overrides is not None:
         override(configuration, overrides)
     check_keys(configuration.key_set())
     return configuration
+
+
+def set_command_line(settings: Configuration) -> None:
+    """Set the settings of the command line that has started this process."""
+    _command_line.add_all(settings)
 
 
 def override(configuration: Configuration, overrides: Configuration) -> None:

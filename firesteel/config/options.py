@@ -12,6 +12,7 @@ from datetime import timedelta
 from firesteel.config import (
     checkpoint_options,
     filesystem_options,
+    rest_options,
     restart_options,
     state_options,
 )
@@ -87,6 +88,20 @@ WORKING_DIR: Option[str | None] = Option(
     None,
     "The directory for scratch files. The default is a new directory in the system's temporary "
     "directory.",
+)
+SESSION_WHEN_FULL: Option[str] = Option(
+    "firesteel.session.when-full",
+    choice("wait", "refuse"),
+    "wait",
+    "The answer of a session to a job for which too few slots are free: the job waits for them, at "
+    "most for slot.request.timeout, or the submission fails.",
+)
+COLLECT_SPOOL_SIZE: Option[int] = Option(
+    "firesteel.collect.spool-size",
+    MEMORY_SIZE,
+    1 << 30,
+    "The size of collected records that wait on the disk of a session for a slow client. A job that "
+    "is further ahead waits for the client.",
 )
 STATE_INLINE_THRESHOLD: Option[int] = Option(
     "firesteel.state.inline-threshold",
@@ -181,6 +196,25 @@ BUFFER_TIMEOUT_ENABLED: Option[bool] = Option(
     "the epoch.",
 )
 
+TARGET: Option[str | None] = Option(
+    "execution.target",
+    STRING,
+    None,
+    "The place where jobs run. With remote it is the session at rest.address and rest.port. All other "
+    "values mean the process of the program.",
+)
+ATTACHED: Option[bool] = Option(
+    "execution.attached",
+    BOOLEAN,
+    False,
+    "Let execute() wait for the end of a job that runs in a session. 'firesteel run' sets it.",
+)
+SHUTDOWN_ON_ATTACHED_EXIT: Option[bool] = Option(
+    "execution.shutdown-on-attached-exit",
+    BOOLEAN,
+    False,
+    "Cancel the job of a session if Ctrl-C ends the client that waits for it.",
+)
 CANCELLATION_TIMEOUT: Option[timedelta] = Option(
     "task.cancellation.timeout",
     DURATION,
@@ -192,12 +226,6 @@ CANCELLATION_TIMEOUT: Option[timedelta] = Option(
 
 # --- Flink: not in use yet -------------------------------------------------------------------
 
-ATTACHED: Option[bool] = Option(
-    "execution.attached", BOOLEAN, False, "Let the client wait for the job.", is_used=False
-)
-TARGET: Option[str | None] = Option(
-    "execution.target", STRING, None, "The deployment target.", is_used=False
-)
 PIPELINE_JARS: Option[list[str] | None] = Option(
     "pipeline.jars", LIST, None, "Java archives of the job.", is_used=False
 )
@@ -232,6 +260,12 @@ TASK_SLOTS: Option[int | None] = Option(
     None,
     "The number of slots of the embedded Spark. The default is one per core, and more if a job "
     "needs more.",
+)
+SLOT_REQUEST_TIMEOUT: Option[timedelta] = Option(
+    "slot.request.timeout",
+    DURATION,
+    timedelta(minutes=5),
+    "The time that a job of a session waits for free slots before it fails.",
 )
 HEARTBEAT_TIMEOUT: Option[timedelta] = Option(
     "heartbeat.timeout",
@@ -283,68 +317,13 @@ PYTHON_PROFILE: Option[bool] = Option(
     "python.profile.enabled", BOOLEAN, False, "Profile the workers.", is_used=False
 )
 
-# Dashboard
-
-REST_PORT: Option[int] = Option(
-    "rest.port", INT, 8081, "The port of the REST interface.", is_used=False
-)
-REST_BIND_PORT: Option[str] = Option(
-    "rest.bind-port",
-    STRING,
-    "8081",
-    "The port or port range to which the REST interface binds.",
-    is_used=False,
-)
-REST_ADDRESS: Option[str | None] = Option(
-    "rest.address", STRING, None, "The address of the REST interface for clients.", is_used=False
-)
-WEB_REFRESH: Option[timedelta] = Option(
-    "web.refresh-interval",
-    DURATION,
-    timedelta(seconds=3),
-    "The refresh interval of the dashboard.",
-    is_used=False,
-)
-WEB_CHECKPOINT_HISTORY: Option[int] = Option(
-    "web.checkpoints.history", INT, 10, "The number of checkpoints in the checkpoint history."
-)
-WEB_EXCEPTION_HISTORY: Option[int] = Option(
-    "web.exception-history-size",
-    INT,
-    16,
-    "The number of exceptions in the exception history.",
-    is_used=False,
-)
-WEB_CANCEL: Option[bool] = Option(
-    "web.cancel.enable",
-    BOOLEAN,
-    True,
-    "Allow cancellation of jobs in the dashboard.",
-    is_used=False,
-)
-WEB_SUBMIT: Option[bool] = Option(
-    "web.submit.enable", BOOLEAN, True, "Allow submission of jobs in the dashboard.", is_used=False
-)
-METRICS_REPORTERS: Option[str | None] = Option(
-    "metrics.reporters", STRING, None, "The names of the metrics reporters.", is_used=False
-)
-METRICS_FETCHER: Option[timedelta] = Option(
-    "metrics.fetcher.update-interval",
-    DURATION,
-    timedelta(seconds=10),
-    "The interval between two updates of the metrics in the dashboard.",
-    is_used=False,
-)
-HISTORY_ARCHIVE: Option[str | None] = Option(
-    "historyserver.archive.fs.dir", STRING, None, "The directory of archived jobs.", is_used=False
-)
-
 ALL_OPTIONS: tuple[Option[object], ...] = tuple(
     value
     for module in (
         globals(),
         vars(checkpoint_options),
         vars(filesystem_options),
+        vars(rest_options),
         vars(restart_options),
         vars(state_options),
     )

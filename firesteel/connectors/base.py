@@ -121,6 +121,16 @@ class SplitEnumerator(ABC):
     def discover_splits(self) -> Sequence[SourceSplit]:
         """Return the splits that were found since the last call."""
 
+    def all_splits_read(self) -> None:  # noqa: B027 - optional
+        """Learn that the readers have read all splits that were found so far.
+
+        Called before ``discover_splits``, in each call while this is so. A HybridSource switches to
+        its next source then.
+
+        >>> from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+        >>> NumberSequenceSource(1, 3).create_enumerator(1).all_splits_read()
+        """
+
     def is_complete(self) -> bool:
         """Return True if no more splits can be found. A bounded source ends after these."""
         return True
@@ -271,6 +281,29 @@ class SourceReader(ABC):
         """
         return None
 
+    def names_splits(self) -> bool:
+        """Return True if ``current_split`` names splits. By default, if it is overridden.
+
+        >>> from firesteel.datastream.connectors.base import ReaderContext
+        >>> from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+        >>> NumberSequenceSource(1, 3).create_reader(ReaderContext(0, 1)).names_splits()
+        True
+        """
+        return type(self).current_split is not SourceReader.current_split
+
+    def broken_records(self) -> list[Any]:
+        """Return the records that ``read`` could not make sense of since the last call.
+
+        The source counts them in ``numRecordsInErrors`` and sends them to the side output of
+        ``Source.broken_records_tag``. Positions of ``snapshot_splits`` are after them.
+
+        >>> from firesteel.datastream.connectors.base import ReaderContext
+        >>> from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+        >>> NumberSequenceSource(1, 3).create_reader(ReaderContext(0, 1)).broken_records()
+        []
+        """
+        return []
+
     def pause_or_resume_splits(
         self, splits_to_pause: Collection[str], splits_to_resume: Collection[str]
     ) -> None:
@@ -305,6 +338,47 @@ class SourceReader(ABC):
         raise NotImplementedError(
             f"{type(self).__name__} cannot pause single splits. Implement pause_or_resume_splits."
         )
+
+    def begin_checkpoint(self, checkpoint_id: int) -> None:  # noqa: B027 - optional
+        """Learn that the next ``snapshot_splits`` belongs to a checkpoint or to a savepoint.
+
+        Args:
+            checkpoint_id: The number of the checkpoint or savepoint.
+
+        >>> from firesteel.datastream.connectors.base import SourceReader
+        >>> class Acknowledging(SourceReader):
+        ...     def __init__(self):
+        ...         self.position, self.contained = 0, {}
+        ...     def add_splits(self, splits):
+        ...         self.splits = list(splits)
+        ...     def read(self, limit):
+        ...         return []
+        ...     def snapshot_splits(self):
+        ...         return self.splits
+        ...     def begin_checkpoint(self, checkpoint_id):
+        ...         self.contained[checkpoint_id] = self.position
+        ...     def notify_checkpoint_complete(self, checkpoint_id):
+        ...         print("the server may forget everything before", self.contained.pop(checkpoint_id))
+        >>> reader = Acknowledging()
+        >>> reader.begin_checkpoint(1)
+        >>> reader.notify_checkpoint_complete(1)
+        the server may forget everything before 0
+        """
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:  # noqa: B027 - optional
+        """Learn that a checkpoint is complete, so that its positions are safe.
+
+        The reader may not learn of each one: a later checkpoint includes the earlier ones. It never
+        learns of a savepoint.
+
+        Args:
+            checkpoint_id: The number of the checkpoint.
+
+        >>> from firesteel.datastream.connectors.base import ReaderContext
+        >>> from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+        >>> reader = NumberSequenceSource(1, 3).create_reader(ReaderContext(0, 1))
+        >>> reader.notify_checkpoint_complete(1)
+        """
 
     def close(self) -> None:  # noqa: B027 - optional
         """Release files and connections.
@@ -372,6 +446,10 @@ class Source(ABC):
     #: the watermark does not advance while a split waits to be read, because the split may contain
     #: the oldest records. This applies to readers whose ``SourceReader.current_split`` returns names.
     in_time_order: bool = False
+
+    #: The id of the OutputTag for the records of ``SourceReader.broken_records``. Without it they are
+    #: counted and dropped.
+    broken_records_tag: str | None = None
 
     @abstractmethod
     @public_evolving
@@ -501,6 +579,12 @@ class SinkWriter(ABC):
     ...     def flush(self, end_of_input):
     ...         print("flush", self._buffer)
     ...         self._buffer = []
+    ...     def begin_checkpoint(self, checkpoint_id):
+    ...         print("checkpoint", checkpoint_id)
+    ...     def notify_checkpoint_complete(self, checkpoint_id):
+    ...         print("complete", checkpoint_id)
+    ...     def notify_checkpoint_aborted(self, checkpoint_id):
+    ...         print("aborted", checkpoint_id)
     ...     def close(self):
     ...         print("closed")
     >>> writer = BufferedWriter()
@@ -579,6 +663,48 @@ class SinkWriter(ABC):
         1
         """
         return []
+
+    def begin_checkpoint(self, checkpoint_id: int) -> None:  # noqa: B027 - optional
+        """Called before the ``prepare_commit`` of a checkpoint or a savepoint.
+
+        Args:
+            checkpoint_id: The number of the checkpoint or savepoint.
+        """
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:  # noqa: B027 - optional
+        """Called when a checkpoint is complete, after its committables were committed.
+
+        Some checkpoints may be left out, because a later one includes the earlier ones. Savepoints
+        are not reported.
+
+        Args:
+            checkpoint_id: The number of the checkpoint.
+        """
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:  # noqa: B027 - optional
+        """Called when a checkpoint will never be complete.
+
+        Args:
+            checkpoint_id: The number of the checkpoint.
+        """
+
+    def has_open_transaction(self) -> bool:
+        """Return True if records since the last ``prepare_commit`` are lost with this writer.
+
+        A lost task then returns the job to its last checkpoint. Otherwise the job continues with
+        the state of the last epoch.
+
+        >>> from firesteel.datastream.connectors.base import SinkWriter
+        >>> class CountingWriter(SinkWriter):
+        ...     written = 0
+        ...     def write(self, value, context):
+        ...         self.written += 1
+        ...     def has_open_transaction(self):
+        ...         return self.written > 0
+        >>> CountingWriter().has_open_transaction()
+        False
+        """
+        return False
 
     def snapshot_state(self) -> Any:
         """Return JSON from which ``Sink.create_writer`` can continue.
@@ -662,6 +788,9 @@ class Sink(ABC):
     commit ['a', 'b']
     """
 
+    #: True for sinks that are sink functions in PyFlink. ``add_sink`` takes them, too.
+    is_sink_function: bool = False
+
     @abstractmethod
     @public_evolving
     def create_writer(self, context: WriterContext, state: Any = None) -> SinkWriter:
@@ -677,6 +806,34 @@ class Sink(ABC):
     def create_committer(self) -> Committer | None:
         """Return a committer, or None if records are visible when they are written. Not in PyFlink."""
         return None
+
+    @public_evolving  # noqa: B027 - optional
+    def recover(self, committables: Sequence[Any]) -> None:
+        """Prepare the external system for an attempt of the job. Not in PyFlink.
+
+        Called in the driver before the first writer is created, also after each restart. Override
+        it to commit the transactions of the restored checkpoint at once, and to remove all others.
+        The committer gets the same committables later.
+
+        Args:
+            committables: The committables of all subtasks in the restored checkpoint.
+
+        >>> from firesteel.testing import ListSink
+        >>> ListSink().recover([])
+        """
+
+    @public_evolving
+    def with_configuration(self, configuration: Configuration) -> Sink:
+        """Return the sink for a job with this configuration. Not in PyFlink.
+
+        Firesteel calls it when a job is submitted, as for sources.
+
+        >>> from firesteel.common import Configuration
+        >>> from firesteel.testing import ListSink
+        >>> ListSink().with_configuration(Configuration())
+        ListSink(...)
+        """
+        return self
 
     @public_evolving
     def with_input_type(self, type_info: Any) -> Sink:

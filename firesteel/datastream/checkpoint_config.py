@@ -235,11 +235,13 @@ class CheckpointConfig:
             is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
         )
 
-    # Unaligned checkpoints: accepted. At the end of an epoch all channels are empty, so there is
-    # nothing that a barrier could overtake.
+    # Unaligned checkpoints
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
-        """Accepted without effect: at the end of an epoch all channels are empty.
+        """Let the barriers of checkpoints overtake records that wait under back pressure.
+
+        The records become part of the checkpoint. The setting is for EXACTLY_ONCE and real-time
+        execution.
 
         Args:
             enabled: False turns the setting off.
@@ -251,7 +253,7 @@ class CheckpointConfig:
         return self._set(keys.UNALIGNED_CHECKPOINTS, enabled)
 
     def disable_unaligned_checkpoints(self) -> CheckpointConfig:
-        """Turn the setting for unaligned checkpoints off.
+        """Let all checkpoints align, which is the default.
 
         >>> config = env.get_checkpoint_config().disable_unaligned_checkpoints()
         >>> config.is_unaligned_checkpoints_enabled()
@@ -273,7 +275,7 @@ class CheckpointConfig:
     def set_force_unaligned_checkpoints(
         self, force_unaligned_checkpoints: bool = True
     ) -> CheckpointConfig:
-        """Accepted without effect: at the end of an epoch all channels are empty.
+        """Accepted without effect. In Flink it is for jobs with iterations, which align here.
 
         Args:
             force_unaligned_checkpoints: False turns the setting off.
@@ -293,10 +295,10 @@ class CheckpointConfig:
         return self._configuration.get(keys.FORCE_UNALIGNED)
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
-        """Accepted without effect: at the end of an epoch all channels are empty.
+        """Let unaligned checkpoints begin aligned, until barriers are missing for this long.
 
         Args:
-            alignment_timeout: The time after which an aligned checkpoint becomes unaligned in Flink.
+            alignment_timeout: The time after which an aligned checkpoint becomes unaligned.
 
         >>> config = env.get_checkpoint_config()
         >>> config.set_aligned_checkpoint_timeout(Duration.of_seconds(1)).get_aligned_checkpoint_timeout()
@@ -306,7 +308,7 @@ class CheckpointConfig:
         return self._set(keys.ALIGNED_TIMEOUT, alignment_timeout.to_timedelta())
 
     def get_aligned_checkpoint_timeout(self) -> Duration:
-        """Return the setting for the timeout of aligned checkpoints.
+        """Return the time after which an aligned checkpoint becomes unaligned.
 
         >>> env.get_checkpoint_config().get_aligned_checkpoint_timeout()
         Duration.of_millis(0)
@@ -317,7 +319,7 @@ class CheckpointConfig:
         """The older name of ``set_aligned_checkpoint_timeout``.
 
         Args:
-            alignment_timeout: The time after which an aligned checkpoint becomes unaligned in Flink.
+            alignment_timeout: The time after which an aligned checkpoint becomes unaligned.
 
         >>> config = env.get_checkpoint_config().set_alignment_timeout(Duration.of_seconds(1))
         """

@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pyarrow import fs
 
-from firesteel.errors import ConfigurationError, NotYetSupportedError
+from firesteel.errors import ConfigurationError
 
 __all__ = [
     "FileStatus",
@@ -30,7 +30,6 @@ __all__ = [
     "has_wildcard",
     "is_hidden",
     "is_uri",
-    "local_path",
     "qualify",
     "sync_path",
     "without_password",
@@ -68,6 +67,9 @@ class FileSystem(Protocol):
 
     def write(self, path: str, chunks: Iterable[bytes]) -> None:
         """Write a file. After an error, the caller deletes the incomplete file."""
+
+    def create(self, path: str) -> BinaryIO:
+        """Open a new file for writing. In an object store it appears when it is closed."""
 
     def rename(self, source: str, target: str) -> None:
         """Rename a file. An existing file with the new name is replaced."""
@@ -150,17 +152,6 @@ def qualify(path: str) -> str:
     if is_uri(path):
         return path
     return os.path.abspath(os.path.expanduser(path))
-
-
-def local_path(path: str, user: str) -> str:
-    """Return the absolute local path. A remote path is an error. Its message names ``user``."""
-    qualified = qualify(path)
-    if is_uri(qualified):
-        raise NotYetSupportedError(
-            f"{user} on {without_password(path)!r}",
-            "it can write only to local and mounted file systems",
-        )
-    return qualified
 
 
 def without_password(uri: str) -> str:
@@ -291,6 +282,9 @@ class ArrowFileSystem:
                 f"{written} bytes were written to {path}, but the store has {size or 0} bytes"
             )
 
+    def create(self, path: str) -> BinaryIO:
+        return cast(BinaryIO, self._fs.open_output_stream(path, compression=None))
+
     def rename(self, source: str, target: str) -> None:
         self._fs.move(source, target)
 
@@ -402,6 +396,10 @@ class LocalFileSystem(ArrowFileSystem):
             one for one in self._durable if one != gone and not one.startswith(f"{gone}/")
         }
         super().delete_directory(path)
+
+    def create(self, path: str) -> BinaryIO:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return open(path, "wb")
 
     def rename(self, source: str, target: str) -> None:
         os.replace(source, target)

@@ -1,8 +1,8 @@
 """Scratch directories: private to a process, and swept by a later process if theirs was killed.
 
 The process holds a lock on a file in its directory. The system releases the lock when the process
-ends, in whatever way. Process ids would not do: containers that share a disk number their processes
-independently.
+ends, however it ends. Process ids are not sufficient: containers that share a disk number their
+processes independently.
 """
 
 from __future__ import annotations

@@ -39,9 +39,12 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
+    """A drawing. ``notes`` are lines below it."""
+
     title: str
     boxes: tuple[Box, ...]
     arrows: tuple[Arrow, ...]
+    notes: tuple[str, ...] = ()
 
 
 # -- graphs to pictures ------------------------------------------------------------------------
@@ -103,6 +106,16 @@ def picture_of_levels(levels: Levels) -> Picture:
     )
 
 
+def note_on_slots(levels: Levels, *, batch: bool) -> str:
+    """Return the task slots that Spark must have for the job."""
+    one_level = f"{levels.required_slots} (the largest level)"
+    if batch:
+        return f"task slots: {one_level}"
+    parts = " + ".join(map(str, levels.slots))
+    live = f"{levels.required_live_slots}" + (f" ({parts})" if len(levels.slots) > 1 else "")
+    return f"task slots: {live} in real time, {one_level} in micro-batches"
+
+
 def _places(operators: StreamNode | JobVertex) -> str:
     return (
         f"parallelism {operators.parallelism}/{operators.max_parallelism}, "
@@ -146,11 +159,12 @@ def as_text(picture: Picture) -> str:
             for arrow in picture.arrows
             if arrow.source == box.id
         ]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *picture.notes]) + "\n"
 
 
 def as_mermaid(picture: Picture) -> str:
-    lines = [f"%% {picture.title}", "flowchart LR"]
+    lines = [f"%% {text}" for text in (picture.title, *picture.notes)]
+    lines.append("flowchart LR")
     for number, (frame, boxes) in enumerate(_by_frame(picture)):
         indent = "    "
         if frame is not None:
@@ -188,6 +202,7 @@ def as_dot(picture: Picture) -> str:
             f"  {_dot_text(arrow.source)} -> {_dot_text(arrow.target)} "
             f"[label={_dot_text(arrow.label)}{style}];"
         )
+    lines += [f"  // {note}" for note in picture.notes]
     return "\n".join([*lines, "}"]) + "\n"
 
 

@@ -3,35 +3,49 @@
 from __future__ import annotations
 
 import logging
+import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from functools import partial
 
 from firesteel.checkpoint.rules.decisions import (
     AnswerRequest,
     CleanUp,
     DeleteCheckpoint,
+    DeleteSavepoint,
     WriteSnapshot,
 )
 from firesteel.checkpoint.snapshot_writer import SnapshotWriter
 from firesteel.errors import JobExecutionError
 from firesteel.master.decisions import CheckpointDecision
-from firesteel.master.job_master import Event, raising
+from firesteel.master.edge import log_failure
+from firesteel.master.job_master import Event, Raised
 
 _log = logging.getLogger("firesteel")
 
+# A job that ends waits this long for checkpoint storage.
+_CLOSE_SECONDS = 60.0
+
 
 class CheckpointExecutor:
-    """Writes in a thread of its own, while the job continues.
+    """Writes in threads of its own, while the job continues.
+
+    Savepoints have a thread of their own, so that a slow one does not delay checkpoints.
 
     ``post`` takes the events that follow. The executor outlives the attempts of the job.
     """
 
     def __init__(
-        self, writer: SnapshotWriter, thread: Executor, post: Callable[[Event], None]
+        self,
+        writer: SnapshotWriter,
+        thread: Executor,
+        savepoint_thread: Executor,
+        post: Callable[[Event], None],
     ) -> None:
         self._writer = writer
         self._thread = thread
+        self._savepoint_thread = savepoint_thread
         self._post = post
         self._answers: dict[str, Future[str]] = {}
 
@@ -45,22 +59,26 @@ class CheckpointExecutor:
         """Carry a decision out, after those before it. The caller holds the runner's lock."""
         match decision:
             case WriteSnapshot():
-                self._submit(lambda: self._write(decision))
+                is_savepoint = decision.request is not None and decision.request.target is not None
+                thread = self._savepoint_thread if is_savepoint else self._thread
+                self._submit(thread, lambda: self._write(decision))
+            case DeleteSavepoint():
+                self._submit(self._savepoint_thread, lambda: self._delete(decision))
             case DeleteCheckpoint() | CleanUp():
-                self._submit(lambda: self._delete(decision))
+                self._submit(self._thread, lambda: self._delete(decision))
             case AnswerRequest():
                 self._answer(decision)
 
-    def _submit(self, work: Callable[[], None]) -> None:
-        """Do work in the thread. An error that the work does not handle fails the job."""
+    def _submit(self, thread: Executor, work: Callable[[], None]) -> None:
+        """Do work in a thread. An error that the work does not handle fails the job."""
 
         def run() -> None:
             try:
                 work()
             except BaseException as error:  # noqa: BLE001 - no error vanishes in a thread
-                self._post(raising(error))
+                self._post(Raised(error))
 
-        self._thread.submit(run)
+        thread.submit(run).add_done_callback(log_failure)
 
     def _write(self, order: WriteSnapshot) -> None:
         checkpoint_id = order.metadata.checkpoint_id
@@ -77,7 +95,7 @@ class CheckpointExecutor:
             )
         )
 
-    def _delete(self, order: DeleteCheckpoint | CleanUp) -> None:
+    def _delete(self, order: DeleteCheckpoint | DeleteSavepoint | CleanUp) -> None:
         try:
             self._writer.delete(order)
         except Exception:  # noqa: BLE001 - leftover files only cost space
@@ -92,19 +110,37 @@ class CheckpointExecutor:
         else:
             answer.set_result(decision.location or "")
 
-    def settle(self) -> None:
-        """Wait until all decisions so far are carried out."""
-        self._thread.submit(_nothing).result()
+    def settled(self) -> Future[None]:
+        """Return a future that is done when all decisions so far are carried out."""
+        return self._thread.submit(_nothing)
 
     def close(self) -> None:
-        """Wait for decisions that are under way, and for those that follow; refuse open requests."""
-        self.settle()
-        self._thread.shutdown(wait=True)
+        """Wait for decisions that are under way, and for those that follow; refuse open requests.
+
+        Work in storage that hangs is left to its thread.
+        """
+        deadline = time.monotonic() + _CLOSE_SECONDS
+        try:
+            for thread in (self._savepoint_thread, self._thread, self._thread):
+                thread.submit(_nothing).result(timeout=max(0.0, deadline - time.monotonic()))
+        except TimeoutError:
+            _log.warning(
+                "checkpoint storage is still busy %g s after the end of the job. It finishes its "
+                "work in the background; if the program ends before, files may remain",
+                _CLOSE_SECONDS,
+            )
+        for thread in (self._savepoint_thread, self._thread):
+            rest = thread.submit(_nothing)
+            rest.add_done_callback(partial(_shut_down, thread))
         for answer in self._answers.values():
             answer.set_exception(
                 JobExecutionError("the job ended before the checkpoint or savepoint was complete")
             )
         self._answers.clear()
+
+
+def _shut_down(thread: Executor, _: Future[None]) -> None:
+    thread.shutdown(wait=False)
 
 
 def _nothing() -> None:

@@ -6,13 +6,14 @@ The decisions of the checkpoint coordinator are in ``checkpoint.rules.decisions`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from firesteel.checkpoint.rules.decisions import (
     AnswerRequest,
     CleanUp,
     DeleteCheckpoint,
+    DeleteSavepoint,
     WriteSnapshot,
 )
 from firesteel.connectors.base import SourceSplit
@@ -20,9 +21,13 @@ from firesteel.connectors.base import SourceSplit
 
 @dataclass(frozen=True, slots=True)
 class DiscoverSplits:
-    """Ask the enumerator of a source for new splits, then call ``splits_discovered``."""
+    """Ask the enumerator of a source for new splits, then call ``splits_discovered``.
+
+    ``all_read``: the readers have read all splits that it has found so far.
+    """
 
     node: int
+    all_read: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,6 @@ class CommitPrepared:
     committables: Mapping[int, Sequence[Any]]
 
 
-CheckpointDecision = WriteSnapshot | DeleteCheckpoint | CleanUp | AnswerRequest
+CheckpointDecision = WriteSnapshot | DeleteCheckpoint | DeleteSavepoint | CleanUp | AnswerRequest
 SourceDecision = DiscoverSplits | AskPending | CommitPositions
 EdgeDecision = CheckpointDecision | SourceDecision | CommitPrepared

@@ -44,17 +44,17 @@ class CollectedOutput:
         into.append(_Records(epoch, node, records))
 
     def confirm(self, epoch: int) -> None:
-        """A checkpoint at the end of this epoch is complete."""
+        """Release the records up to this epoch, because its checkpoint is complete."""
         self._due += [one for one in self._waiting if one.epoch <= epoch]
         self._waiting = [one for one in self._waiting if one.epoch > epoch]
 
     def confirm_all(self) -> None:
-        """The job has finished."""
+        """Release all records, because the job has finished."""
         self._due += self._waiting
         self._waiting = []
 
     def go_back(self) -> None:
-        """The job starts over from its last checkpoint."""
+        """Drop unconfirmed records, because the job returns to its last checkpoint."""
         self._waiting = []
 
     def take(self) -> list[tuple[int, list[Any]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 import time
@@ -10,6 +11,8 @@ from concurrent.futures import Executor, Future
 from queue import SimpleQueue
 from threading import Condition
 from typing import Any, Protocol, TypeVar
+
+_log = logging.getLogger("firesteel")
 
 T = TypeVar("T")
 
@@ -92,3 +95,10 @@ class SingleThread(Executor):
             thread = self._thread
         if wait and thread is not None:
             thread.join()
+
+
+def log_failure(future: Future[Any]) -> None:
+    """Log the error of work whose result is not read. It is a callback for a future."""
+    error = None if future.cancelled() else future.exception()
+    if error is not None:
+        _log.error("error in a thread of a job: %s", error, exc_info=error)

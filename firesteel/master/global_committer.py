@@ -1,11 +1,13 @@
-"""The global committer of batch jobs: commits in the driver, once all tasks have ended."""
+"""The driver's part of sinks: recovery before an attempt, and the commits of batch jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future
 from functools import partial
 from typing import Any
 
+from firesteel.connectors.base import Sink
 from firesteel.graph.operator_specs import SinkSpec, TwoPhaseCommitSinkSpec
 from firesteel.graph.stream_graph import StreamGraph, StreamNode
 from firesteel.metrics import MetricRegistry
@@ -26,6 +28,27 @@ def commit_prepared(
             commit(node.spec.sink, prepared, partial(called, node.name))
         else:
             _commit_transactions(node, job_id, prepared)
+
+
+def recover_sinks(
+    graph: StreamGraph,
+    committables: Mapping[tuple[int, int], Mapping[int, Sequence[Any]]],
+    io_thread: Callable[[str], Executor],
+) -> list[Future[Any]]:
+    """Let sinks prepare their systems for an attempt, each in a thread of its own.
+
+    committables: the committables of the restored checkpoint, by (vertex, subtask) and node.
+    """
+    recovering: list[Future[Any]] = []
+    for node in graph.nodes.values():
+        spec = node.spec
+        if not isinstance(spec, SinkSpec) or type(spec.sink).recover is Sink.recover:
+            continue
+        prepared = [one for by_node in committables.values() for one in by_node.get(node.id, ())]
+        thread = io_thread(f"firesteel-sink-{node.name}")
+        recovering.append(thread.submit(called, node.name, spec.sink.recover, prepared))
+        thread.shutdown(wait=False)
+    return recovering
 
 
 def _commit_transactions(

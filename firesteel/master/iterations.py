@@ -49,12 +49,14 @@ class Iterations:
             self._tails.setdefault(edge.head, []).append(edge.tail)
         self._loops = _loops_of(graph)
 
-    def feedback(self, vertex: int, subtask: int) -> dict[int, tuple[OperatorHandle, ...]]:
-        """Return the records for the heads in a subtask, as states of their tails, by head."""
+    def feedback(self, vertex: int, subtask: int) -> dict[int, dict[int, OperatorHandle]]:
+        """Return the records for the heads in a subtask, as states of their tails."""
         return {
-            head: tuple(
-                handle for tail in tails if (handle := self._handle_of(tail, subtask)) is not None
-            )
+            head: {
+                tail: handle
+                for tail in tails
+                if (handle := self._handle_of(tail, subtask)) is not None
+            }
             for head, tails in self._tails.items()
             if self._vertex_of[head] == vertex
         }

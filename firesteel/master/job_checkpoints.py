@@ -9,7 +9,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from firesteel.checkpoint.metadata import CheckpointMetadata, SnapshotType, SubtaskState
+from firesteel.checkpoint.metadata import (
+    CheckpointMetadata,
+    OperatorFiles,
+    SnapshotType,
+    SubtaskState,
+)
 from firesteel.checkpoint.payload import Payload, payload_of_split, split_of_payload
 from firesteel.checkpoint.rules.coordinator import CheckpointCoordinator
 from firesteel.checkpoint.rules.decisions import (
@@ -19,13 +24,12 @@ from firesteel.checkpoint.rules.decisions import (
     FailJob,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
-    StopJob,
 )
 from firesteel.checkpoint.rules.requests import SnapshotRequest, StopMode
 from firesteel.checkpoint.rules.restore import OperatorAssignment, RestorePlan, SubtaskAssignment
 from firesteel.checkpoint.rules.settings import CheckpointSettings
 from firesteel.checkpoint.rules.tasks import TaskAck, TaskId, operators_of
-from firesteel.errors import FiresteelError
+from firesteel.errors import FiresteelError, JobExecutionError
 from firesteel.graph.job_graph import JobGraph, JobVertex
 from firesteel.graph.operator_specs import SinkSpec, SourceSpec, TwoPhaseCommitSinkSpec
 from firesteel.graph.stream_graph import StreamNode
@@ -35,14 +39,18 @@ from firesteel.master.driver_output import CollectedOutput
 from firesteel.master.source_coordinator import SourceCoordinator
 from firesteel.master.state_ledger import StateLedger
 from firesteel.protocol.messages import (
+    InFlight,
     OperatorHandle,
     RestoredState,
+    SavepointFiles,
+    SavepointOrder,
     SlotAck,
     SourceStatus,
     SubtaskAck,
     SubtaskHandle,
 )
 from firesteel.protocol.program import JobProgram
+from firesteel.state.changelog import Segment
 from firesteel.usercode import pickling
 
 
@@ -54,6 +62,7 @@ def subtask_state(
     watermark: int | None,
     *,
     finished: bool,
+    in_flight: tuple[Segment, ...] = (),
 ) -> SubtaskState:
     """Return the state of one operator subtask at the end of an epoch."""
     handle = handle or OperatorHandle()
@@ -70,6 +79,7 @@ def subtask_state(
         committables=tuple(map(Payload.of, committables)),
         opaque=None if watermark is None else Payload(json=watermark),
         finished=finished,
+        in_flight=in_flight,
     )
 
 
@@ -95,6 +105,7 @@ def restored_handles(
                 operators,
                 restored_checkpoint_id=metadata.checkpoint_id,
                 finished=_had_finished(graph, vertex, subtask, plan),
+                in_flight=_in_flight(graph, vertex, subtask, plan),
             )
     return handles
 
@@ -109,6 +120,21 @@ def _had_finished(graph: JobGraph, vertex: JobVertex, subtask: int, plan: Restor
         if not state.finished or state.splits:
             return False
     return True
+
+
+def _in_flight(
+    graph: JobGraph, vertex: JobVertex, subtask: int, plan: RestorePlan
+) -> dict[int, InFlight]:
+    """Return the rows that were on their way to a subtask, by node.
+
+    A node that is chained now may have had rows on their way before the job was rescaled.
+    """
+    found = {}
+    for node_id in vertex.operators:
+        operator = plan.assignments.get(graph.nodes[node_id].operator_id)
+        if operator is not None and any(rows := operator.subtasks[subtask].in_flight):
+            found[node_id] = InFlight(rows, operator.is_rescaled)
+    return found
 
 
 def _operator_handle(
@@ -175,14 +201,28 @@ class JobCheckpoints:
     notes: Notes = field(default_factory=Notes)
     for_edge: list[CheckpointDecision | CommitPositions] = field(default_factory=list)
     failure: FiresteelError | None = None
-    stopped: bool = False
     barrier: Barrier | None = None
     _told: Notes = field(default_factory=Notes)
     _epochs: dict[int, int] = field(default_factory=dict)
+    # Savepoints that slots write: the files by level and slot, of those that have finished.
+    _saving: dict[int, dict[tuple[int, int], tuple[SavepointFiles, ...]]] = field(
+        default_factory=dict
+    )
     # Requests for the final checkpoint: their number, the time of the next, and if one is open.
     _final_requests: int = 0
     _final_at: float | None = None
     _final_is_open: bool = False
+
+    def __post_init__(self) -> None:
+        savepoint = self.coordinator.stopped_with
+        if savepoint is not None:
+            # An attempt that only repeats the commit and the end of a job that stops.
+            self.notes.completed = savepoint.checkpoint_id
+
+    @property
+    def stopped(self) -> bool:
+        """Note that the savepoint of a job that stops is complete. Only the commit is left to do."""
+        return self.coordinator.stopped_with is not None
 
     # The next epoch
 
@@ -190,6 +230,20 @@ class JobCheckpoints:
     def must_wait(self) -> bool:
         """A savepoint to stop with is being written: nothing may be read after its barrier."""
         return self.coordinator.is_stopping
+
+    @property
+    def is_saving(self) -> bool:
+        """Slots write a savepoint. Their acks tell when it is complete."""
+        return bool(self._saving)
+
+    def order(self) -> SavepointOrder | None:
+        """The order for the slots, if the planned epoch ends with a savepoint."""
+        barrier = self.barrier
+        if barrier is None or barrier.target is None:
+            return None
+        return SavepointOrder(
+            barrier.checkpoint_id, barrier.target, barrier.stop is not None, barrier.timeout
+        )
 
     def delay(self, now: float, finished: Collection[TaskId]) -> float | None:
         if self.notes or self.committables.are_due:
@@ -242,7 +296,7 @@ class JobCheckpoints:
 
     # Events
 
-    def epoch_ended(self, acks: Iterable[SlotAck], now: float, *, counts: bool) -> None:
+    def epoch_ended(self, acks: Sequence[SlotAck], now: float, *, counts: bool) -> None:
         """All acks are in, and the ledger has them."""
         self.committables.carried_out()
         self.handle(self.coordinator.running_files(self.ledger.files()))
@@ -265,7 +319,43 @@ class JobCheckpoints:
                     self._coordinators(barrier.checkpoint_id),
                 )
             )
+            if barrier.target is not None:
+                self._saving[barrier.checkpoint_id] = {}
         self.expire(now)
+        self._take_savepoints(acks, now)
+
+    def _take_savepoints(self, acks: Sequence[SlotAck], now: float) -> None:
+        """Take the reports of slots about the savepoints that they write."""
+        pending = {one.checkpoint_id for one in self.coordinator.pending}
+        for checkpoint_id, written in list(self._saving.items()):
+            error: str | None = None
+            for ack in acks:
+                place = (ack.address.level, ack.address.slot)
+                if place in written:
+                    continue
+                progress = ack.savepoints.get(checkpoint_id)
+                if progress is None:
+                    error = (
+                        f"level {place[0]}, slot {place[1]} was restarted while it wrote its state"
+                    )
+                elif progress.error is not None:
+                    error = f"level {place[0]}, slot {place[1]}: {progress.error}"
+                elif progress.files is not None:
+                    written[place] = progress.files
+            if checkpoint_id not in pending:
+                del self._saving[checkpoint_id]
+            elif error is not None:
+                del self._saving[checkpoint_id]
+                failure = JobExecutionError(error)
+                self.handle(self.coordinator.write_failed(checkpoint_id, failure, now))
+            elif len(written) == len(acks):
+                del self._saving[checkpoint_id]
+                files = [self._operator_files(one) for some in written.values() for one in some]
+                self.handle(self.coordinator.files_written(checkpoint_id, files, now))
+
+    def _operator_files(self, written: SavepointFiles) -> OperatorFiles:
+        operator_id = self.graph.nodes[written.node].operator_id
+        return OperatorFiles(operator_id, written.subtask, written.files, written.states)
 
     def expire(self, now: float) -> None:
         """Give up checkpoints that take too long. Called now and then."""
@@ -274,7 +364,9 @@ class JobCheckpoints:
     def _task_ack(self, ack: SubtaskAck, since: float, *, drained: bool) -> TaskAck:
         handle = self.ledger.handle(ack.vertex, ack.subtask)
         operators, states = {}, {}
-        for node_id in self.graph.vertex(ack.vertex).operators:
+        nodes = self.graph.vertex(ack.vertex).operators
+        first = nodes[0]
+        for node_id in nodes:
             node = self.graph.nodes[node_id]
             operators[node.operator_id] = subtask_state(
                 node,
@@ -284,6 +376,8 @@ class JobCheckpoints:
                 ack.watermarks.get(node_id),
                 # The sources of a drained job continue to read when it is resumed.
                 finished=ack.finished and not drained,
+                # Rows arrive at the first operator of a chain.
+                in_flight=ack.in_flight if node_id == first else (),
             )
             states[node.operator_id] = ack.tables.get(node_id, ())
         # Clocks of different machines differ. Nothing can have begun after it was reported.
@@ -320,8 +414,6 @@ class JobCheckpoints:
                     self.notes.aborted += (checkpoint_id,)
                 case FailJob(error):
                     self.failure = error
-                case StopJob():
-                    self.stopped = True
                 case AnswerRequest(request_id) if request_id == _FINAL:
                     self._final_is_open = False
                 case _:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from firesteel.checkpoint.metadata import CheckpointMetadata
+from firesteel.checkpoint.metadata import CheckpointMetadata, SnapshotType
 from firesteel.checkpoint.payload import Payload
 from firesteel.checkpoint.rules.coordinator import CheckpointCoordinator
 from firesteel.checkpoint.rules.decisions import Barrier
@@ -67,6 +67,8 @@ _READ_EVERYTHING = ReadBudget(records=1 << 62, seconds=float("inf"), to_the_end=
 # Poll intervals, in seconds, for things that change without an event.
 _WAIT_SECONDS = 0.05
 _SPARK_SECONDS = 0.1
+# Slots that write a savepoint are asked this often.
+_SAVEPOINT_SECONDS = 0.1
 
 
 class JobMaster:
@@ -136,7 +138,8 @@ class JobMaster:
         self.is_over = False
         self.failure: FiresteelError | None = None
         self._decisions: list[EdgeDecision] = []
-        self.metrics = JobMetrics({node.id: node.name for node in self._graph.nodes.values()})
+        names = {node.id: node.name for node in self._graph.nodes.values()}
+        self.metrics = JobMetrics(names, self._levels)
 
     @property
     def status(self) -> JobStatus:
@@ -188,7 +191,9 @@ class JobMaster:
         checkpoint = self.checkpoints.delay(now, self._finished_tasks())
         if checkpoint is not None:
             delays.append(checkpoint + (now - self._last_ended_at))
-        if self._all_finished() and checkpoint != 0.0:
+        if self.checkpoints.is_saving:
+            delays.append(_SAVEPOINT_SECONDS)
+        elif self._all_finished() and checkpoint != 0.0:
             # Only the last checkpoint is not written yet.
             return _WAIT_SECONDS
         if self._next_timer_at is not None:
@@ -302,7 +307,7 @@ class JobMaster:
         program = self._program
         address = SlotAddress(program.job_id, program.attempt, level, slot, self._epoch, runs)
         handles, new_splits, committables = {}, {}, {}
-        feedback: dict[int, tuple[OperatorHandle, ...]] = {}
+        feedback: dict[int, dict[int, OperatorHandle]] = {}
         for vertex_id, subtask in self.subtasks_in(level, slot):
             handles[vertex_id] = self._ledger.handle(vertex_id, subtask)
             committables.update(self._carried.get((vertex_id, subtask), {}))
@@ -331,8 +336,12 @@ class JobMaster:
             close=closing,
             checkpoint_id=None if barrier is None else barrier.checkpoint_id,
             checkpoint_timestamp=0 if barrier is None else barrier.timestamp,
+            overtakes=program.unaligned
+            and barrier is not None
+            and barrier.type is SnapshotType.CHECKPOINT,
             drain=self.checkpoints.drains(),
             halt=barrier is not None and barrier.stop is not None,
+            savepoint=None if barrier is None else self.checkpoints.order(),
             completed_checkpoint=told.completed,
             aborted_checkpoints=told.aborted,
         )
@@ -375,6 +384,7 @@ class JobMaster:
         records_by_slot: dict[int, int] = {}
         for ack in acks:
             self._take(ack, records_by_slot)
+        self.metrics.epoch_ended(acks, now)
         self._iterations.epoch_ended(acks, self._finished, now)
         # If the driver's part of the epoch has failed, no checkpoint may end with it.
         self.checkpoints.epoch_ended(acks, now, counts=self.failure is None)
@@ -392,6 +402,7 @@ class JobMaster:
         self._check_complete(acks)
         for ack in acks:
             self._take(ack, {})
+        self.metrics.epoch_ended(acks, self._last_ended_at)
         self._decisions.append(CommitPrepared(self._committables.by_node()))
 
     def prepared_committed(self) -> None:
@@ -439,7 +450,6 @@ class JobMaster:
                 slot = ack.address.slot
                 read = subtask_ack.metrics.records_in
                 records_by_slot[slot] = max(records_by_slot.get(slot, 0), read)
-            self.metrics.take(subtask_ack, ack.host)
 
     def fail(self, error: FiresteelError) -> None:
         """The attempt has failed. Its slots are still to be closed. The first failure counts."""
@@ -458,7 +468,11 @@ class JobMaster:
             return True
         if self.status is not JobStatus.RUNNING or not self._all_finished():
             return False
-        return not self.checkpoints.needs_final() and not self.checkpoints.must_wait
+        return not (
+            self.checkpoints.needs_final()
+            or self.checkpoints.must_wait
+            or self.checkpoints.is_saving
+        )
 
     def _end(self) -> None:
         """The attempt is over. The restart strategy decides what follows from a failure."""
@@ -466,7 +480,8 @@ class JobMaster:
         if self.status is JobStatus.CANCELLING:
             self._state.canceled()
         elif self.status is not JobStatus.FAILING:
-            self._state.change(JobStatus.FINISHED)
+            rescales = self.checkpoints.coordinator.is_rescaling
+            self._state.change(JobStatus.RESTARTING if rescales else JobStatus.FINISHED)
 
     def committables(self) -> dict[int, list[Any]]:
         """Return everything that is prepared but not committed, by sink node."""
@@ -510,7 +525,8 @@ class JobMaster:
 
     def overview(self) -> dict[str, Any]:
         """Return, as JSON, the work and the place of every subtask so far."""
-        return {"status": self.status.name, **self.metrics.overview(self._graph.vertices)}
+        found = self.metrics.overview(self._program.attempt, self._ledger.size)
+        return {"status": self.status.name, **found}
 
     def operator_handles(self) -> Iterator[tuple[StreamNode, OperatorHandle]]:
         """Yield the confirmed state of every operator subtask that has any."""
@@ -524,13 +540,14 @@ Event = Callable[[JobMaster, float], None]
 """Tells a job master a result of its edge, with the time of its arrival."""
 
 
-def raising(error: BaseException) -> Event:
-    """Return an event that fails the attempt."""
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """The event of an error at the edge. It fails the attempt."""
 
-    def fail(master: JobMaster, now: float) -> None:
-        raise error
+    error: BaseException
 
-    return fail
+    def __call__(self, master: JobMaster, now: float) -> None:
+        raise self.error
 
 
 def _next_timer(acks: list[SlotAck], now: float) -> float | None:

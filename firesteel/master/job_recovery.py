@@ -21,7 +21,6 @@ from firesteel.checkpoint.rules.restore import (
 )
 from firesteel.checkpoint.rules.settings import checkpoint_settings
 from firesteel.checkpoint.rules.tasks import operators_of
-from firesteel.checkpoint.snapshot_writer import SnapshotWriter
 from firesteel.checkpoint.storage.checkpoint_directory import (
     JobCheckpointStorage,
     job_checkpoint_storage,
@@ -30,19 +29,15 @@ from firesteel.checkpoint.storage.discovery import find_checkpoint
 from firesteel.checkpoint.storage.storage import CorruptFileError, open_storage
 from firesteel.checkpoint.storage.verification import verify
 from firesteel.common.configuration import Configuration
-from firesteel.common.typeinfo import TypeInformation
 from firesteel.config import checkpoint_options
 from firesteel.errors import FiresteelError, UserFunctionError
 from firesteel.filesystems.settings import file_system_options
-from firesteel.graph.job_graph import JobGraph, key_types_of
+from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.levels import Levels
 from firesteel.master.job_checkpoints import restored_handles
 from firesteel.master.job_master import StartingPoint
 from firesteel.master.restart_strategies import RestartDecision, restart_strategy
-from firesteel.protocol.program import JobProgram
-from firesteel.state.backend import KeyedStateBackend
-from firesteel.state.backend_factory import create_keyed_state
-from firesteel.state.changelog import CorruptSegmentError, Segment
+from firesteel.state.changelog import CorruptSegmentError
 from firesteel.state.table_descriptions import IncompatibleStateError
 
 _log = logging.getLogger("firesteel")
@@ -73,14 +68,18 @@ class JobRecovery:
         self._file_systems = file_system_options(configuration)
         self._strategy = restart_strategy(configuration)
         self._suspicious = False
-        self._first: CompletedCheckpoint | None = None
+        # The checkpoints to start from, newest first. The first one is used unless it is damaged.
+        self._first: tuple[CompletedCheckpoint, ...] = ()
         self._allow_lost = configuration.get(checkpoint_options.IGNORE_UNCLAIMED_STATE)
         path = configuration.get(checkpoint_options.RECOVERY_PATH)
         if path is not None:
-            found = find_checkpoint(path, self._file_systems, job_name=job_name)
+            # The slots read the files, in parallel, and compare the checksums.
+            found = find_checkpoint(path, self._file_systems, job_name=job_name, deep=False)
             claimed = configuration.get(checkpoint_options.CLAIM_MODE) == "CLAIM"
-            self._first = replace(found.checkpoint, is_owned=claimed)
-            plan = self._plan(levels.job_graph, self._first)
+            self._first = tuple(
+                replace(one, is_owned=claimed) for one in (found.checkpoint, *found.older)
+            )
+            plan = self._plan(levels.job_graph, self._first[0])
             graph = with_stored_max_parallelism(levels.job_graph, plan)
             levels = replace(levels, job_graph=graph)
             _log.info("%s %s", found.message, plan.message)
@@ -94,6 +93,11 @@ class JobRecovery:
             now,
             wall_clock_offset=time.time() - now,
         )
+
+    def rescale(self, levels: Levels) -> list[Decision]:
+        """Let the next attempt start with the given levels, from the checkpoint taken for them."""
+        self.levels = levels
+        return self.coordinator.rescaled(operators_of(levels.job_graph))
 
     @property
     def is_periodic(self) -> bool:
@@ -118,7 +122,9 @@ class JobRecovery:
         )
 
     def _newest(self) -> CompletedCheckpoint | None:
-        checkpoints = self.coordinator.store.checkpoints or (self._first,)
+        checkpoints: Sequence[CompletedCheckpoint | None] = self.coordinator.store.checkpoints
+        if not self._has_own_checkpoint():
+            checkpoints = self._first[::-1] or (None,)
         if not self._suspicious:
             return checkpoints[-1]
         self._suspicious = False
@@ -128,6 +134,7 @@ class JobRecovery:
                 self._verify(checkpoint)
             except CorruptFileError as error:
                 damage = damage or error
+                self._first = tuple(one for one in self._first if one is not checkpoint)
                 continue
             if damage is not None:
                 title = "its start" if checkpoint is None else checkpoint.title
@@ -135,6 +142,9 @@ class JobRecovery:
             return checkpoint
         assert damage is not None
         raise damage
+
+    def _has_own_checkpoint(self) -> bool:
+        return any(one not in self._first for one in self.coordinator.store.checkpoints)
 
     def _verify(self, checkpoint: CompletedCheckpoint | None) -> None:
         if checkpoint is not None and checkpoint.location is not None:
@@ -148,6 +158,10 @@ class JobRecovery:
             )
             return RestartDecision(restart=False, delay=0.0, attempt=0, reason=reason)
         self._suspicious = isinstance(failure, CorruptSegmentError | CorruptFileError)
+        if self._suspicious and len(self._first) > 1 and not self._has_own_checkpoint():
+            # Looking for an intact checkpoint to start from is not the business of the strategy.
+            reason = "the checkpoint it was to start from is damaged"
+            return RestartDecision(restart=True, delay=0.0, attempt=0, reason=reason)
         return self._strategy.failed(now)
 
 
@@ -178,30 +192,4 @@ def _starting_point(
     handles = restored_handles(graph, plan, metadata)
     return StartingPoint(
         metadata.checkpoint_id, metadata.epoch, handles, committables, enumerators, splits
-    )
-
-
-def snapshot_writer(recovery: JobRecovery, program: JobProgram) -> SnapshotWriter:
-    """Return the writer of a job's checkpoints and savepoints."""
-    store = program.open_segment_store()
-    graph = program.levels.job_graph
-    key_types = key_types_of(graph)
-    nodes = {node.operator_id: node for node in graph.nodes.values()}
-
-    def key_type_of(operator_id: str) -> TypeInformation | None:
-        return key_types.get(nodes[operator_id].id)
-
-    def open_backend(operator_id: str, segments: Sequence[Segment]) -> KeyedStateBackend:
-        backend = create_keyed_state(
-            program.state_backend, key_type_of(operator_id), nodes[operator_id].max_parallelism
-        )
-        backend.restore(segments, store)
-        return backend
-
-    return SnapshotWriter(
-        recovery.storage,
-        open_backend,
-        program.file_systems,
-        key_type_of,
-        compress=program.state_backend.compress,
     )

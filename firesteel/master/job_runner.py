@@ -8,23 +8,33 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
+from firesteel.checkpoint.metadata import SnapshotType
 from firesteel.checkpoint.rules.decisions import Decision
-from firesteel.checkpoint.rules.requests import SnapshotRequest
+from firesteel.checkpoint.rules.requests import SnapshotRequest, StopMode
+from firesteel.checkpoint.snapshot_writer import SnapshotWriter
 from firesteel.checkpoint.storage.checkpoint_directory import JobCheckpointStorage
 from firesteel.common.execution_config import ExecutionConfig
 from firesteel.common.job_status import JobStatus
-from firesteel.config import options
+from firesteel.config import options, rest_options
 from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
-from firesteel.errors import FiresteelError, JobExecutionError, UserFunctionError
+from firesteel.errors import (
+    FiresteelError,
+    InvalidProgramError,
+    JobExecutionError,
+    UserFunctionError,
+)
 from firesteel.filesystems.settings import file_system_options
 from firesteel.graph.levels import Levels
+from firesteel.graph.rescaling import rescaled_stream_graph
 from firesteel.graph.settings import JobSettings
 from firesteel.graph.stream_graph import StreamGraph
 from firesteel.master.checkpoint_executor import CheckpointExecutor
@@ -36,14 +46,14 @@ from firesteel.master.decisions import (
     DiscoverSplits,
 )
 from firesteel.master.driver_output import CollectedOutput, collectors_of, sort_output
-from firesteel.master.edge import Edge
-from firesteel.master.global_committer import commit_prepared
-from firesteel.master.job_master import Event, JobMaster, StartingPoint
-from firesteel.master.job_recovery import JobRecovery, snapshot_writer
+from firesteel.master.edge import Edge, log_failure
+from firesteel.master.global_committer import commit_prepared, recover_sinks
+from firesteel.master.job_description import FailureRecord, record_failure
+from firesteel.master.job_master import Event, JobMaster, Raised, StartingPoint
+from firesteel.master.job_recovery import JobRecovery
 from firesteel.master.job_status import JobState
 from firesteel.master.rate_control import RateControl, rate_control
 from firesteel.master.source_coordinator import (
-    EnumeratorReport,
     SourceCoordinator,
     enumerator_state,
 )
@@ -58,6 +68,7 @@ from firesteel.protocol.execution import (
     Placement,
 )
 from firesteel.protocol.program import JobProgram
+from firesteel.protocol.reports import SlotReport
 from firesteel.state.backend_factory import check_installed, settings_of
 
 _log = logging.getLogger("firesteel")
@@ -67,10 +78,12 @@ MakeExecutor = Callable[[str, StreamGraph, Levels, JobSettings], Executor]
 
 # An epoch that is due within this time is due now.
 _NOW_SECONDS = 1e-6
+# The limit for the enumerators of a job that is being submitted.
+_FIRST_ENUMERATORS_SECONDS = 120.0
 
 
-class _EnumeratorFailedError(Exception):
-    """An enumerator could not be created."""
+class _EdgeFailedError(Exception):
+    """An enumerator could not be created, or a sink could not recover."""
 
     def __init__(self, reason: FiresteelError) -> None:
         super().__init__(str(reason))
@@ -109,12 +122,19 @@ class JobRunner:
         self._cancellation_seconds = timeout or float("inf")
         # Guards everything below, and is notified of every change.
         self._changed = threading.Condition()
-        self._state = JobState()
+        offset = time.time() - edge.now()
+        self._state = JobState(lambda: edge.now() + offset)
+        self._failures: deque[FailureRecord] = deque(
+            maxlen=configuration.get(rest_options.WEB_EXCEPTION_HISTORY)
+        )
         self._attempt = 0
+        self.restarts = 0
         self._attempt_held = ExitStack()
         self._abandoned: Abandoned = {}
         self._failure: FiresteelError | None = None
         self._to_commit: CommitPrepared | None = None
+        # The levels that the job is about to get, while it is being rescaled.
+        self._new_levels: Levels | None = None
         self._is_closed = False
         self._restart_at = 0.0
         self.master: JobMaster
@@ -130,15 +150,16 @@ class JobRunner:
             self.collected = CollectedOutput(wait=self.program.checkpointed)
             self._collectors = collectors_of(graph)
             self._checkpoints = CheckpointExecutor(
-                snapshot_writer(self.recovery, self.program),
+                SnapshotWriter(self.recovery.storage, self.program.file_systems),
                 edge.io_thread("firesteel-checkpoints"),
+                edge.io_thread("firesteel-savepoints"),
                 self._post,
             )
             held.callback(self._checkpoints.close)
             held.callback(self._attempt_held.close)
             try:
                 self._begin_attempt()
-            except _EnumeratorFailedError as error:
+            except _EdgeFailedError as error:
                 raise error.reason from error.__cause__
             # Held until the job is over.
             self._held = held.pop_all()
@@ -154,7 +175,7 @@ class JobRunner:
         start, decisions = self.recovery.starting_point(self._edge.now())
         start = replace(start, handles=with_abandoned(start.handles, self._abandoned))
         sources = self._create_sources(program, start)
-        if sources is None:
+        if sources is None or not self._recover_sinks(start):
             return False
         self.collected.go_back()
         master = JobMaster(
@@ -170,9 +191,11 @@ class JobRunner:
             self.master = master
             self._decide(decisions)
         # Unused files of the previous attempt are deleted before a task writes new ones.
-        self._checkpoints.settle()
+        if not self._wait_for([self._checkpoints.settled()]):
+            return False
         execution = self._executor.start(program)
         self._attempt_held.callback(execution.close)
+        execution.watch(self._take_report)
         with self._changed:
             if self._state.status is JobStatus.CANCELLING:
                 return False
@@ -195,9 +218,26 @@ class JobRunner:
         self._attempt_held.callback(enumerators.close)
         states = {node: enumerator_state(kept) for node, kept in start.enumerators.items()}
         created = enumerators.create(states)
-        if not self._wait_for(created.values()):
+        # The thread that submits a job cannot cancel it, so it does not wait forever.
+        limit = _FIRST_ENUMERATORS_SECONDS if self._attempt == 0 else None
+        in_time = self._wait_for(created.values(), limit)
+        unread = [one for one in created.values() if not one.done() or one.exception() is not None]
+        failed = next((one for one in unread if one.done()), None)
+        for future in unread:
+            if future is not failed or not in_time:
+                future.add_done_callback(log_failure)
+        if not in_time:
             return None
+        if unread and failed is None:
+            raise JobExecutionError(
+                f"{len(unread)} of {len(created)} sources have not created their enumerators "
+                f"within {limit:g} s. Check that the systems they read are reachable",
+                job_id=self._job_id,
+                job_name=self._job_name,
+            )
         try:
+            if failed is not None:
+                failed.result()
             return {
                 node: SourceCoordinator(
                     node,
@@ -210,17 +250,35 @@ class JobRunner:
                 for node, report in created.items()
             }
         except Exception as error:
-            raise _EnumeratorFailedError(self._explained(error)) from error
+            raise _EdgeFailedError(self._explained(error)) from error
 
-    def _wait_for(self, created: Collection[Future[EnumeratorReport]]) -> bool:
-        """Wait for enumerators. Return False if the job is canceled first."""
-        for future in created:
+    def _recover_sinks(self, start: StartingPoint) -> bool:
+        """Let sinks commit and abort, at the edge. Return False if the job is canceled first."""
+        recovering = recover_sinks(self._graph, start.committables, self._edge.io_thread)
+        if not self._wait_for(recovering):
+            for future in recovering:
+                future.add_done_callback(log_failure)
+            return False
+        try:
+            for future in recovering:
+                future.result()
+        except Exception as error:
+            raise _EdgeFailedError(self._explained(error)) from error
+        return True
+
+    def _wait_for(self, futures: Collection[Future[Any]], seconds: float | None = None) -> bool:
+        """Wait for work at the edge, at most for ``seconds``. Return False if canceled first."""
+        for future in futures:
             future.add_done_callback(lambda _: self._notify())
+        deadline = None if seconds is None else self._edge.now() + seconds
         with self._changed:
-            while not all(future.done() for future in created):
+            while not all(future.done() for future in futures):
                 if self._state.status is JobStatus.CANCELLING:
                     return False
-                self._edge.wait(self._changed, None)
+                left = None if deadline is None else deadline - self._edge.now()
+                if left is not None and left <= 0:
+                    break
+                self._edge.wait(self._changed, left)
         return True
 
     def run(self) -> None:
@@ -251,6 +309,9 @@ class JobRunner:
         plan = self._next_plan()
         if plan is None:
             return
+        if plan.closing and self.recovery.coordinator.stopped_with is not None:
+            # A checkpoint before the savepoint must not be found once a sink commits the savepoint.
+            self._wait_for([self._checkpoints.settled()])
         try:
             rows = self._execution.run_epoch(plan)
         except (ExecutionFailedError, EpochBrokenOffError) as error:
@@ -331,22 +392,47 @@ class JobRunner:
         """Restart a failed job if its strategy says so, else end the job."""
         failure = self.master.failure
         self._close_attempt()
-        while failure is not None and self._restarts(failure):
+        while self._is_rescaled() or (failure is not None and self._may_restart(failure)):
             self._wait_for_restart()
             try:
-                if self._status_is(JobStatus.RESTARTING) and self._begin_attempt():
-                    return
-            except _EnumeratorFailedError as error:
+                if self._status_is(JobStatus.RESTARTING):
+                    self._take_new_levels()
+                    if self._begin_attempt():
+                        return
+            except _EdgeFailedError as error:
                 # A later attempt may succeed, so the restart strategy decides.
-                failure = error.reason
-                with self._changed:
-                    self._state.fail()
+                failure = self._begin_failed(error.reason)
+            except Exception as error:  # noqa: BLE001 - storage may be away, and raise anything
+                failure = self._begin_failed(self._explained(error))
             self._close_attempt()
         with self._changed:
             if self._state.status is JobStatus.CANCELLING:
                 self._state.canceled()
-        self._failure = failure
+        if failure is not None:
+            self._failure = self.recovery.coordinator.final_failure(failure)
         self._end()
+
+    def _is_rescaled(self) -> bool:
+        """Return True if the attempt has ended in order to start with a different parallelism."""
+        return self._status_is(JobStatus.RESTARTING) and self.recovery.coordinator.is_rescaling
+
+    def _take_new_levels(self) -> None:
+        """Give the next attempt its new parallelism, if the checkpoint for it is complete."""
+        with self._changed:
+            if not self.recovery.coordinator.is_rescaling:
+                return
+            assert self._new_levels is not None
+            levels, self._new_levels = self._new_levels, None
+            _log.info("%s restarts with %d slots", self._job_name, sum(levels.slots))
+            self._graph = rescaled_stream_graph(self._graph, levels)
+            self.program = replace(self.program, levels=levels)
+            self._decide(self.recovery.rescale(levels))
+
+    def _begin_failed(self, reason: FiresteelError) -> FiresteelError:
+        """An attempt could not begin, which is a failure like any other. Return it."""
+        with self._changed:
+            self._state.fail()
+        return reason
 
     def _close_attempt(self) -> None:
         """No event of the attempt counts from here on."""
@@ -354,13 +440,14 @@ class JobRunner:
             self._attempt += 1
         self._attempt_held.close()
 
-    def _restarts(self, failure: FiresteelError) -> bool:
+    def _may_restart(self, failure: FiresteelError) -> bool:
         """Ask the restart strategy. Return False if the job does not start again."""
         with self._changed:
             if self._state.status is not JobStatus.FAILING:
                 return False
             now = self._edge.now()
             decision = self.recovery.failed(failure, now)
+            self._record(failure, restarted=decision.restart)
             if not decision.restart:
                 self._state.change(JobStatus.FAILED)
                 return False
@@ -372,10 +459,15 @@ class JobRunner:
                 failure,
             )
             self._state.change(JobStatus.RESTARTING)
+            self.restarts += 1
             self._restart_at = now + decision.delay
             self._decide(self.recovery.coordinator.job_failed(now))
             self._abandoned = self.master.checkpoints.abandoned()
         return True
+
+    def _record(self, failure: FiresteelError, *, restarted: bool) -> None:
+        timestamp = int(self._state.timestamps[JobStatus.FAILING] * 1000)
+        self._failures.append(record_failure(failure, timestamp, restarted=restarted))
 
     def _wait_for_restart(self) -> None:
         with self._changed:
@@ -400,7 +492,9 @@ class JobRunner:
                     )
                 if status is JobStatus.FINISHED and not self.master.checkpoints.stopped:
                     self.collected.confirm_all()
-                self._decide(self.recovery.coordinator.shutdown(status, self._edge.now()))
+                self._decide(
+                    self.recovery.coordinator.shutdown(status, self._edge.now(), self._failure)
+                )
             self.hand_out()
         finally:
             self._is_closed = True
@@ -408,10 +502,12 @@ class JobRunner:
 
     def _fail_finally(self, error: BaseException) -> FiresteelError:
         """End the job with an error that no restart repairs, such as a bug of Firesteel."""
-        failure = self._failure = self._explained(error)
+        failure = self.recovery.coordinator.final_failure(self._explained(error))
+        self._failure = failure
         with self._changed:
             self._state.fail()
             if self._status_is(JobStatus.FAILING):
+                self._record(failure, restarted=False)
                 self._state.change(JobStatus.FAILED)
             elif self._status_is(JobStatus.CANCELLING):
                 self._state.canceled()
@@ -435,6 +531,8 @@ class JobRunner:
         """
         with self._changed:
             if attempt is not None and attempt != self._attempt:
+                if isinstance(event, Raised):
+                    self._log_late(event.error)
                 return
             try:
                 event(self.master, self._edge.now())
@@ -447,9 +545,19 @@ class JobRunner:
     def _fail(self, error: BaseException) -> None:
         """Fail the attempt, or log the error of a job that ends anyway."""
         if self._state.is_over or self.master.is_over:
-            _log.error("error after the end of %s: %s", self._job_name, error, exc_info=error)
+            self._log_late(error)
         else:
             self.master.fail(self._explained(error))
+
+    def _take_report(self, report: SlotReport) -> None:
+        """Take the report of a slot. Reports of an old attempt are dropped."""
+        with self._changed:
+            if report.attempt == self._attempt:
+                self.master.metrics.take_report(report)
+
+    def _log_late(self, error: BaseException) -> None:
+        name = self._job_name
+        _log.error("error after the end of an attempt of %s: %s", name, error, exc_info=error)
 
     def _notify(self) -> None:
         with self._changed:
@@ -479,6 +587,21 @@ class JobRunner:
     @property
     def status(self) -> JobStatus:
         return self._state.status
+
+    def timestamps(self) -> dict[str, int]:
+        """Return the time of the last change to each status, in epoch milliseconds.
+
+        INITIALIZING, Flink's first status, has the time of the submission.
+        """
+        with self._changed:
+            times = {status.name: at for status, at in self._state.timestamps.items()}
+            times["INITIALIZING"] = self._state.began_at
+        return {name: int(at * 1000) for name, at in times.items()}
+
+    def failures(self) -> list[FailureRecord]:
+        """Return the failures of attempts, the newest first."""
+        with self._changed:
+            return list(reversed(self._failures))
 
     @property
     def failure(self) -> FiresteelError | None:
@@ -515,6 +638,62 @@ class JobRunner:
             self._changed.notify_all()
         self._execution.hasten()
         return answer
+
+    def rescale(self, change: Callable[[Levels], Levels]) -> Future[str]:
+        """Stop the sources, take a checkpoint, and start from it with different levels.
+
+        Args:
+            change: Makes the new levels from those of the running attempt.
+
+        Returns:
+            The location of the checkpoint, once the job has its new parallelism.
+
+        Raises:
+            InvalidProgramError: The job cannot be rescaled in this way.
+            InsufficientSlotsError: There are too few slots.
+        """
+        with self._changed:
+            if self._new_levels is not None:
+                raise JobExecutionError(f"{self._job_name} is being rescaled already")
+            if self.program.batch:
+                raise InvalidProgramError("A batch job cannot be rescaled while it runs.")
+            if self._state.status is not JobStatus.RUNNING:
+                raise JobExecutionError(
+                    f"{self._job_name} can be rescaled while it runs, and it is "
+                    f"{self._state.status.name}"
+                )
+            before = self.recovery.levels
+            levels = change(before)
+            self._executor.reserve(rescaled_stream_graph(self._graph, levels), levels)
+            self._new_levels = levels
+            self._restart_at = self._edge.now()
+        answer = self.request_snapshot(
+            lambda request_id: SnapshotRequest(
+                request_id, SnapshotType.CHECKPOINT, stop=StopMode.RESCALE
+            )
+        )
+        answer.add_done_callback(lambda done: self._after_rescale(done, before))
+        return answer
+
+    def _after_rescale(self, done: Future[str], before: Levels) -> None:
+        if done.exception() is None:
+            return
+        with self._changed:
+            if self._state.is_over:
+                return
+            self._new_levels = None
+            self._executor.reserve(rescaled_stream_graph(self._graph, before), before)
+
+    def overview(self) -> dict[str, Any]:
+        """Return, as JSON, the work and the place of every subtask so far."""
+        with self._changed:
+            return self.master.overview()
+
+    def ask_slot(
+        self, level: int, slot: int, what: str, arguments: Mapping[str, Any]
+    ) -> Future[Any]:
+        """Ask the process of a slot for stacks, threads or its log."""
+        return self._execution.ask(level, slot, what, arguments)
 
     def checkpoint_overview(self) -> dict[str, Any]:
         with self._changed:
@@ -554,6 +733,12 @@ def make_program(
         cached_files=placement.cached_files,
         checkpointed=recovery.is_periodic and not batch,
         exactly_once=recovery.settings.mode is CheckpointingMode.EXACTLY_ONCE,
+        # Records of loops travel with controls, which no barrier overtakes.
+        unaligned=recovery.settings.unaligned
+        and recovery.is_periodic
+        and not batch
+        and not recovery.levels.job_graph.feedback_edges,
+        aligned_seconds=recovery.settings.aligned_timeout,
         file_systems=file_system_options(configuration),
     )
 

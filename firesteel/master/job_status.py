@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 from firesteel.common.job_status import JobStatus
 from firesteel.errors import FiresteelError
 
@@ -9,10 +12,11 @@ _S = JobStatus
 
 # All changes. A job that fails closes its slots first (FAILING); then the restart strategy decides
 # between RESTARTING and FAILED. A job that is canceled or suspended closes its slots in CANCELLING.
+# A job that is rescaled is RESTARTING once its slots are closed.
 # RECONCILING belongs to masters that take over a running job: there are none.
 _CHANGES: dict[JobStatus, frozenset[JobStatus]] = {
     _S.CREATED: frozenset({_S.RUNNING, _S.FAILING, _S.CANCELLING}),
-    _S.RUNNING: frozenset({_S.FINISHED, _S.FAILING, _S.CANCELLING}),
+    _S.RUNNING: frozenset({_S.FINISHED, _S.FAILING, _S.CANCELLING, _S.RESTARTING}),
     _S.FAILING: frozenset({_S.RESTARTING, _S.FAILED, _S.CANCELLING}),
     _S.RESTARTING: frozenset({_S.CREATED, _S.FAILING, _S.CANCELLING}),
     _S.CANCELLING: frozenset({_S.CANCELED, _S.SUSPENDED}),
@@ -29,12 +33,19 @@ class IllegalStateChangeError(FiresteelError, RuntimeError):
 
 
 class JobState:
-    """The status of one job through all its attempts."""
+    """The status of one job through all its attempts.
 
-    __slots__ = ("_canceled_to", "status")
+    ``timestamps`` has the time of the last change to each status, in seconds of ``clock``, and
+    ``began_at`` that of the job's submission.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_canceled_to", "_clock", "began_at", "status", "timestamps")
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
         self.status = JobStatus.CREATED
+        self.began_at = clock()
+        self.timestamps = {JobStatus.CREATED: self.began_at}
         # The status after CANCELLING.
         self._canceled_to = JobStatus.CANCELED
 
@@ -44,6 +55,7 @@ class JobState:
                 f"a job cannot change from {self.status.name} to {status.name}"
             )
         self.status = status
+        self.timestamps[status] = self._clock()
 
     def cancel(self, to: JobStatus = JobStatus.CANCELED) -> bool:
         """Begin to end the job as CANCELED or SUSPENDED; False if it is too late for that."""

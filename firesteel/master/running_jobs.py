@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from typing import Any
 
@@ -14,8 +15,12 @@ from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.job_id import JobID
 from firesteel.common.job_status import JobStatus
 from firesteel.config import checkpoint_options
+from firesteel.config.sensitive import hide_secrets
 from firesteel.errors import FiresteelError, InvalidProgramError, JobCancelledError
+from firesteel.graph.levels import Levels
+from firesteel.graph.rescaling import rescale, uniform_parallelism
 from firesteel.graph.settings import JobSettings
+from firesteel.master.job_description import FailureRecord, JobDescription, describe_job
 from firesteel.master.job_runner import JobRunner, explained
 
 __all__ = ["RunningJob", "RunningJobs", "running_jobs"]
@@ -60,8 +65,32 @@ class RunningJob:
             self.job_id, runtime, self.accumulators(), self._settings.job_name
         )
 
+    @property
+    def name(self) -> str:
+        return self._settings.job_name
+
     def status(self) -> JobStatus:
         return self._runner.status
+
+    def timestamps(self) -> dict[str, int]:
+        """Return the time of the last change to each status by name, in epoch milliseconds."""
+        return self._runner.timestamps()
+
+    def description(self) -> JobDescription:
+        """Return the job graph as plain data."""
+        return describe_job(str(self.job_id), self._settings, self._runner.recovery.levels)
+
+    def configuration(self) -> dict[str, str]:
+        """Return the settings of the job as text, without secrets."""
+        return hide_secrets(self._settings.configuration.to_dict())
+
+    def failures(self) -> list[FailureRecord]:
+        """Return the failures of its attempts, the newest first."""
+        return self._runner.failures()
+
+    def restarts(self) -> int:
+        """Return the number of restarts after a failure."""
+        return self._runner.restarts
 
     def cancel(self) -> Future[None]:
         """Cancel the job. The future ends with the job."""
@@ -77,8 +106,12 @@ class RunningJob:
         self._result.add_done_callback(lambda _: done.set_result(None))
         return done
 
+    def interrupt(self) -> None:
+        """Handle Ctrl-C: cancel the job, which belongs to this program."""
+        self.cancel_and_wait()
+
     def cancel_and_wait(self) -> None:
-        """Cancel the job because of Ctrl-C. A second Ctrl-C ends the running epoch by force."""
+        """Cancel the job. Ctrl-C ends the running epoch by force."""
         end = self.cancel()
         try:
             end.result()
@@ -101,7 +134,13 @@ class RunningJob:
         return self._runner.master.metrics.user_metrics()
 
     def overview(self) -> dict[str, Any]:
-        return self._runner.master.overview()
+        return self._runner.overview()
+
+    def ask_slot(
+        self, level: int, slot: int, what: str, arguments: Mapping[str, Any]
+    ) -> Future[Any]:
+        """Ask the process of a slot for stacks, threads or its log."""
+        return self._runner.ask_slot(level, slot, what, arguments)
 
     def savepoint(self, directory: str | None, stop: str | None) -> Future[str]:
         """Take a savepoint below ``directory``; with ``stop`` the job ends with it."""
@@ -126,6 +165,43 @@ class RunningJob:
             lambda request_id: SnapshotRequest(request_id, SnapshotType.CHECKPOINT)
         )
 
+    def plan_rescale(self, parallelism: int | Mapping[str, int]) -> JobDescription:
+        """Return the job graph that ``rescale`` would give the job.
+
+        Raises InvalidProgramError if a vertex cannot have its parallelism.
+        """
+        levels = self._rescaled(self._runner.recovery.levels, parallelism)
+        return describe_job(str(self.job_id), self._settings, levels)
+
+    def _rescaled(self, levels: Levels, parallelism: int | Mapping[str, int]) -> Levels:
+        graph = levels.job_graph
+        if isinstance(parallelism, int):
+            return rescale(levels, uniform_parallelism(graph, parallelism))
+        vertices = {graph.nodes[one.operators[0]].operator_id: one.id for one in graph.vertices}
+        return rescale(levels, {vertices[key]: wanted for key, wanted in parallelism.items()})
+
+    def rescale(self, parallelism: int | Mapping[str, int]) -> Future[JobDescription]:
+        """Change the parallelism of the job. It restarts from a checkpoint that it takes for it.
+
+        Args:
+            parallelism: That of all vertices, as far as they can have it, or one by vertex id.
+
+        Returns:
+            The new job graph, once the job has it.
+        """
+        answer: Future[JobDescription] = Future()
+        done = self._runner.rescale(lambda levels: self._rescaled(levels, parallelism))
+
+        def finish(result: Future[str]) -> None:
+            error = result.exception()
+            if error is None:
+                answer.set_result(self.description())
+            else:
+                answer.set_exception(error)
+
+        done.add_done_callback(finish)
+        return answer
+
     def checkpoints(self) -> dict[str, Any]:
         return self._runner.checkpoint_overview()
 
@@ -139,6 +215,7 @@ class RunningJobs:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._jobs: set[RunningJob] = set()
+        self._listeners: list[Callable[[RunningJob], None]] = []
         # The program is ended from outside (SIGTERM), as when a machine goes down. The user has not
         # canceled the jobs, so their checkpoints stay, as those of a program that is killed.
         self.suspended = False
@@ -146,6 +223,20 @@ class RunningJobs:
     def add(self, job: RunningJob) -> None:
         with self._lock:
             self._jobs.add(job)
+            listeners = list(self._listeners)
+        for listener in listeners:
+            listener(job)
+
+    def listen(self, listener: Callable[[RunningJob], None]) -> Callable[[], None]:
+        """Call ``listener`` with every job that starts from now on. The result ends that."""
+        with self._lock:
+            self._listeners.append(listener)
+
+        def end() -> None:
+            with self._lock:
+                self._listeners.remove(listener)
+
+        return end
 
     def discard(self, job: RunningJob) -> None:
         with self._lock:

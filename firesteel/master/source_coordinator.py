@@ -97,7 +97,8 @@ class SourceCoordinator:
             self._is_asked = True
             if self._first_asked_at is None:
                 self._first_asked_at = now
-            decisions.append(DiscoverSplits(self.node_id))
+            all_read = not self._unassigned and not any(self._assigned)
+            decisions.append(DiscoverSplits(self.node_id, all_read))
         if self._report.knows_pending and not self._pending_asked and not self._is_due():
             splits = self._waiting_splits()
             if splits:

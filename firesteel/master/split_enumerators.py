@@ -17,7 +17,8 @@ from firesteel.errors import FiresteelError, UserFunctionError
 from firesteel.graph.operator_specs import SourceSpec
 from firesteel.graph.stream_graph import StreamNode
 from firesteel.master.decisions import AskPending, CommitPositions, DiscoverSplits, SourceDecision
-from firesteel.master.job_master import Event, raising
+from firesteel.master.edge import log_failure
+from firesteel.master.job_master import Event, Raised
 from firesteel.master.source_coordinator import EnumeratorReport
 from firesteel.usercode.failures import called
 
@@ -46,8 +47,10 @@ class EnumeratorOfSource:
         self._enumerator = self._call(self.source.create_enumerator, self._parallelism, state)
         return self._report(self._created())
 
-    def discover(self) -> EnumeratorReport:
+    def discover(self, *, all_read: bool = False) -> EnumeratorReport:
         enumerator = self._created()
+        if all_read:
+            self._call(enumerator.all_splits_read)
         return self._report(enumerator, self._call(enumerator.discover_splits))
 
     def commit(self, splits: tuple[SourceSplit, ...]) -> EnumeratorReport:
@@ -136,8 +139,9 @@ class SplitEnumerators:
         node = decision.node
         enumerator = self._enumerators[node]
         match decision:
-            case DiscoverSplits():
-                self._submit(node, lambda: self._discover(node, enumerator))
+            case DiscoverSplits(all_read=all_read):
+                discover = partial(enumerator.discover, all_read=all_read)
+                self._submit(node, lambda: self._discover(node, discover))
             case CommitPositions(splits=splits):
                 self._submit(node, lambda: _positions_committed(node, enumerator.commit(splits)))
             case AskPending(splits=splits):
@@ -145,8 +149,8 @@ class SplitEnumerators:
                     node, lambda: _pending_known(node, splits, enumerator.has_pending(splits))
                 )
 
-    def _discover(self, node: int, enumerator: EnumeratorOfSource) -> Event:
-        report = self._while_busy(node, enumerator.discover)
+    def _discover(self, node: int, discover: Callable[[], EnumeratorReport]) -> Event:
+        report = self._while_busy(node, discover)
         return lambda master, now: master.splits_discovered(node, report, now)
 
     def _while_busy(self, node: int, work: Callable[[], EnumeratorReport]) -> EnumeratorReport:
@@ -166,11 +170,11 @@ class SplitEnumerators:
             try:
                 event = work()
             except BaseException as error:  # noqa: BLE001 - code of connectors may raise anything
-                self._post(raising(error))
+                self._post(Raised(error))
             else:
                 self._post(event)
 
-        self._threads[node].submit(run)
+        self._threads[node].submit(run).add_done_callback(log_failure)
 
     def close(self) -> None:
         """Close all enumerators. One that hangs is left to its thread, which only closes it."""
@@ -192,7 +196,7 @@ class SplitEnumerators:
                     "the enumerator of '%s' is still busy; it will be closed when it returns",
                     self._enumerators[node].operator,
                 )
-            closed.add_done_callback(_log_failure)
+            closed.add_done_callback(log_failure)
 
 
 def _positions_committed(node: int, report: EnumeratorReport) -> Event:
@@ -201,9 +205,3 @@ def _positions_committed(node: int, report: EnumeratorReport) -> Event:
 
 def _pending_known(node: int, splits: tuple[SourceSplit, ...], pending: bool) -> Event:
     return lambda master, _: master.pending_known(node, splits, pending)
-
-
-def _log_failure(closed: Future[None]) -> None:
-    error = None if closed.cancelled() else closed.exception()
-    if error is not None:
-        _log.warning("an enumerator could not be closed: %s", error)

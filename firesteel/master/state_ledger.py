@@ -17,6 +17,8 @@ class StateLedger:
         self._unsaved: dict[tuple[int, int], frozenset[int]] = {}
         self._gates: dict[tuple[int, int], Any] = {}
         self._finished: dict[tuple[int, int], bool] = {}
+        # Rows of the last checkpoint, if the last epoch ended with one.
+        self._in_flight: dict[tuple[int, int], tuple[Segment, ...]] = {}
         self._nodes: dict[tuple[int, int], set[int]] = {}
         self._restored: dict[tuple[int, int], SubtaskHandle] = {}
 
@@ -35,6 +37,7 @@ class StateLedger:
         nodes.update(ack.segments, ack.whole, ack.operator_state, ack.unsaved, ack.feedback)
         self._finished[ack.vertex, ack.subtask] = ack.finished
         self._unsaved[ack.vertex, ack.subtask] = ack.unsaved
+        self._in_flight[ack.vertex, ack.subtask] = ack.in_flight
         for node, segments in ack.segments.items():
             place = (ack.vertex, ack.subtask, node)
             log = self._segments.get(place, [])
@@ -78,8 +81,16 @@ class StateLedger:
             finished=self._finished.get((vertex, subtask), False),
         )
 
+    def size(self, vertex: int, subtask: int) -> int:
+        """Return the bytes of the keyed and whole state of a subtask."""
+        nodes = self._nodes.get((vertex, subtask), ())
+        return sum(
+            sum(segment.size for segment in self._segments.get((vertex, subtask, node), ()))
+            + len(self._whole.get((vertex, subtask, node), b""))
+            for node in nodes
+        )
+
     def files(self) -> frozenset[str]:
         """Return the files of all segments."""
-        return frozenset(
-            path for log in self._segments.values() for one in log for path in one.paths()
-        )
+        logs = (*self._segments.values(), *self._in_flight.values())
+        return frozenset(path for log in logs for one in log for path in one.paths())

@@ -7,13 +7,18 @@ the job. The runner does not know the difference.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from firesteel.errors import FiresteelError, JobExecutionError
+from firesteel.graph.levels import Levels
+from firesteel.graph.stream_graph import StreamGraph
 from firesteel.protocol.messages import SlotAck, SlotControl, SlotFailure, decode
 from firesteel.protocol.program import JobProgram
+from firesteel.protocol.reports import SlotReport
 from firesteel.protocol.rows import ACK, FAILURE, OUTPUT
 from firesteel.usercode import pickling
 from firesteel.usercode.resources import JobResources
@@ -31,7 +36,7 @@ class EpochPlan:
     controls: tuple[SlotControl, ...]
     closing: bool = False
     by_force: bool = False
-    # The seconds after which the next epoch is due, as far as known now. None: no time is known.
+    # Seconds until the next epoch is due, or None if no time is known yet.
     due_in: float | None = None
 
     @property
@@ -107,9 +112,10 @@ class ExecutionFailedError(FiresteelError):
         self.reason = reason
 
 
-class Execution(Protocol):
+class Execution(ABC):
     """One attempt of a job in an executor."""
 
+    @abstractmethod
     def run_epoch(self, plan: EpochPlan) -> EpochRows:
         """Run an epoch in all slots and return its rows.
 
@@ -117,14 +123,38 @@ class Execution(Protocol):
         may follow is a closing one by force.
         """
 
-    def hasten(self) -> None:
-        """A plan for the next epoch is due, so the running one should end. Called from any thread."""
-
+    @abstractmethod
     def break_off(self, seconds: float) -> None:
         """Wait at most ``seconds`` for the running epoch. Called from any thread or a signal handler."""
 
+    @abstractmethod
     def close(self) -> None:
         """Release everything that belongs to the attempt."""
+
+    def hasten(self) -> None:
+        """Let the running epoch end soon, because the next plan is due. Called from any thread.
+
+        The default is for epochs that end by themselves.
+        """
+        return
+
+    def watch(self, take_report: Callable[[SlotReport], None]) -> None:
+        """Pass the reports of slots to a function, in a thread of the execution.
+
+        The default is for slots that report at the end of an epoch only, with their acks.
+        """
+        return
+
+    def ask(self, level: int, slot: int, what: str, arguments: Mapping[str, Any]) -> Future[Any]:
+        """Ask the process of a slot (see ``SlotQuestion``). By default the future has an error."""
+        answer: Future[Any] = Future()
+        answer.set_exception(
+            JobExecutionError(
+                "only the slots of streaming jobs in real time answer questions; see the setting "
+                "firesteel.execution"
+            )
+        )
+        return answer
 
 
 class Executor(Protocol):
@@ -135,6 +165,12 @@ class Executor(Protocol):
 
     def start(self, program: JobProgram) -> Execution:
         """Prepare an attempt. The program travels to the slots from here."""
+
+    def reserve(self, graph: StreamGraph, levels: Levels) -> None:
+        """Get the slots for attempts with a different parallelism, which ``start`` will begin.
+
+        Raises InsufficientSlotsError if there are too few. Then everything stays as it is.
+        """
 
     def close(self) -> None:
         """Release everything that belongs to the job."""

@@ -37,6 +37,8 @@ class LiveRounds:
     # The slots have no state yet: the next controls bring it.
     are_fresh: bool = True
     end_is_wanted: bool = False
+    # Rows wait in a slot, so that sources read nothing in the next epoch.
+    is_loaded: bool = False
     _early_outputs: list[tuple[int, list[Any]]] = field(default_factory=list)
 
     def begin(self, plan: EpochPlan, budget: ReadBudget | None = None) -> LiveRound:
@@ -45,6 +47,7 @@ class LiveRounds:
         begun.rows.outputs, self._early_outputs = self._early_outputs, []
         begun.end_is_wanted, self.end_is_wanted = self.end_is_wanted, False
         self.are_fresh = False
+        self.is_loaded = False
         return begun
 
     def _controls(
@@ -59,6 +62,7 @@ class LiveRounds:
                     control,
                     handles=control.handles if keeps_handles else {},
                     budget=budget or control.budget,
+                    waits=self.is_loaded,
                 ),
             )
             for control in plan.controls
@@ -117,8 +121,17 @@ class LiveRound:
 
     @property
     def is_over(self) -> bool:
-        """All slots have answered, or one has failed: then the others are closed at work."""
+        """True if all slots have answered, or if one has failed. The others are then closed at work."""
         return not self.awaited or (bool(self.rows.failures) and not self.plan.closing)
+
+    @property
+    def was_quiet(self) -> bool:
+        """No subtask has received or sent a record."""
+        return not any(
+            one.metrics.records_in or one.metrics.records_out
+            for ack in self.rows.acks
+            for one in ack.subtasks
+        )
 
     def take(self, place: Place, row: BufferRow) -> SlotAck | None:
         """Take a row of a slot. Return it, if it is the ack of this epoch."""
@@ -138,6 +151,7 @@ class LiveRound:
             if ack.address.epoch == self.plan.epoch and place in self.awaited:
                 self.awaited.discard(place)
                 self.rows.acks.append(ack)
+                self._rounds.is_loaded |= ack.is_loaded
                 return ack
         elif row.kind == FAILURE:
             failure: SlotFailure = decode(row.payload)

@@ -9,15 +9,18 @@ import pickle
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from multiprocessing import AuthenticationError
 from random import getrandbits
 from typing import Any
 
+from firesteel.checkpoint.metadata import KeyedStateFile
 from firesteel.checkpoint.rules.restore import SubtaskAssignment
 from firesteel.checkpoint.rules.tasks import NO_TIMING, TaskTiming
 from firesteel.checkpoint.state_descriptions import StateDescription
 from firesteel.common.constants import MIN_WATERMARK
 from firesteel.connectors.base import SourceSplit
-from firesteel.errors import FiresteelError
+from firesteel.errors import FiresteelError, JobExecutionError
+from firesteel.protocol.driver_address import DriverAddress
 from firesteel.state.changelog import Segment
 from firesteel.state.operator_state import OperatorStates
 
@@ -132,6 +135,19 @@ class AbandonedState:
 
 
 @dataclass(frozen=True, slots=True)
+class InFlight:
+    """Rows of an unaligned checkpoint, which a subtask processes before all others.
+
+    by_subtask: the segments of the earlier subtasks. All but the own one are empty, unless the
+        parallelism has changed. Then each new subtask takes its share of all rows.
+    is_rescaled: the parallelism has changed.
+    """
+
+    by_subtask: tuple[tuple[Segment, ...], ...]
+    is_rescaled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SubtaskHandle:
     """The confirmed state of a subtask. ``gate`` has the watermarks and ends of its channels."""
 
@@ -142,6 +158,8 @@ class SubtaskHandle:
     finished: bool = False
     # Transactions of earlier attempts of the job, by node.
     abandoned: Mapping[int, tuple[AbandonedState, ...]] = field(default_factory=dict)
+    # Rows that were on their way to a node at the restored checkpoint, by node.
+    in_flight: Mapping[int, InFlight] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +185,47 @@ class ReadBudget:
 
 
 @dataclass(frozen=True, slots=True)
+class SavepointOrder:
+    """Tells a slot to write its keyed state at the end of the epoch to files of a savepoint.
+
+    ``target`` is the directory of the savepoint. ``waits`` means that the job stops with the
+    savepoint: the slot ends the epoch when the files are written, or after ``seconds``.
+    """
+
+    checkpoint_id: int
+    target: str
+    waits: bool = False
+    seconds: float = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointFiles:
+    """The files of one operator subtask, and the states that they contain."""
+
+    vertex: int
+    subtask: int
+    node: int
+    files: tuple[KeyedStateFile, ...]
+    states: tuple[StateDescription, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointProgress:
+    """The work of a slot on a savepoint. ``files`` is None while the slot still writes."""
+
+    files: tuple[SavepointFiles, ...] | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SlotControl:
     """Instructions for a slot for one epoch. ``handles`` are the states of its subtasks, by vertex."""
 
     address: SlotAddress
     budget: ReadBudget
     handles: dict[int, SubtaskHandle] = field(default_factory=dict)
+    # The driver keeps the handles for slots that do not have their state. See ``fetch_handles``.
+    driver: DriverAddress | None = None
     new_splits: dict[int, tuple[SourceSplit, ...]] = field(default_factory=dict)
     # The highest allowed watermark of sources with watermark alignment, by node.
     aligned_watermarks: dict[int, int] = field(default_factory=dict)
@@ -181,8 +234,8 @@ class SlotControl:
     # The source nodes with splits that no reader has yet. Their watermarks wait for these splits.
     held_sources: frozenset[int] = frozenset()
     committables: dict[int, tuple[Any, ...]] = field(default_factory=dict)
-    # For heads of loops, by node: the records of their tails at the end of the previous epoch.
-    feedback: dict[int, tuple[OperatorHandle, ...]] = field(default_factory=dict)
+    # For heads of loops, by head and tail: the tail's records at the end of the previous epoch.
+    feedback: dict[int, dict[int, OperatorHandle]] = field(default_factory=dict)
     # The heads of loops that have ended.
     ended_loops: frozenset[int] = frozenset()
     # This is the last epoch of the job: the slot closes its functions.
@@ -190,10 +243,16 @@ class SlotControl:
     # The checkpoint at the end of this epoch, if there is one, and the time of its trigger.
     checkpoint_id: int | None = None
     checkpoint_timestamp: int = 0
+    # The barrier of the checkpoint may overtake rows. That of a savepoint never does.
+    overtakes: bool = False
+    # Sources read nothing, because slots have rows that wait.
+    waits: bool = False
     # Event time ends before the barrier, because the job stops for good with this savepoint.
     drain: bool = False
     # The job stops with this savepoint: nothing is read after its barrier until the next control.
     halt: bool = False
+    # The checkpoint at the end of this epoch is a savepoint.
+    savepoint: SavepointOrder | None = None
     # The newest complete checkpoint, and the aborted ones, since the previous epoch.
     completed_checkpoint: int | None = None
     aborted_checkpoints: tuple[int, ...] = ()
@@ -247,6 +306,9 @@ class VertexMetrics:
     bytes_in: int = 0
     bytes_out: int = 0
     busy_seconds: float = 0.0
+    # The latest values: the watermark of the input, and figures of operators by node and name.
+    watermark_in: int = MIN_WATERMARK
+    operators: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +341,8 @@ class SubtaskAck:
     tables: dict[int, tuple[StateDescription, ...]] = field(default_factory=dict)
     watermarks: dict[int, int] = field(default_factory=dict)
     timing: TaskTiming = field(default=NO_TIMING, compare=False)
+    # With an unaligned checkpoint: the rows that its barrier has overtaken.
+    in_flight: tuple[Segment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,9 +365,10 @@ class SlotAck:
     processing_time: int = 0
     # Seconds that the end of the epoch took, in which the slot processed no records.
     end_seconds: float = 0.0
-    # Seconds for which the slot waited for input, and for later slots to take its output.
-    idle_seconds: float = 0.0
-    back_pressured_seconds: float = 0.0
+    # Many rows wait in the slot. Sources should not read until it has processed them.
+    is_loaded: bool = False
+    # All savepoints that the slot writes, or has finished since the previous epoch, by id.
+    savepoints: Mapping[int, SavepointProgress] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +377,26 @@ class SlotFailure:
 
     address: SlotAddress
     error: FiresteelError
+
+
+def fetch_handles(control: SlotControl) -> dict[int, SubtaskHandle]:
+    """Return the handles of a slot that does not have its state.
+
+    Most slots have it, so that the handles do not travel with every control.
+    """
+    if control.driver is None:
+        return control.handles
+    try:
+        with control.driver.connect() as connection:
+            connection.send(control.address)
+            handles: dict[int, SubtaskHandle] = connection.recv()
+            return handles
+    except (EOFError, OSError, AuthenticationError) as error:
+        where = f"level {control.address.level}, slot {control.address.slot}"
+        raise JobExecutionError(
+            f"{where} could not fetch the handles of its state from the driver: "
+            f"{type(error).__name__}: {error}"
+        ) from error
 
 
 def encode(message: object) -> bytes:

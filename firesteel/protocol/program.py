@@ -47,7 +47,20 @@ class JobProgram:
     # True if the job takes periodic checkpoints; their mode; the access to their storage.
     checkpointed: bool = False
     exactly_once: bool = True
+    # Barriers of checkpoints may overtake records that wait. Until ``aligned_seconds`` after its
+    # trigger a checkpoint tries to do without.
+    unaligned: bool = False
+    aligned_seconds: float = 0.0
     file_systems: FileSystemOptions | None = None
+
+    @property
+    def epochs_are_exact(self) -> bool:
+        """Every epoch ends at a consistent state of all slots, to which a live job may return.
+
+        Without periodic checkpoints there is nothing else to return to. Otherwise slots that do not
+        align let records overtake, and with unaligned checkpoints only those are consistent.
+        """
+        return not self.checkpointed or (self.exactly_once and not self.unaligned)
 
     def open_segment_store(self) -> SegmentStore:
         """Open the store for state segments, in the process that calls this."""

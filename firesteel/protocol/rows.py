@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import pickle
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,6 +22,14 @@ ARROW_SCHEMA = pa.schema(
     ]
 )
 
+#: In real time, all rows of a slot for one target are one row of Spark, because those are costly.
+LIVE_SPARK_SCHEMA = "target int, payload binary"
+_LIVE_ARROW_SCHEMA = pa.schema([("target", pa.int32()), ("payload", pa.binary())])
+#: The size of Spark's buffers between live slots. A row that fills one leaves at once.
+LIVE_BUFFER_BYTES = 1024
+# Padding: a row without content that fills a buffer.
+_PUSH = pickle.dumps([]) + bytes(LIVE_BUFFER_BYTES)
+
 # Kinds of rows. The ``edge`` of a HEADER or CONTROL row is its target level, that of data and marks
 # is the stream edge, and that of a row for the driver is the node that sent it.
 HEADER = 0  # job, epoch and run: the first row from every slot of the previous level
@@ -36,8 +45,11 @@ DATAFRAME = 9  # to the driver: records for a DataFrame sink, as an Arrow stream
 IDLENESS = 10  # whether a channel is idle, so that no gate waits for its watermark
 BARRIER = 11  # separates the records of a checkpoint from those after it
 KEYED = 12  # in a batch job: records of one key, which Spark sorts
-PUSH = 13  # no content: Spark hands on a row when the next one arrives
-END_WANTED = 14  # to the driver: the slot has something to report, so the epoch should end
+END_WANTED = 13  # to the driver: the slot has something to report, so the epoch should end
+END_OF_INPUT = 14  # nothing follows on this channel, in an epoch whose end is not marked in band
+
+# The ``seq`` of a row that the gate has counted already: it was read, but not processed at once.
+COUNTED = -1
 
 # Payloads of END_OF_EPOCH rows.
 OPEN, FINISHED, ABORTED = b"\x00", b"\x01", b"\x02"
@@ -99,3 +111,30 @@ def to_record_batch(rows: list[BufferRow]) -> pa.RecordBatch:
 
 def rows_of(batch: pa.RecordBatch) -> Iterator[BufferRow]:
     return map(BufferRow._make, zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+
+def packed(rows: Iterable[BufferRow], pushed: Iterable[int] = ()) -> pa.RecordBatch:
+    """Return the rows for live slots, one of Spark's rows per target.
+
+    pushed: targets that get one more without content. Spark hands a row on when the next one
+    arrives, or when its buffer is full.
+    """
+    by_target: dict[int, list[tuple[object, ...]]] = {}
+    for row in rows:
+        by_target.setdefault(row.target, []).append(tuple(row))
+    targets = [*by_target, *pushed]
+    payloads = [pickle.dumps(one, pickle.HIGHEST_PROTOCOL) for one in by_target.values()]
+    payloads += [_PUSH] * (len(targets) - len(payloads))
+    return pa.RecordBatch.from_arrays(
+        [pa.array(targets, type=pa.int32()), pa.array(payloads, type=pa.binary())],
+        schema=_LIVE_ARROW_SCHEMA,
+    )
+
+
+def unpacked(batch: pa.RecordBatch) -> list[BufferRow]:
+    """Return the rows of a batch that ``packed`` has made."""
+    return [
+        BufferRow._make(row)
+        for payload in batch.column(1).to_pylist()
+        for row in pickle.loads(payload)
+    ]

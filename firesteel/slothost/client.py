@@ -1,4 +1,9 @@
-"""Client of a slot host, in a Spark task: finds or starts the host, and streams rows to and from it."""
+"""Client of a slot host, in a Spark task: finds or starts the host, and streams rows to and from it.
+
+On a cluster, Spark may give the task of a slot to a different machine in every epoch. The slot stays
+where it is: the task looks its host up in the slot directory of the driver, and exchanges rows with
+it over the network.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +29,19 @@ from firesteel.slothost.connection import (
     BrokenHostError,
     Opening,
     Peer,
+    address_facing,
+    keep_alive,
     make_private,
     socket_directory,
 )
-from firesteel.slothost.host import TOKEN_VARIABLE
+from firesteel.slothost.directory import Location, claim, place_of
+from firesteel.slothost.host import TOKEN_VARIABLE, location_file
 
 _START_SECONDS = 60.0
+# A machine that does not answer within this time has lost its slots.
+_CONNECT_SECONDS = 10.0
+# The number of tries to reach the host of a slot.
+_TRIES = 5
 # A process that closes its connections in order to end does so within this time.
 _END_SECONDS = 1.0
 
@@ -55,12 +67,14 @@ class HostSettings:
     """Settings of the slot hosts of one Spark application.
 
     ``application`` names the directory of their sockets. ``token`` protects them: a host accepts
-    only tasks that know it.
+    only tasks that know it. ``slot_directory`` is the address of the driver's slot directory. It is
+    None if all tasks run on one machine.
     """
 
     application: str
     token: str
     idle_timeout: float = 60.0
+    slot_directory: Location | None = None
 
     @property
     def directory(self) -> Path:
@@ -86,14 +100,10 @@ def run_in_host(
     Raises:
         HostIsGoneError: The slot must be closed by force and has no host. No input was taken.
     """
-    peer = Peer(
-        _connect_if_there(settings, address.slot)
-        if address.by_force
-        else _connect(settings, address.slot)
-    )
+    opening = Opening(address, control, batches is not None, settings.idle_timeout)
+    peer, needs_program = _open(settings, opening)
     try:
-        opening = Opening(address, control, batches is not None, settings.idle_timeout)
-        if _needs_program(peer, settings, opening):
+        if needs_program:
             peer.send(load_program())
         feeder = _Feeder(peer, batches) if batches is not None else None
         try:
@@ -108,12 +118,67 @@ def run_in_host(
         peer.close()
 
 
-def _needs_program(peer: Peer, settings: HostSettings, opening: Opening) -> bool:
+def _open(settings: HostSettings, opening: Opening) -> tuple[Peer, bool]:
+    """Connect to the host of the slot. Return True if it needs the program of the job."""
+    address = opening.address
+    if settings.slot_directory is None:
+        connection = (
+            _connect_if_there(settings, address.slot)
+            if address.by_force
+            else _connect(settings, address.slot)
+        )
+        return _greeted(connection, settings, opening)
+    return _open_anywhere(settings, settings.slot_directory, opening)
+
+
+def _open_anywhere(
+    settings: HostSettings, directory: Location, opening: Opening
+) -> tuple[Peer, bool]:
+    """Connect to the slot on the machine where it lives. A slot without a home moves to this one."""
+    address = opening.address
+    place = place_of(address)
+    home = claim(directory, settings.token, place)
+    for _ in range(_TRIES):
+        opened = None if home is None else _open_at(home, settings, opening)
+        if opened is not None:
+            return opened
+        if address.by_force:
+            raise HostIsGoneError
+        _connect(settings, address.slot).close()
+        own = _own_location(settings, address.slot)
+        home = claim(directory, settings.token, place, own, instead_of=home)
+    raise SlotHostError(f"no host of slot {address.slot} stayed alive long enough to be reached")
+
+
+def _open_at(home: Location, settings: HostSettings, opening: Opening) -> tuple[Peer, bool] | None:
+    """Return None if the host has ended, or does not have the job."""
+    slot = opening.address.slot
+    is_here = home == _own_location(settings, slot)
+    connection = _try_connect(_socket_path(settings, slot)) if is_here else _try_remote(home)
+    if connection is None:
+        return None
     try:
-        peer.send_bytes(settings.token.encode())
+        peer, needs_program = _greeted(connection, settings, opening)
+    except (BrokenHostError, HostIsGoneError):
+        return None
+    if needs_program and not is_here:
+        # Only a task on the machine of the host knows the paths of the job's files there.
+        peer.close()
+        return None
+    return peer, needs_program
+
+
+def _greeted(
+    connection: socket.socket, settings: HostSettings, opening: Opening
+) -> tuple[Peer, bool]:
+    """Show the token and send the opening. Return True if the host needs the program of the job."""
+    peer = Peer(connection)
+    try:
+        peer.answer_challenge(settings.token)
         peer.send(opening)
-        return bool(peer.receive())
+        return peer, bool(peer.receive())
     except BrokenHostError as error:
+        peer.close()
         if opening.address.by_force:
             raise HostIsGoneError from error
         raise
@@ -218,9 +283,31 @@ def _try_connect(path: Path) -> socket.socket | None:
     return connection
 
 
+def _try_remote(location: Location) -> socket.socket | None:
+    try:
+        connection = socket.create_connection(location, _CONNECT_SECONDS)
+    except OSError:
+        return None
+    connection.settimeout(None)
+    keep_alive(connection)
+    return connection
+
+
+def _own_location(settings: HostSettings, slot: int) -> Location | None:
+    """Return the network address of the host on this machine, or None if there is none."""
+    try:
+        host, port = location_file(_socket_path(settings, slot)).read_text().split()
+    except FileNotFoundError:
+        return None
+    return host, int(port)
+
+
 def _start(settings: HostSettings, path: Path) -> subprocess.Popen[bytes]:
     environment = dict(os.environ)
     environment[TOKEN_VARIABLE] = settings.token
+    directory = settings.slot_directory
+    # On a cluster, tasks of other machines reach the host at the address that faces the driver.
+    listens_on = [] if directory is None else [address_facing(directory)]
     # The host can import everything that Spark shipped to this worker.
     environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
     # The host stays in the process group of PySpark's daemon, the parent of this worker, and watches it.
@@ -232,6 +319,7 @@ def _start(settings: HostSettings, path: Path) -> subprocess.Popen[bytes]:
             str(path),
             str(os.getppid()),
             str(settings.idle_timeout),
+            *listens_on,
         ],
         env=environment,
         stdin=subprocess.DEVNULL,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import hmac
 import os
 import pickle
+import secrets
 import socket
 import stat
 import struct
@@ -23,6 +25,7 @@ from firesteel.protocol.rows import ARROW_SCHEMA
 _LENGTH = struct.Struct("!Q")
 _END = b"FIRESTEEL-END"
 _BUFFER_SIZE = 1 << 18
+_CHALLENGE_SIZE = 32
 
 
 class BrokenHostError(ConnectionError):
@@ -62,6 +65,15 @@ class Peer:
     def receive_bytes(self) -> bytes:
         (length,) = _LENGTH.unpack(self._read_exactly(_LENGTH.size))
         return self._read_exactly(length)
+
+    def challenge(self, token: bytes) -> bool:
+        """Return True if the other side knows the token. The token itself does not travel."""
+        question = secrets.token_bytes(_CHALLENGE_SIZE)
+        self.send_bytes(question)
+        return hmac.compare_digest(self.receive_bytes(), hmac.digest(token, question, "sha256"))
+
+    def answer_challenge(self, token: str) -> None:
+        self.send_bytes(hmac.digest(token.encode(), self.receive_bytes(), "sha256"))
 
     def send(self, message: object) -> None:
         self.send_bytes(pickle.dumps(message, protocol=5))
@@ -107,6 +119,26 @@ class Peer:
             except OSError:
                 # The other side is gone, so nothing can be flushed.
                 continue
+
+
+# The other machine has gone if it does not answer for a minute: 30 s without traffic, three probes.
+_KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+
+
+def keep_alive(connection: socket.socket) -> None:
+    """Send small messages at once, and notice a machine that is gone."""
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEP_ALIVE.items():
+        if hasattr(socket, name):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def address_facing(other: tuple[str, int]) -> str:
+    """Return the address of this machine that a different machine sees. Nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(other)
+        return str(probe.getsockname()[0])
 
 
 # The path of a Unix socket has at most about 100 characters, including its directory and name.

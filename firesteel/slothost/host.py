@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import hmac
 import logging
 import os
 import signal
@@ -25,11 +24,12 @@ from firesteel.processes import is_alive
 from firesteel.protocol.messages import SlotAddress
 from firesteel.protocol.program import PackedProgram
 from firesteel.protocol.rows import BufferRow, rows_of
-from firesteel.slothost.connection import BrokenHostError, Opening, Peer
+from firesteel.slothost.connection import BrokenHostError, Opening, Peer, keep_alive
 from firesteel.slothost.registry import SlotRegistry
 from firesteel.usercode.failures import InterruptedSlotError
 
 TOKEN_VARIABLE = "FIRESTEEL_SLOT_HOST_TOKEN"
+_BACKLOG = 64
 _POLL_SECONDS = 0.5
 _INTERRUPT_SECONDS = 1.0
 _CLOSE_SECONDS = 3.0
@@ -40,11 +40,20 @@ _log = logging.getLogger("firesteel")
 class SlotHost:
     """Serves the tasks of one slot index. A thread per connection runs one epoch of one slot."""
 
-    def __init__(self, path: Path, token: str, owner_pid: int, idle_timeout: float) -> None:
+    def __init__(
+        self,
+        path: Path,
+        token: str,
+        owner_pid: int,
+        idle_timeout: float,
+        network_address: str | None = None,
+    ) -> None:
+        """``network_address`` is for tasks on other machines. None serves this machine only."""
         self._path = path
         self._token = token.encode()
         self._owner_pid = owner_pid
         self._idle_timeout = idle_timeout
+        self._network_address = network_address
         self._registry = SlotRegistry()
         self._connections: set[Peer] = set()
         self._last_used = time.monotonic()
@@ -59,19 +68,41 @@ class SlotHost:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             listener.bind(str(temporary))
             temporary.chmod(0o600)
-            listener.listen(64)
+            listener.listen(_BACKLOG)
             listener.settimeout(_POLL_SECONDS)
             try:
+                if self._network_address is not None:
+                    self._serve_network(self._network_address)
                 temporary.rename(self._path)
                 while self._is_needed():
                     with contextlib.suppress(TimeoutError):
-                        connection, _ = listener.accept()
-                        connection.setblocking(True)
-                        threading.Thread(
-                            target=self._handle, args=(connection,), daemon=True
-                        ).start()
+                        self._accept(listener)
             finally:
                 remove_socket(self._path)
+
+    def _serve_network(self, address: str) -> None:
+        """Also accept connections from other machines, at a port that the system chooses."""
+        listener = socket.create_server((address, 0), backlog=_BACKLOG)
+        host, port = listener.getsockname()[:2]
+        file = location_file(self._path)
+        temporary = file.with_suffix(".port-new")
+        temporary.write_text(f"{host} {port}")
+        temporary.rename(file)
+
+        def accept() -> None:
+            while True:
+                try:
+                    keep_alive(self._accept(listener))
+                except OSError as error:
+                    _log.warning("a connection from a different machine failed: %s", error)
+
+        threading.Thread(target=accept, name="firesteel-network", daemon=True).start()
+
+    def _accept(self, listener: socket.socket) -> socket.socket:
+        connection, _ = listener.accept()
+        connection.setblocking(True)
+        threading.Thread(target=self._handle, args=(connection,), daemon=True).start()
+        return connection
 
     def _is_needed(self) -> bool:
         if not is_alive(self._owner_pid):
@@ -84,7 +115,7 @@ class SlotHost:
         peer = Peer(connection)
         self._connections.add(peer)
         try:
-            if not hmac.compare_digest(peer.receive_bytes(), self._token):
+            if not peer.challenge(self._token):
                 return
             self._run(peer, peer.receive())
         except (BrokenHostError, BrokenPipeError, ConnectionResetError, InterruptedSlotError):
@@ -142,17 +173,27 @@ def _input_rows(peer: Peer, opening: Opening) -> Iterator[BufferRow]:
             yield from rows_of(batch)
 
 
+def location_file(path: Path) -> Path:
+    """Return the file with the network address of the host that serves a socket."""
+    return path.with_suffix(".port")
+
+
 def remove_socket(path: Path) -> None:
-    """Remove the socket and its lock, and the directory if this was the last host in it."""
+    """Remove the socket, its network address and its lock, and the directory if this was the last host in it."""
     with contextlib.suppress(OSError):
         path.unlink(missing_ok=True)
+        location_file(path).unlink(missing_ok=True)
         path.with_suffix(".lock").unlink(missing_ok=True)
         path.parent.rmdir()
 
 
 def main(arguments: list[str]) -> None:
-    """Serve a socket. The arguments are its path, the process id of the owner, and the idle timeout."""
-    path, owner_pid, idle_timeout = arguments
+    """Serve a socket.
+
+    The arguments are its path, the process id of the owner, the idle timeout, and on clusters the
+    network address of this machine.
+    """
+    path, owner_pid, idle_timeout, *network_address = arguments
     # The process group receives SIGHUP when Spark's executor ends. The driver handles Ctrl-C.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGHUP, signal.SIGTERM):
@@ -161,7 +202,11 @@ def main(arguments: list[str]) -> None:
     # Records are many and are rarely part of cycles, so the collector runs less often.
     gc.set_threshold(100_000, 20, 50)
     SlotHost(
-        Path(path), os.environ.pop(TOKEN_VARIABLE), int(owner_pid), float(idle_timeout)
+        Path(path),
+        os.environ.pop(TOKEN_VARIABLE),
+        int(owner_pid),
+        float(idle_timeout),
+        *network_address,
     ).serve()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ from firesteel.protocol.program import PackedProgram
 from firesteel.protocol.rows import ACK, CONTROL, FAILURE, FOR_DRIVER, HEADER, BufferRow, RowBatcher
 from firesteel.task.slot import Slot, host_name, unloaded_error
 from firesteel.usercode.failures import USER_ERRORS, InterruptedSlotError
+
+_log = logging.getLogger("firesteel")
 
 
 @dataclass(slots=True)
@@ -100,7 +103,8 @@ class SlotRegistry:
         for entry in entries:
             if entry.lock.acquire(blocking=False):
                 # It stays locked, so that no task uses it again.
-                entry.slot.close_quietly()
+                for error in entry.slot.close_quietly():
+                    _log.warning("a slot could not be closed: %s", error)
 
     def _program(self, address: SlotAddress, load: Callable[[], PackedProgram]) -> PackedProgram:
         key = (address.job_id, address.attempt)

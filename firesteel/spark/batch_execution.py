@@ -10,6 +10,7 @@ from firesteel.protocol.execution import (
     EpochBrokenOffError,
     EpochPlan,
     EpochRows,
+    Execution,
     ExecutionFailedError,
 )
 from firesteel.protocol.program import JobProgram
@@ -18,10 +19,11 @@ from firesteel.spark.epoch_frames import EpochFrames
 from firesteel.spark.epoch_server import EpochServer
 from firesteel.spark.errors import SPARK_ERRORS, failure_of
 from firesteel.spark.plan import build_plan
+from firesteel.spark.session import driver_host, is_local
 from firesteel.spark.slot_task import SlotTask
 
 
-class BatchExecution:
+class BatchExecution(Execution):
     """Serves its one plan to the clock's batch reader."""
 
     def __init__(
@@ -37,7 +39,8 @@ class BatchExecution:
 
     def run_epoch(self, plan: EpochPlan) -> EpochRows:
         self._plan = plan
-        server = EpochServer(self._program.job_id, self)
+        host = None if is_local(self._session) else driver_host(self._session)
+        server = EpochServer(self._program.job_id, self, host)
         context = self._session.sparkContext
         context.setJobGroup(self._group, self._program.job_name, interruptOnCancel=True)
         try:
@@ -61,9 +64,6 @@ class BatchExecution:
             raise ExecutionFailedError(reason) from error
         finally:
             server.close()
-
-    def hasten(self) -> None:
-        """A batch ends by itself."""
 
     def break_off(self, seconds: float) -> None:
         """Cancel the Spark job at once. The output of an unfinished batch is never used."""

@@ -8,7 +8,10 @@ a partition runs level 0.
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from multiprocessing.connection import Client, Connection
 from typing import Any
 
@@ -46,16 +49,16 @@ def clock_options(task: SlotTask, address: str, token: str) -> dict[str, str]:
             }
         ),
         # Spark masks the values of options whose name contains "token".
-        "host_token": json.dumps(
-            None if hosts is None else [hosts.application, hosts.token, hosts.idle_timeout]
-        ),
+        "host_token": json.dumps(None if hosts is None else asdict(hosts)),
     }
 
 
 def _task_of(options: Any) -> SlotTask:
     hosts = json.loads(options["host_token"])
+    if hosts is not None and hosts["slot_directory"] is not None:
+        hosts["slot_directory"] = tuple(hosts["slot_directory"])
     return SlotTask(
-        hosts=None if hosts is None else HostSettings(*hosts), **json.loads(options["task"])
+        hosts=None if hosts is None else HostSettings(**hosts), **json.loads(options["task"])
     )
 
 
@@ -109,7 +112,12 @@ class _StreamReader(DataSourceStreamReader):
         return read_partition(self._task, partition.value)
 
     def stop(self) -> None:
+        """Close the connection to the driver. PySpark calls it when the planning worker ends."""
         self._epochs.close()
+        if isinstance(sys.exc_info()[1], (EOFError, ConnectionError)):
+            # Spark has closed its connection, as it does with every query that ends. PySpark would
+            # report the error on that connection, fail, and print a traceback of its daemon.
+            os._exit(0)
 
 
 class _BatchReader(DataSourceReader):

@@ -37,7 +37,10 @@ class EpochFrames:
         if not self._sinks:
             # Collecting runs all partitions at once. An iterator would run them one by one.
             return EpochRows.sort(frame.collect())
-        frame = frame.persist()
+        # Not persist(): if Spark loses cached blocks, it would run the slots again, although their
+        # acks have been read. A local checkpoint forgets the plan, so that the epoch fails instead,
+        # and the job returns to its last checkpoint.
+        frame = frame.localCheckpoint(eager=False)
         try:
             rows = EpochRows.sort(without_frames(frame).collect())
             if write and not rows.failures:
@@ -48,9 +51,15 @@ class EpochFrames:
                     rows.error = error
             return rows
         finally:
-            frame.unpersist()
+            _free(frame)
 
     def _write(self, node: StreamNode, frame: DataFrame, epoch: int) -> None:
         spec: Any = node.spec
         part = decode_dataframe(frame, node.id, spark_schema(spec.value_type))
         called(node.name, self._driver_objects[node.id], part, epoch)
+
+
+def _free(frame: DataFrame) -> None:
+    """Free the blocks of a local checkpoint now. Spark does it after a garbage collection."""
+    plan: Any = frame._jdf.queryExecution().logical()  # noqa: SLF001 - PySpark has no public name
+    plan.rdd().unpersist(False)

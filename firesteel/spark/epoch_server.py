@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import secrets
 import shutil
-import socket
-import threading
-from multiprocessing import AuthenticationError
-from multiprocessing.connection import Connection, Listener
+from dataclasses import replace
 from typing import Protocol
 
+from firesteel.errors import JobExecutionError
+from firesteel.protocol.driver_address import DriverAddress
 from firesteel.protocol.execution import EpochPlan
-from firesteel.protocol.messages import encode
+from firesteel.protocol.messages import SlotAddress, SubtaskHandle, encode
 from firesteel.slothost.connection import make_private, socket_directory
-
-_log = logging.getLogger("firesteel")
+from firesteel.slothost.request_server import RequestServer
 
 
 class EpochProvider(Protocol):
@@ -28,50 +24,59 @@ class EpochProvider(Protocol):
 
 
 class EpochServer:
-    """Listens on a socket in a private directory, and asks clients for a token."""
+    """Listens on a socket in a private directory, and asks clients for a token.
 
-    def __init__(self, job_id: str, provider: EpochProvider) -> None:
+    Slots that do not have their state fetch its handles here. ``host`` is the address at which
+    slots on other machines reach the driver, or None if all slots are on this machine.
+    """
+
+    def __init__(self, job_id: str, provider: EpochProvider, host: str | None = None) -> None:
         self._directory = make_private(socket_directory(f"firesteel-clock-{job_id[:12]}"))
         self.address = str(self._directory / "clock.sock")
         self.token = secrets.token_hex(16)
         self._provider = provider
-        self._listener = Listener(self.address, family="AF_UNIX", authkey=self.token.encode())
-        self._closed = False
-        threading.Thread(target=self._accept, name="firesteel-clock", daemon=True).start()
+        self._servers = [RequestServer("epoch server", self.address, self.token, self._answer)]
+        if host is not None:
+            self._servers.append(RequestServer("epoch server", (host, 0), self.token, self._answer))
 
-    def _accept(self) -> None:
-        while not self._closed:
-            try:
-                connection = self._listener.accept()
-            except (OSError, EOFError, AuthenticationError):
-                # The server is closed, or a client without the token has been turned away.
-                continue
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+    @property
+    def driver(self) -> DriverAddress:
+        """The address for slots."""
+        return DriverAddress(self._servers[-1].address, self.token)
 
-    def _serve(self, connection: Connection) -> None:
-        try:
-            with contextlib.suppress(EOFError, OSError), connection:
-                while True:
-                    question, epoch = connection.recv()
-                    if question == "next":
-                        connection.send(self._provider.next_epoch(epoch))
-                    else:
-                        connection.send(partition_payloads(self._provider.plan_of(epoch)))
-        except Exception:  # noqa: BLE001 - no error vanishes in a thread
-            # The client finds its connection closed, and the query fails.
-            _log.exception("the epoch server could not answer a request from Spark")
+    def _answer(
+        self, request: tuple[str, int] | SlotAddress
+    ) -> int | list[bytes] | dict[int, SubtaskHandle]:
+        if isinstance(request, SlotAddress):
+            return _handles(self._provider.plan_of(request.epoch), request)
+        question, epoch = request
+        if question == "next":
+            return self._provider.next_epoch(epoch)
+        return partition_payloads(self._provider.plan_of(epoch), self.driver)
 
     def close(self) -> None:
-        self._closed = True
-        # Closing a socket does not wake up a thread in accept; a connection does.
-        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as waker:
-            waker.connect(self.address)
-        self._listener.close()
+        for server in self._servers:
+            server.close()
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
-def partition_payloads(plan: EpochPlan) -> list[bytes]:
-    """Return a partition per slot of level 0. Each also carries a share of the other controls."""
+def partition_payloads(plan: EpochPlan, driver: DriverAddress) -> list[bytes]:
+    """Return a partition per slot of level 0. Each also carries a share of the other controls.
+
+    Handles stay in the driver. Most slots have their state, and state of operators may be large.
+    """
+    plan = replace(
+        plan, controls=tuple(replace(one, handles={}, driver=driver) for one in plan.controls)
+    )
     first = plan.of_level(0)
     others = [control for control in plan.controls if control.address.level > 0]
     return [encode((own, others[index :: len(first)])) for index, own in enumerate(first)]
+
+
+def _handles(plan: EpochPlan, address: SlotAddress) -> dict[int, SubtaskHandle]:
+    wanted = (address.job_id, address.attempt, address.level, address.slot)
+    for control in plan.controls:
+        known = control.address
+        if (known.job_id, known.attempt, known.level, known.slot) == wanted:
+            return control.handles
+    raise JobExecutionError(f"there is no level {address.level}, slot {address.slot} in the plan")

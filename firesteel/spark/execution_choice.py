@@ -13,7 +13,7 @@ from firesteel.graph.levels import Levels
 from firesteel.graph.operator_specs import DataFrameSinkSpec, DataFrameSourceSpec
 from firesteel.graph.settings import JobSettings
 from firesteel.graph.stream_graph import StreamGraph
-from firesteel.spark.session import LIVE_SETTINGS, live_slots
+from firesteel.spark.session import LIVE_SETTINGS, is_local, live_slots
 
 _log = logging.getLogger("firesteel")
 
@@ -81,16 +81,21 @@ def _session_obstacle(session: SparkSession, levels: Levels) -> str | None:
     needed, free = levels.required_live_slots, live_slots(session)
     if needed > free:
         parts = " + ".join(map(str, levels.slots))
+        more = (
+            f"threads (firesteel.spark.master: local[{needed}])"
+            if is_local(session)
+            else "cores (spark.cores.max, or executors with more of them)"
+        )
         return (
-            f"the job needs {needed} task slots at the same time ({parts}, one sum per exchange), "
-            f"and {free} of Spark's are free. Lower the parallelism, or give Spark more (for "
-            f"example firesteel.spark.master: local[{needed}])"
+            f"the job needs {needed} task slots at the same time ({parts}, for all levels "
+            f"together), and {free} of Spark's are free. Lower the parallelism, or give Spark more "
+            f"{more}"
         )
     return None
 
 
 def _has_real_time_mode(session: SparkSession) -> bool:
-    jvm: Any = session._jvm  # noqa: SLF001
+    jvm: Any = session._jvm  # noqa: SLF001 - no public way
     sources = jvm.org.apache.spark.sql.execution.streaming.sources
     stream = getattr(sources, "LowLatencyMemoryStream$")
     return type(stream).__name__ == "JavaClass"

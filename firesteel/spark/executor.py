@@ -5,26 +5,29 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from firesteel.config import options
+from firesteel.errors import InsufficientSlotsError
 from firesteel.graph.levels import Levels
 from firesteel.graph.settings import JobSettings
 from firesteel.graph.stream_graph import StreamGraph
-from firesteel.protocol.execution import Placement
+from firesteel.protocol.execution import Execution, Placement
 from firesteel.protocol.program import JobProgram
 from firesteel.spark.batch_execution import BatchExecution
 from firesteel.spark.execution_choice import choose_live, has_dataframe_sources, may_be_live
 from firesteel.spark.job_files import JobFiles
 from firesteel.spark.live_execution import LiveExecution
+from firesteel.spark.micro_batch_execution import MicroBatchExecution
 from firesteel.spark.session import (
     acquire_session,
+    forget_slots,
     host_settings,
     is_local,
+    live_slots,
     occupy_live_slots,
     release_session,
     task_attempts,
 )
 from firesteel.spark.shipping import ship, stage_resources
 from firesteel.spark.slot_task import SlotTask
-from firesteel.spark.streaming_execution import StreamingExecution
 
 _IN_WORKER = "in-worker"
 
@@ -46,12 +49,28 @@ class SparkExecutor:
             )
             held.callback(release_session)
             self._is_live = choose_live(self.session, graph, levels, settings)
+            # The task slots that the job counts as its own.
+            self._occupied = 0
             if self._is_live:
-                occupy_live_slots(levels.required_live_slots)
-                held.callback(occupy_live_slots, -levels.required_live_slots)
+                self._occupy(levels.required_live_slots)
+                held.callback(self._occupy, 0)
+            held.callback(forget_slots, job_id)
             self._files = JobFiles(job_id, settings.configuration)
             held.callback(self._files.remove)
             self._held = held.pop_all()
+
+    def _occupy(self, slots: int) -> None:
+        occupy_live_slots(slots - self._occupied)
+        self._occupied = slots
+
+    def reserve(self, graph: StreamGraph, levels: Levels) -> None:
+        required = levels.required_live_slots if self._is_live else levels.required_slots
+        available = live_slots(self.session) + self._occupied
+        if required > available:
+            raise InsufficientSlotsError(required, available)
+        if self._is_live:
+            self._occupy(required)
+        self._graph = graph
 
     def place(self) -> Placement:
         """Ship the files of the job to the tasks. ``start`` ships the program."""
@@ -63,7 +82,7 @@ class SparkExecutor:
             resources=stage_resources(context, self._settings, root, local=local),
         )
 
-    def start(self, program: JobProgram) -> LiveExecution | StreamingExecution | BatchExecution:
+    def start(self, program: JobProgram) -> Execution:
         task = self._slot_task(program)
         if program.batch:
             return BatchExecution(self.session, program, self._graph, task)
@@ -77,7 +96,7 @@ class SparkExecutor:
                 task_attempts=task_attempts(self.session),
                 local=is_local(self.session),
             )
-        return StreamingExecution(self.session, program, self._graph, task, self._files)
+        return MicroBatchExecution(self.session, program, self._graph, task, self._files)
 
     def _slot_task(self, program: JobProgram) -> SlotTask:
         configuration = self._settings.configuration

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import zlib
 
 from firesteel.common.configuration import Configuration
 from firesteel.config import options
@@ -28,12 +29,15 @@ class JobFiles:
         shutil.rmtree(self.spark_checkpoint(attempt), ignore_errors=True)
 
     def write_program(self, program: JobProgram) -> tuple[str, bool]:
-        """Write the program, unless an earlier attempt has written it.
+        """Write the program, unless an earlier attempt with the same parallelism has written it.
 
         Returns:
             The path, and True if the file is new.
         """
-        path = self.root / f"program-{program.job_id}.pickle"
+        vertices = program.levels.job_graph.vertices
+        parallelism = ",".join(str(vertex.parallelism) for vertex in vertices)
+        version = f"{zlib.crc32(parallelism.encode()):08x}"
+        path = self.root / f"program-{program.job_id}-{version}.pickle"
         is_new = not path.exists()
         if is_new:
             path.write_bytes(pickling.dumps(PackedProgram.pack(program)))

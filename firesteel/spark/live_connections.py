@@ -9,16 +9,23 @@ import selectors
 import shutil
 import socket
 import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from itertools import count
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Final
+from typing import Any, Final
 
+from firesteel.errors import FiresteelError
+from firesteel.protocol.driver_address import DriverAddress
 from firesteel.protocol.live_round import Place
 from firesteel.protocol.messages import EndEpoch, SlotControl, decode, encode
+from firesteel.protocol.reports import REPORT_MARK, SlotAnswer, SlotQuestion, SlotReport
 from firesteel.slothost.connection import make_private, socket_directory
-from firesteel.spark.live_task import DriverAddress
+from firesteel.slothost.request_server import wake_accept
 
 _log = logging.getLogger("firesteel")
 
@@ -27,17 +34,24 @@ LOST: Final = b""
 _BACKLOG = 512
 # New connections are noticed within this time at the latest.
 _POLL_SECONDS = 0.5
+# The pause after an error of the listener, for example too many open files.
+_PAUSE_SECONDS = 0.2
+
+
+class SlotIsGoneError(FiresteelError):
+    """A slot cannot answer a question, because it does not run."""
 
 
 class Connections:
     """Accepts the connections of slots, and receives their messages in one thread.
 
     ``messages`` has pairs of a place and a message. A place of None only wakes the reader up.
+    ``host`` is the address at which other machines reach the driver, or None if all slots are here.
     """
 
-    def __init__(self, job_id: str, *, local: bool) -> None:
+    def __init__(self, job_id: str, host: str | None) -> None:
         self._job_id = job_id
-        self._local = local
+        self._host = host
         self.messages: SimpleQueue[tuple[Place | None, bytes]] = SimpleQueue()
         self._changed = threading.Condition()
         self._by_place: dict[Place, Connection] = {}
@@ -45,21 +59,24 @@ class Connections:
         self._directory: Path | None = None
         # Counts the queries. Connections of an earlier one are turned away.
         self._generation = 0
+        #: Takes reports as soon as they arrive, in the thread that receives.
+        self.take_report: Callable[[SlotReport], None] = lambda _: None
+        self._numbers = count()
+        self._asked: dict[int, tuple[Place, Future[Any]]] = {}
 
     def open(self) -> DriverAddress:
         """Listen for the slots of a new query."""
         token = secrets.token_hex(16)
         address: str | tuple[str, int]
-        if self._local:
+        if self._host is None:
             if self._directory is None:
                 self._directory = make_private(
                     socket_directory(f"firesteel-live-{self._job_id[:12]}")
                 )
             address = str(self._directory / f"{self._generation}.sock")
         else:
-            # Executors on other machines reach the driver at the address that Spark gave them.
-            address = (_driver_host(), 0)
-        family = "AF_UNIX" if self._local else "AF_INET"
+            address = (self._host, 0)
+        family = "AF_UNIX" if self._host is None else "AF_INET"
         self._listener = Listener(address, family=family, backlog=_BACKLOG, authkey=token.encode())
         self.messages = SimpleQueue()
         selector = selectors.DefaultSelector()
@@ -77,10 +94,39 @@ class Connections:
         with self._changed:
             return self._changed.wait_for(lambda: len(self._by_place) >= count, seconds)
 
-    def send(self, place: Place, message: SlotControl | EndEpoch) -> None:
+    def send(self, place: Place, message: SlotControl | EndEpoch | SlotQuestion) -> None:
         """Send a message. A connection that is lost reports itself."""
         with contextlib.suppress(OSError, KeyError):
             self._by_place[place].send_bytes(encode(message))
+
+    def ask(self, place: Place, what: str, arguments: Mapping[str, Any]) -> Future[Any]:
+        """Ask the process of a slot. The future fails if the connection ends first."""
+        answer: Future[Any] = Future()
+        with self._changed:
+            if place not in self._by_place:
+                answer.set_exception(SlotIsGoneError("the slot is not running"))
+                return answer
+            number = next(self._numbers)
+            self._asked[number] = (place, answer)
+        self.send(place, SlotQuestion(number, what, arguments))
+        return answer
+
+    def _take(self, message: SlotReport | SlotAnswer) -> None:
+        if isinstance(message, SlotReport):
+            self.take_report(message)
+            return
+        with self._changed:
+            _, answer = self._asked.pop(message.number, (None, None))
+        if answer is not None:
+            answer.set_result(message.answer)
+
+    def _forget_questions(self, place: Place | None = None) -> None:
+        """Fail the questions to a slot, or to all slots, that have no answer yet."""
+        with self._changed:
+            lost = [n for n, (asked, _) in self._asked.items() if place in (None, asked)]
+            answers = [self._asked.pop(number)[1] for number in lost]
+        for answer in answers:
+            answer.set_exception(SlotIsGoneError("the slot has ended"))
 
     def wake_up(self) -> None:
         self.messages.put((None, b""))
@@ -90,9 +136,10 @@ class Connections:
         with self._changed:
             self._generation += 1
             connections, self._by_place = list(self._by_place.values()), {}
+        self._forget_questions()
         listener, self._listener = self._listener, None
         if listener is not None:
-            _wake_accept(listener)
+            wake_accept(listener)
             listener.close()
         for connection in connections:
             _shut_down(connection)
@@ -109,8 +156,13 @@ class Connections:
             try:
                 connection = listener.accept()
                 place = decode(connection.recv_bytes())
-            except (OSError, EOFError, AuthenticationError):
-                # The listener is closed, or a client without the token has been turned away.
+            except (EOFError, AuthenticationError):
+                # A client without the token has been turned away.
+                continue
+            except Exception as error:  # noqa: BLE001 - no error vanishes in a thread
+                if generation == self._generation:
+                    _log.error("the connection of a slot could not be accepted: %s", error)
+                    time.sleep(_PAUSE_SECONDS)
                 continue
             with self._changed:
                 if generation != self._generation:
@@ -128,30 +180,20 @@ class Connections:
                 for key, _ in selector.select(_POLL_SECONDS):
                     connection: Connection = key.fileobj  # type: ignore[assignment]
                     try:
-                        messages.put((key.data, connection.recv_bytes()))
+                        message = connection.recv_bytes()
+                        if message.startswith(REPORT_MARK):
+                            self._take(decode(message[len(REPORT_MARK) :]))
+                        else:
+                            messages.put((key.data, message))
                     except (EOFError, OSError):
                         selector.unregister(connection)
                         connection.close()
+                        self._forget_questions(key.data)
                         if generation == self._generation:
                             messages.put((key.data, LOST))
         except BaseException:  # noqa: BLE001 - no error vanishes in a thread
             _log.exception("the messages of the slots can no longer be received")
             messages.put(((0, 0), LOST))
-
-
-def _driver_host() -> str:
-    from pyspark import SparkContext
-
-    context = SparkContext.getOrCreate()
-    return str(context.getConf().get("spark.driver.host", "127.0.0.1"))
-
-
-def _wake_accept(listener: Listener) -> None:
-    """Closing a socket does not wake up a thread in accept; a connection does."""
-    address = listener.address
-    family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
-    with contextlib.suppress(OSError), socket.socket(family) as waker:
-        waker.connect(address)
 
 
 def _shut_down(connection: Connection) -> None:

@@ -10,9 +10,12 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from queue import Empty
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -21,17 +24,20 @@ from firesteel.protocol.execution import (
     EpochBrokenOffError,
     EpochPlan,
     EpochRows,
+    Execution,
     ExecutionFailedError,
 )
 from firesteel.protocol.live_round import LiveRound, LiveRounds, retried
 from firesteel.protocol.messages import UNLIMITED, EndEpoch, ReadBudget, decode
 from firesteel.protocol.program import JobProgram
-from firesteel.protocol.rows import SPARK_SCHEMA, BufferRow
+from firesteel.protocol.reports import SlotReport
+from firesteel.protocol.rows import LIVE_SPARK_SCHEMA, BufferRow
 from firesteel.spark.arrow_map import map_in_arrow
 from firesteel.spark.errors import SPARK_ERRORS, failure_of
 from firesteel.spark.job_files import JobFiles
 from firesteel.spark.live_connections import LOST, Connections
 from firesteel.spark.live_task import LiveLevel
+from firesteel.spark.session import driver_host
 from firesteel.spark.slot_task import SlotTask
 
 _log = logging.getLogger("firesteel")
@@ -39,6 +45,8 @@ _log = logging.getLogger("firesteel")
 # An epoch without events lasts this long. It costs the driver some milliseconds.
 _EPOCH_SECONDS = 1.0
 _LONGEST_EPOCH_SECONDS = 10.0
+# Epochs after one without any record last this long, so that an idle job costs next to nothing.
+_QUIET_EPOCH_SECONDS = 4.0
 # The end of an epoch takes at most about this share of the time of the slots.
 _SHARE_OF_ENDS = 0.05
 # Epochs that slots ask for are not shorter than this.
@@ -56,6 +64,12 @@ _SETTINGS = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 _FOREVER = "36500 days"
+# The thread that reads the rows of a task would ask the driver for the next one every 10 ms, which
+# costs some percent of a core. The last row puts it to sleep instead, until the task ends.
+_LAST_ROW = -1
+_SLEEP_AFTER_START = (
+    f"if(value = {_LAST_ROW}, java_method('java.lang.Thread', 'sleep', {2**62}L), '') AS start"
+)
 
 
 class _QueryIsGoneError(Exception):
@@ -64,11 +78,11 @@ class _QueryIsGoneError(Exception):
     rows = EpochRows()
 
 
-class LiveExecution:
+class LiveExecution(Execution):
     """Runs the epochs of an attempt in slots that live as long as it.
 
     max_records: the most records that a source reads per epoch, or None.
-    task_attempts: how often an epoch is tried, if a process dies in it.
+    task_attempts: the most tries of an epoch in which a process dies.
     local: driver and tasks run on one machine.
     """
 
@@ -97,12 +111,14 @@ class LiveExecution:
             for slot in range(slots)
         )
         self._query: StreamingQuery | None = None
-        self._connections = Connections(program.job_id, local=local)
+        host = None if local else driver_host(session)
+        self._connections = Connections(program.job_id, host)
         self._rounds = LiveRounds(self._places)
         self._epoch_seconds = _EPOCH_SECONDS
+        self._is_quiet = False
         self._broken_off_at = math.inf
         # The same epoch may be tried again, if its predecessor is a consistent state of all slots.
-        self._may_retry = program.exactly_once or not program.checkpointed
+        self._may_retry = program.epochs_are_exact
 
     # The interface
 
@@ -136,6 +152,12 @@ class LiveExecution:
         self._connections.close()
         self._files.remove_spark_checkpoint(self._program.attempt)
 
+    def watch(self, take_report: Callable[[SlotReport], None]) -> None:
+        self._connections.take_report = take_report
+
+    def ask(self, level: int, slot: int, what: str, arguments: Mapping[str, Any]) -> Future[Any]:
+        return self._connections.ask((level, slot), what, arguments)
+
     @property
     def _job_name(self) -> str:
         return self._program.job_name
@@ -147,7 +169,8 @@ class LiveExecution:
         running = self._rounds.begin(plan, self._budget)
         end_at = began
         if not plan.ends_at_once:
-            end_at += min(self._epoch_seconds, math.inf if plan.due_in is None else plan.due_in)
+            longest = max(self._epoch_seconds, _QUIET_EPOCH_SECONDS if self._is_quiet else 0.0)
+            end_at += min(longest, math.inf if plan.due_in is None else plan.due_in)
         for place, control in running.controls:
             self._connections.send(place, control)
         while not running.is_over:
@@ -165,6 +188,7 @@ class LiveExecution:
             except _QueryIsGoneError as gone:
                 gone.rows = running.rows
                 raise
+        self._is_quiet = running.was_quiet
         return running.rows
 
     def _take_message(self, running: LiveRound, seconds: float) -> bool:
@@ -205,7 +229,7 @@ class LiveExecution:
             if level:
                 frame = frame.repartitionById(slots, "target")
             loop = LiveLevel(level, self._task, driver)
-            frame = map_in_arrow(frame, loop, SPARK_SCHEMA)
+            frame = map_in_arrow(frame, loop, LIVE_SPARK_SCHEMA)
         # A query that was lost has left files. Nothing of them is used again.
         self._files.remove_spark_checkpoint(self._program.attempt)
         self._query = (
@@ -225,7 +249,7 @@ class LiveExecution:
                 raise EpochBrokenOffError("the job was canceled while its tasks started")
 
     def _end_query(self) -> tuple[JobExecutionError, bool]:
-        """Return the reason why the query has ended, and whether that was an accident.
+        """Return the reason for the end of the query, and True if it was an accident.
 
         It may take a moment until Spark knows.
         """
@@ -263,7 +287,7 @@ class LiveExecution:
         if self._query is None:
             if not any(control.committables for control in plan.controls):
                 return EpochRows()
-            # Sinks have to commit what a completed checkpoint has promised.
+            # Sinks have to commit the committables of a completed checkpoint.
             self._start()
         running = self._rounds.begin(plan)
         try:
@@ -280,22 +304,28 @@ class LiveExecution:
 
 def _starting_rows(session: SparkSession, slots: int) -> tuple[Any, DataFrame]:
     """Return a stream of Spark's own with one partition per slot of level 0, to start its tasks."""
-    jvm: Any = session._jvm  # noqa: SLF001
+    jvm: Any = session._jvm  # noqa: SLF001 - no public way
     sources = jvm.org.apache.spark.sql.execution.streaming.sources
     module = getattr(getattr(sources, "LowLatencyMemoryStream$"), "MODULE$")
     stream = module.apply(
-        session._jsparkSession,  # noqa: SLF001
+        session._jsparkSession,  # noqa: SLF001 - no public way
         slots,
         jvm.org.apache.spark.sql.Encoders.INT(),
     )
-    return stream, DataFrame(stream.toDF(), session)
+    frame = DataFrame(stream.toDF(), session)
+    try:
+        return stream, frame.selectExpr(_SLEEP_AFTER_START)
+    except AnalysisException as error:
+        # An administrator may forbid the function (spark.sql.reflect.allowList).
+        _log.debug("tasks of level 0 look for rows all the time: %s", error)
+        return stream, frame
 
 
 def _start_tasks(session: SparkSession, stream: Any, slots: int) -> None:
     """Give each task of level 0 a row. The second one makes Spark hand on the first."""
-    jvm: Any = session._jvm  # noqa: SLF001
+    jvm: Any = session._jvm  # noqa: SLF001 - no public way
     for slot in range(slots):
         rows = jvm.java.util.ArrayList()
         rows.add(slot)
-        rows.add(slot)
+        rows.add(_LAST_ROW)
         stream.addData(slot, jvm.scala.jdk.javaapi.CollectionConverters.asScala(rows))

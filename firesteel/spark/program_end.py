@@ -69,8 +69,39 @@ class ProgramEnd:
             signal.signal(signal.SIGINT, self._interrupted)
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, self._terminated)
+            self._watch_terminations()
         if sys.excepthook is sys.__excepthook__:
             sys.excepthook = self._uncaught
+
+    def _watch_terminations(self) -> None:
+        """Let a thread count the signals, too.
+
+        Linux may deliver a second signal to a different thread while the first one is being handled.
+        The main thread, which waits for the jobs, would not wake up for it.
+        """
+        received, sent = os.pipe()
+        os.set_blocking(sent, False)
+        before = signal.set_wakeup_fd(sent, warn_on_full_buffer=False)
+        if before != -1:
+            # An event loop of the program uses it.
+            signal.set_wakeup_fd(before)
+            os.close(received)
+            os.close(sent)
+            return
+        # A child that the program forks would write to the pipe of its parent.
+        os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))
+        threading.Thread(
+            target=self._count_terminations, args=(received,), name="firesteel-signals", daemon=True
+        ).start()
+
+    def _count_terminations(self, received: int) -> None:
+        count = 0
+        while numbers := os.read(received, 64):
+            count += numbers.count(signal.SIGTERM)
+            if count > 1:
+                # The main thread has handled the first one.
+                self._ending.wait()
+                self._jobs.give_up()
 
     def _interrupted(self, number: int, frame: FrameType | None) -> None:
         if _main_has_ended(frame):

@@ -18,9 +18,11 @@ from firesteel.common.configuration import Configuration
 from firesteel.config import options
 from firesteel.config.spark_master import local_master
 from firesteel.errors import InsufficientSlotsError
-from firesteel.log import set_log_level
+from firesteel.logs import set_log_level
 from firesteel.master.running_jobs import running_jobs
+from firesteel.protocol.rows import LIVE_BUFFER_BYTES
 from firesteel.slothost.client import HostSettings
+from firesteel.slothost.directory import SlotDirectory
 from firesteel.spark.java import java_environment
 from firesteel.spark.program_end import program_end
 
@@ -67,11 +69,13 @@ _CONTEXT_SETTINGS = {
 LIVE_SETTINGS = {
     "spark.python.udf.pipelined.enabled": "true",
     "spark.python.unix.domain.socket.enabled": "true",
-    # A row waits for its buffer to fill at most this long.
-    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",
-    # Rows that wait for a slow slot. More of them would only make barriers late.
-    "spark.shuffle.streaming.writerMaxMemory": str(4 << 20),
-    "spark.shuffle.streaming.readerMaxMemory": str(4 << 20),
+    # A thread per task sends buffers that are not full, this often. Live slots fill theirs.
+    "spark.shuffle.streaming.networkBufferSize": str(LIVE_BUFFER_BYTES),
+    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1000",
+    # Rows that wait for a slow slot: at least two buffers per target. Spark counts a row that is
+    # larger than its buffer as one buffer. More of them would only make barriers late.
+    "spark.shuffle.streaming.writerMaxMemory": "1",
+    "spark.shuffle.streaming.readerMaxMemory": str(64 << 10),
 }
 # On one machine an exchange does not leave memory, and large buffers are compressed already.
 _LOCAL_SETTINGS = {
@@ -101,6 +105,8 @@ class _OwnSession:
 
 _own = _OwnSession()
 _hosts: dict[str, HostSettings] = {}
+# The slot directories of applications on a cluster, by the same keys.
+_directories: dict[str, SlotDirectory] = {}
 
 
 def acquire_session(
@@ -281,9 +287,24 @@ def host_settings(
         application = f"{application}-{only_job[:8]}"
     settings = _hosts.get(application)
     if settings is None:
-        name = f"{application}-{secrets.token_hex(4)}"
-        settings = _hosts[application] = HostSettings(name, secrets.token_hex(16))
+        settings = HostSettings(f"{application}-{secrets.token_hex(4)}", secrets.token_hex(16))
+        if not is_local(session):
+            directory = SlotDirectory(driver_host(session), settings.token)
+            _directories[application] = directory
+            settings = replace(settings, slot_directory=directory.location)
+        _hosts[application] = settings
     return replace(settings, idle_timeout=idle_timeout)
+
+
+def forget_slots(job_id: str) -> None:
+    """Remove the slots of a job that is over from the slot directories."""
+    for directory in _directories.values():
+        directory.forget(job_id)
+
+
+def driver_host(session: SparkSession) -> str:
+    """Return the address at which Spark's executors reach the driver."""
+    return str(session.sparkContext.getConf().get("spark.driver.host", "127.0.0.1"))
 
 
 def _silence(context: SparkContext) -> None:
@@ -304,3 +325,5 @@ def stop_own_session() -> None:
             session.stop()
     for settings in _hosts.values():
         shutil.rmtree(settings.directory, ignore_errors=True)
+    while _directories:
+        _directories.popitem()[1].close()

@@ -35,20 +35,22 @@ _shipped_to: set[str] = set()
 
 
 def ship(context: SparkContext, settings: JobSettings, directory: Path, *, local: bool) -> None:
-    """Put the code of a job on the search path of its tasks, before that of earlier jobs."""
+    """Put the code of a job on the search path of its tasks, before that of earlier jobs.
+
+    Spark wants every file of an application to have a name of its own, so names begin with the job.
+    """
     if not local:
         _ship_packages(context, directory)
     if settings.requirements is not None:
-        _install(settings.requirements, directory / "requirements")
-        context.addPyFile(
-            str(zip_directory(directory / "requirements", directory / "requirements.zip"))
-        )
+        install_requirements(settings.requirements, directory / "requirements")
+        target = directory / f"{directory.name}-requirements.zip"
+        context.addPyFile(str(zip_directory(directory / "requirements", target)))
     for name in reversed(settings.python_files):
         path = Path(name)
         if not path.exists():
             raise ConfigurationError(f"python.files: there is no file {name}", key="python.files")
         if path.is_dir():
-            path = zip_directory(path, directory / f"{path.name}.zip")
+            path = zip_directory(path, directory / f"{directory.name}-{path.name}.zip")
         context.addPyFile(str(path))
 
 
@@ -85,7 +87,7 @@ def _add_tree(archive: zipfile.ZipFile, directory: Path, root: Path) -> None:
             archive.write(file, file.relative_to(root))
 
 
-def _install(requirements: PythonRequirements, target: Path) -> None:
+def install_requirements(requirements: PythonRequirements, target: Path) -> None:
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(target)]
     command += ["--disable-pip-version-check", "-r", requirements.path]
     if requirements.cache_directory is not None:

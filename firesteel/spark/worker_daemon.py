@@ -5,15 +5,26 @@ It saves time, and nothing depends on it: executors of a cluster use PySpark's o
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import os
+import signal
 import socket
+import sys
+from io import BufferedWriter, FileIO
+from pathlib import Path
 from typing import Any
 
 from pyspark import daemon
 
+from firesteel.processes import is_alive
+from firesteel.spark.application import WORKERS_VARIABLE
+
 _run_task = daemon.worker
+# Arrow writes a batch in a dozen pieces. Smaller batches leave in one.
+_BATCH_BYTES = 1 << 16
+_WATCH_SECONDS = 2.0
 _PRELOADED = (
     "pyarrow",
     "pyspark.worker",
@@ -27,9 +38,9 @@ _PRELOADED = (
 def run_task(sock: socket.socket, authenticated: bool) -> int:
     """Prepare the worker, then run PySpark's loop. PySpark calls this once per task."""
     if os.environ.pop("SPARK_PIPELINED_UDF", None):
-        # PySpark would read ahead in a thread of its own. Live slots have one already. The other
-        # half of the setting stays: what a task yields is sent at once.
-        _flush_every_batch()
+        # PySpark would read ahead in a thread of its own, which live slots do not need. The other
+        # half of the setting stays: the rows that a task yields are sent at once.
+        _open_streams()
     try:
         return _run_task(sock, authenticated)
     except (BrokenPipeError, ConnectionResetError):
@@ -37,20 +48,37 @@ def run_task(sock: socket.socket, authenticated: bool) -> int:
         return 1
 
 
-def _flush_every_batch() -> None:
-    from pyspark.sql.pandas import serializers
+def _open_streams() -> None:
+    """Let live slots read the stream from Spark themselves, and write each batch in one piece."""
+    from pyspark.sql.pandas.serializers import ArrowStreamSerializer
 
-    write = serializers.ArrowStreamSerializer.dump_stream
+    from firesteel.spark.live_inbox import SparkInput
+
+    load = ArrowStreamSerializer.load_stream
+    dump = ArrowStreamSerializer.dump_stream
+
+    def load_stream(self: Any, stream: Any) -> Any:
+        SparkInput.offer(stream)
+        # Reads nothing before its first use.
+        return load(self, stream)
 
     def dump_stream(self: Any, iterator: Any, stream: Any) -> None:
         self._flush_per_batch = True
-        write(self, iterator, stream)
+        stream.flush()
+        # PySpark writes to the stream afterwards, so the buffer must not close it, not even when
+        # Spark has ended the task and the rest of the buffer cannot be written.
+        buffered = BufferedWriter(FileIO(stream.fileno(), "w", closefd=False), _BATCH_BYTES)
+        try:
+            dump(self, iterator, buffered)
+        finally:
+            buffered.flush()
 
-    serializers.ArrowStreamSerializer.dump_stream = dump_stream  # type: ignore[method-assign]
+    ArrowStreamSerializer.load_stream = load_stream  # type: ignore[method-assign]
+    ArrowStreamSerializer.dump_stream = dump_stream  # type: ignore[method-assign]
 
 
 def preload() -> None:
-    """Import before the first fork what every worker needs. It takes a worker a second of its own."""
+    """Import the modules that every worker needs, before the first fork. It takes a second."""
     for name in _PRELOADED:
         importlib.import_module(name)
     # The pages of imported modules stay shared, because the collector never touches them.
@@ -58,7 +86,33 @@ def preload() -> None:
     gc.freeze()
 
 
+def watch_driver() -> None:
+    """End this daemon with the driver that it belongs to, if it belongs to one alone.
+
+    Spark would keep it as long as the application, which has other drivers.
+    """
+    name = os.environ.get(WORKERS_VARIABLE)
+    if name is None:
+        return
+    driver: int | None = None
+
+    def look(*_: object) -> None:
+        nonlocal driver
+        if driver is None:
+            # The file is written when the driver has started.
+            with contextlib.suppress(OSError, ValueError):
+                driver = int(Path(name).read_text())
+        elif not is_alive(driver):
+            # PySpark's loop ends the workers on its way out.
+            sys.exit(0)
+
+    # A timer, not a thread: forks of a process with threads may hang. Workers do not inherit it.
+    signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, _WATCH_SECONDS, _WATCH_SECONDS)
+
+
 if __name__ == "__main__":
     daemon.worker = run_task
     preload()
+    watch_driver()
     daemon.manager()

@@ -5,21 +5,25 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.state.changelog import (
     CHUNK_ENTRIES,
-    FullSnapshot,
+    BackgroundSegment,
     Segment,
     SegmentAccount,
     SegmentStore,
 )
 from firesteel.state.changes import ChangeKind, Changes, StateEntry, changes_of
-from firesteel.state.key_groups import KeyGroupRange, key_group_of
-from firesteel.state.segment_format import converted, decode_changes, encode_changes
+from firesteel.state.frozen_state import FrozenState
+from firesteel.state.key_groups import KeyGroupRange, key_groups_of
+from firesteel.state.segment_format import converted, decode_changes, encode_changes, joined
 from firesteel.state.table_descriptions import TableDeclarations, TableDescription, TableKind
 from firesteel.state.tables import ListTable, MapTable, Table, ValueTable
+
+SNAPSHOT_TITLE = "a full snapshot of keyed state"
 
 
 class KeyGroupFilter(NamedTuple):
@@ -28,15 +32,14 @@ class KeyGroupFilter(NamedTuple):
     key_groups: KeyGroupRange
     max_parallelism: int
 
-    def picks(self, table: TableDescription) -> Callable[[Any], bool]:
-        """Return a predicate for keys of the table. It is true for keys in these key groups.
+    def of(self, changes: Changes, table: TableDescription) -> Changes:
+        """Return the changes of the keys in these key groups.
 
         The keys of a namespaced table are pairs of key and namespace.
         """
-        groups, max_parallelism = self
-        if table.namespaced:
-            return lambda pair: key_group_of(pair[0], max_parallelism) in groups
-        return lambda key: key_group_of(key, max_parallelism) in groups
+        keys = [key for key, _ in changes.keys] if table.namespaced else changes.keys
+        groups = self.key_groups
+        return changes.only([one in groups for one in key_groups_of(keys, self.max_parallelism)])
 
 
 class KeyedStateBackend(ABC):
@@ -67,7 +70,12 @@ class KeyedStateBackend(ABC):
         self._account = SegmentAccount()
         # The base has entries that no segment of this subtask contains.
         self._uncovered = False
-        self._snapshot: FullSnapshot | None = None
+        self._snapshot: BackgroundSegment | None = None
+        # The epoch of the running snapshot. It replaces the segments up to this epoch.
+        self._snapshot_epoch = 0
+        # Neighbors in the log that are being merged, up to this epoch.
+        self._merge: BackgroundSegment | None = None
+        self._merged_epoch = 0
         self._background_seconds = 0.0
 
     @abstractmethod
@@ -90,8 +98,12 @@ class KeyedStateBackend(ABC):
         """Write a full segment now, either of this epoch or of the bases, one epoch older."""
 
     @abstractmethod
-    def _start_snapshot(self, epoch: int, store: SegmentStore) -> FullSnapshot:
+    def _start_snapshot(self, epoch: int, store: SegmentStore) -> BackgroundSegment:
         """Write a full segment of the bases, which are at ``epoch``, in the background."""
+
+    @abstractmethod
+    def freeze(self, max_parallelism: int) -> FrozenState:
+        """The bases at this moment, for a savepoint that a different thread writes."""
 
     def _prefers_everything(self, store: SegmentStore, log_bytes: int) -> bool:
         """True if a full segment costs less than adding ``log_bytes`` to the log."""
@@ -232,10 +244,18 @@ class KeyedStateBackend(ABC):
         A full segment of epoch e replaces all segments of epochs up to e, and no later ones.
         """
         self._sealed = epoch, store
-        segments = [*self._written_snapshot(), *self._seal(epoch, store)]
-        for segment in segments:
-            self._account.add(segment)
+        segments: list[Segment] = []
+        written = chain(self._written_snapshot(), self._seal(epoch, store), self._written_merge())
+        for segment in written:
+            self._add(segment)
+            segments.append(segment)
         return tuple(segments)
+
+    def _add(self, segment: Segment) -> None:
+        self._account.add(segment)
+        if segment.full and segment.epoch >= self._merged_epoch:
+            # The segment replaces those that are being merged.
+            self._abandon_merge()
 
     def _seal(self, epoch: int, store: SegmentStore) -> Iterator[Segment]:
         drops = [Changes(name, ChangeKind.DROP, []) for name in self._dropped]
@@ -273,7 +293,7 @@ class KeyedStateBackend(ABC):
                 yield typed
 
     def write_everything(self, epoch: int, store: SegmentStore) -> Segment:
-        """Write a full segment now, in the format that all backends read (for savepoints)."""
+        """Write a full segment now, in the format that all backends read."""
         everything = changes_of(self.entries(), self.descriptions(), CHUNK_ENTRIES)
         typed = (converted(c, self._tables[c.table].description) for c in everything)
         payload = encode_changes(
@@ -290,10 +310,52 @@ class KeyedStateBackend(ABC):
         self._confirm()
         self._dropped.clear()
         self._sealed_changes = []
-        if self._sealed is not None and self._snapshot is None:
-            epoch, store = self._sealed
-            if self._account.is_log_long(store):
-                self._plan_snapshot(epoch, store)
+        if self._sealed is None:
+            return
+        epoch, store = self._sealed
+        if self._snapshot is None and self._account.is_log_long(store):
+            self._snapshot_epoch = epoch
+            self._plan_snapshot(epoch, store)
+        if self._merge is None:
+            self._merge_neighbors(store)
+
+    # Merges in the background
+
+    def _merge_neighbors(self, store: SegmentStore) -> None:
+        """Write the newest segments of the log as one, if there are many."""
+        neighbors = self._account.take_neighbors(after=self._snapshot_epoch)
+        if not neighbors:
+            return
+        # Half of the room for inline segments remains for the next epochs.
+        inline_bytes = self._account.inline_bytes_without(neighbors) + store.inline_threshold // 2
+        self._merged_epoch = neighbors[-1].epoch
+
+        def write(check: Callable[[], None]) -> Segment:
+            def payloads() -> Iterator[bytes]:
+                for segment in neighbors:
+                    check()
+                    yield store.read(segment)
+
+            merged = store.write(
+                joined(payloads()),
+                epoch=neighbors[-1].epoch,
+                full=False,
+                inline_bytes=inline_bytes,
+            )
+            return replace(merged, since=neighbors[0].epoch)
+
+        self._merge = BackgroundSegment("merged segments of keyed state", write)
+
+    def _written_merge(self) -> Iterator[Segment]:
+        if self._merge is not None and self._merge.is_done():
+            segment, self._merge = self._merge.segment(), None
+            if segment is not None:
+                yield segment
+
+    def _abandon_merge(self) -> None:
+        if self._merge is not None:
+            self._merge.abandon()
+            self._merge = None
 
     # Full snapshots in the background
 
@@ -322,6 +384,7 @@ class KeyedStateBackend(ABC):
 
     def _snapshot_ended(self) -> None:
         self._snapshot = None
+        self._snapshot_epoch = 0
 
     def forget_changes(self) -> None:
         """Return all tables to their bases, for batch jobs, which keep the state of one key."""
@@ -342,6 +405,7 @@ class KeyedStateBackend(ABC):
         keys of other key groups are skipped.
         """
         self._abandon_snapshot()
+        self._abandon_merge()
         self._clear()
         self._sealed = None
         self._dropped.clear()
@@ -380,7 +444,7 @@ class KeyedStateBackend(ABC):
                 self._forget(changes.table)
                 continue
             self._restored(changes.table, description)
-            yield changes if only is None else changes.only(only.picks(description))
+            yield changes if only is None else only.of(changes, description)
 
     def _forget(self, name: str) -> None:
         table = self._tables.pop(name, None)
@@ -388,15 +452,20 @@ class KeyedStateBackend(ABC):
             self._declarations.forget(name)
             self._discard(table)
 
-    def load(
-        self, descriptions: Mapping[str, TableDescription], entries: Iterable[StateEntry]
-    ) -> None:
-        """Add entries to the bases. No segment has them, so the next ``seal`` writes everything."""
+    def load(self, payload: bytes, only: KeyGroupFilter | None = None) -> None:
+        """Add the content of a file of a savepoint to the bases.
+
+        No segment has it, so the next ``seal`` writes everything.
+        """
         self._uncovered = True
+        self._apply(self._decoded(payload, only))
+
+    def declare_restored(self, descriptions: Mapping[str, TableDescription]) -> None:
+        """Note the tables of a savepoint. Some of them may have no entries."""
         for name, description in descriptions.items():
             self._restored(name, description)
-        self._apply(changes_of(entries, descriptions, CHUNK_ENTRIES))
 
     def close(self) -> None:
         """Release threads and files."""
         self._abandon_snapshot()
+        self._abandon_merge()

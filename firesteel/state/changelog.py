@@ -14,7 +14,7 @@ import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from firesteel.errors import FiresteelError, WriteFailedError
@@ -47,6 +47,8 @@ class Segment:
 
     ``full``: the segment replaces the segments of all epochs up to its own.
     ``shared``: names of files that were written for an earlier segment.
+    ``since``: the segment has the content of several neighbors, and replaces the segments from this
+    epoch up to its own. Only new segments have it.
     """
 
     epoch: int
@@ -58,6 +60,7 @@ class Segment:
     files: tuple[SegmentFile, ...] = ()
     version: int = FORMAT_VERSION
     shared: frozenset[str] = frozenset()
+    since: int | None = None
 
     def paths(self) -> set[str]:
         """The files on disk that this segment needs."""
@@ -204,6 +207,11 @@ def _copy(source: Path, target: Path) -> tuple[int, int]:
 # A full snapshot replaces the log when the log is this many times as large as the state. Then each
 # change is written about 1.5 times, and a restore reads at most three times the state.
 _LOG_GROWTH = 2
+# Neighbors in the log are merged when there are this many new ones.
+_MERGED_NEIGHBORS = 16
+# Larger segments are not merged. Their number is limited, because the size of the log is.
+_LARGE_BYTES = 4 << 20
+_LARGE_SHARE = 256
 
 
 class SegmentAccount:
@@ -215,11 +223,15 @@ class SegmentAccount:
         self.log_bytes = 0
         # The size of the segments that travel in every control row.
         self.inline_bytes = 0
+        # The number of segments in the log that were never considered for a merge.
+        self._unmerged = 0
         for segment in segments:
             self.add(segment)
 
     def add(self, segment: Segment) -> None:
         self.segments = with_segment(self.segments, segment)
+        if not segment.full and segment.since is None:
+            self._unmerged += 1
         self.full_bytes = sum(kept.size for kept in self.segments if kept.full)
         self.log_bytes = sum(kept.size for kept in self.segments if not kept.full)
         self.inline_bytes = sum(map(_inline, self.segments))
@@ -228,12 +240,44 @@ class SegmentAccount:
         limit = max(store.inline_threshold, _LOG_GROWTH * self.full_bytes)
         return self.log_bytes + added > limit
 
+    def take_neighbors(self, after: int) -> list[Segment]:
+        """The newest segments of the log, if there are enough of them to merge.
+
+        An older segment is included if it is not larger than those after it together. So each merge
+        at least doubles the size of a segment's file: a change is written a number of times that
+        grows with the logarithm of the log, and so does the number of segments.
+
+        after: segments up to this epoch are about to be replaced.
+        """
+        if self._unmerged < _MERGED_NEIGHBORS:
+            return []
+        new, self._unmerged = self._unmerged, 0
+        limit = max(_LARGE_BYTES, self.full_bytes // _LARGE_SHARE)
+        found: list[Segment] = []
+        size = 0
+        for segment in reversed(self.segments):
+            is_old = len(found) >= new
+            if segment.full or segment.epoch <= after or segment.size > limit:
+                break
+            if is_old and segment.size > size:
+                break
+            found.append(segment)
+            size += segment.size
+        return found[::-1] if len(found) > 1 else []
+
+    def inline_bytes_without(self, segments: Iterable[Segment]) -> int:
+        return self.inline_bytes - sum(map(_inline, segments))
+
 
 def with_segment(segments: list[Segment], new: Segment) -> list[Segment]:
     """The needed segments after a new one. A full one replaces all segments up to its epoch."""
-    if not new.full:
+    if new.full:
+        return [new, *(kept for kept in segments if not kept.full and kept.epoch > new.epoch)]
+    if new.since is None:
         return [*segments, new]
-    return [new, *(kept for kept in segments if not kept.full and kept.epoch > new.epoch)]
+    before = [kept for kept in segments if kept.full or kept.epoch < new.since]
+    after = [kept for kept in segments if not kept.full and kept.epoch > new.epoch]
+    return [*before, replace(new, since=None), *after]
 
 
 def _inline(segment: Segment) -> int:
@@ -247,24 +291,23 @@ CHUNK_ENTRIES = 5_000
 _PATIENCE_SECONDS = 5.0
 
 
-class FullSnapshot:
-    """A full segment that a background thread writes.
+class BackgroundSegment:
+    """A segment that a background thread writes.
 
     ``write`` creates the segment. It receives a check function and calls it between chunks. The
-    check raises an exception once the snapshot is abandoned.
+    check raises an exception once the segment is abandoned. ``title`` names it in messages.
     """
 
-    def __init__(self, write: Callable[[Callable[[], None]], Segment]) -> None:
+    def __init__(self, title: str, write: Callable[[Callable[[], None]], Segment]) -> None:
+        self._title = title
         self._write = write
         self._abandoned = threading.Event()
         self._done = threading.Event()
         self._segment: Segment | None = None
-        # The duration of the finished snapshot.
+        # The duration of the finished work.
         self.seconds = 0.0
         self._lock = threading.Lock()
-        self._thread = threading.Thread(
-            target=self._run, name="firesteel-full-snapshot", daemon=True
-        )
+        self._thread = threading.Thread(target=self._run, name="firesteel-segment", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
@@ -275,7 +318,7 @@ class FullSnapshot:
             segment = None
         except Exception:  # noqa: BLE001 - a store may raise any exception
             # The log still has all changes, so no state is lost.
-            _log.exception("writing a full snapshot of keyed state failed; a later epoch retries")
+            _log.exception("writing %s failed; a later epoch retries", self._title)
             segment = None
         with self._lock:
             self._segment = segment
@@ -296,7 +339,7 @@ class FullSnapshot:
         return self._done.wait(seconds)
 
     def segment(self) -> Segment | None:
-        """The segment, or None if the snapshot failed."""
+        """The segment, or None if writing it failed."""
         return self._segment
 
     def abandon(self) -> None:
@@ -311,7 +354,7 @@ class FullSnapshot:
 
 
 class _Abandoned(Exception):
-    """Ends the thread of an abandoned snapshot."""
+    """Ends the thread of an abandoned segment."""
 
 
 def delete_files(paths: set[str]) -> None:

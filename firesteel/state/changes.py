@@ -36,9 +36,8 @@ class Changes:
     lengths: list[int] | None = None
     entries: list[Any] | None = None
 
-    def only(self, wanted: Callable[[Any], bool]) -> Changes:
-        """The changes of the keys for which ``wanted`` is true."""
-        picks = list(map(wanted, self.keys))
+    def only(self, picks: list[bool]) -> Changes:
+        """The changes of the keys whose pick is true."""
         if all(picks):
             return self
         inner = picks
@@ -120,6 +119,25 @@ def _chunks(
             keys, values, size = [], [], 0
     if keys:
         yield put_changes(name, table.kind, keys, values)
+
+
+def put_chunks(
+    name: str, kind: TableKind, keys: list[Any], values: list[Any], limit: int
+) -> Iterator[Changes]:
+    """Put ``values`` in chunks of about ``limit`` elements. A key is never divided."""
+    if kind is TableKind.VALUE:
+        for start in range(0, len(keys), limit):
+            end = start + limit
+            yield Changes(name, ChangeKind.PUT, keys[start:end], values[start:end])
+        return
+    start = size = 0
+    for index, value in enumerate(values):
+        size += len(value)
+        if size >= limit:
+            yield put_changes(name, kind, keys[start : index + 1], values[start : index + 1])
+            start, size = index + 1, 0
+    if start < len(keys):
+        yield put_changes(name, kind, keys[start:], values[start:])
 
 
 def put_changes(name: str, kind: TableKind, keys: list[Any], values: list[Any]) -> Changes:

@@ -9,8 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+from zlib import crc32
 
-from firesteel.state.stable_hash import FOLDED_INTS, fold_int, mix, stable_hash
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from firesteel.state.stable_hash import FOLDED_INTS, fold_int, mix, mix_all, stable_hash
 
 # The size of the cache of a router. A full cache is emptied.
 _CACHE_LIMIT = 1 << 17
@@ -18,6 +22,26 @@ _CACHE_LIMIT = 1 << 17
 
 def key_group_of(key: Any, max_parallelism: int) -> int:
     return stable_hash(key) % max_parallelism
+
+
+def key_groups_of(keys: list[Any], max_parallelism: int) -> list[int]:
+    """The key group of each key. It is much faster than ``key_group_of`` for each of them."""
+    types = set(map(type, keys))
+    if types == {int}:
+        table = int_key_groups(max_parallelism)
+        return [table[key % FOLDED_INTS] for key in keys]
+    if types == {str}:
+        checksums = [crc32(key.encode("utf-8", "surrogatepass")) for key in keys]
+        return _remainders(mix_all(pa.array(checksums, pa.uint64())), max_parallelism)
+    return [key_group_of(key, max_parallelism) for key in keys]
+
+
+def _remainders(values: pa.Array, divisor: int) -> list[int]:
+    quotients = pc.divide(values, pa.scalar(divisor, pa.uint64()))
+    found: list[int] = pc.subtract(
+        values, pc.multiply(quotients, pa.scalar(divisor, pa.uint64()))
+    ).to_pylist()
+    return found
 
 
 def subtask_of(key_group: int, parallelism: int, max_parallelism: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -47,8 +48,17 @@ _SEQUENCES = (ListTypeInfo, BasicArrayTypeInfo, ObjectArrayTypeInfo)
 _KINDS = tuple(RowKind)
 
 
-def encode_column(values: list[Any], type_info: TypeInformation | None) -> tuple[str, bytes]:
-    """Encode a column, and return the encoding and the bytes."""
+Watch = Callable[[str, bytes], None]
+"""Is told the table and the bytes of every pickled column that may name classes."""
+
+
+def encode_column(
+    values: list[Any], type_info: TypeInformation | None, watch: Callable[[bytes], object] = len
+) -> tuple[str, bytes]:
+    """Encode a column, and return the encoding and the bytes.
+
+    watch: is told about a pickle that may name classes.
+    """
     if type_info is not None and has_arrow_form(type_info):
         try:
             return ARROW, _write(_to_arrow(values, type_info))
@@ -56,9 +66,12 @@ def encode_column(values: list[Any], type_info: TypeInformation | None) -> tuple
             # Arrow rejects some values, for example a lone surrogate. They are pickled.
             pass
     try:
-        return PICKLE, pickling.dumps(values)
+        payload, may_name_classes = pickling.dumps_watched(values)
     except Exception as error:
         raise unpicklable_record(error, values, what="value in the state") from error
+    if may_name_classes:
+        watch(payload)
+    return PICKLE, payload
 
 
 def decode_column(
@@ -212,18 +225,24 @@ def encode_changes(
     key_type: TypeInformation | None,
     *,
     compress: bool = False,
+    watch: Watch | None = None,
 ) -> Iterator[bytes]:
     """The content of a segment, chunk by chunk."""
     yield _MAGIC
     for block in changes:
-        yield _encode_block(block, descriptions[block.table], key_type, compress)
+        yield _encode_block(block, descriptions[block.table], key_type, compress, watch)
 
 
 def _encode_block(
-    changes: Changes, table: TableDescription, key_type: TypeInformation | None, compress: bool
+    changes: Changes,
+    table: TableDescription,
+    key_type: TypeInformation | None,
+    compress: bool,
+    watch: Watch | None,
 ) -> bytes:
+    told: Callable[[bytes], object] = len if watch is None else partial(watch, changes.table)
     columns = list(_columns(changes, table, key_type))
-    encoded = [(name, *encode_column(values, kind)) for name, values, kind in columns]
+    encoded = [(name, *encode_column(values, kind, told)) for name, values, kind in columns]
     body = b"".join(payload for _, _, payload in encoded)
     facts = {
         "table": changes.table,
@@ -245,6 +264,14 @@ def decode_changes(payload: bytes) -> Iterator[tuple[Changes, TableDescription]]
         yield _decode_block(header, _decompressed(header, body))
 
 
+def joined(payloads: Iterable[bytes]) -> Iterator[bytes]:
+    """The content of one segment with the changes of several, in order. Nothing is decoded."""
+    yield _MAGIC
+    for payload in payloads:
+        _check_signature(payload)
+        yield payload[len(_MAGIC) :]
+
+
 def only_tables(payload: bytes, wanted: Callable[[str], bool]) -> Iterator[bytes]:
     """The content reduced to the blocks of the wanted tables. Columns are not decoded."""
     yield _MAGIC
@@ -255,11 +282,8 @@ def only_tables(payload: bytes, wanted: Callable[[str], bool]) -> Iterator[bytes
 
 def _blocks(payload: bytes) -> Iterator[tuple[dict[str, Any], memoryview, memoryview]]:
     """The blocks: header, body, and the bytes of both."""
+    _check_signature(payload)
     view = memoryview(payload)
-    if bytes(view[: len(_MAGIC)]) != _MAGIC:
-        raise CorruptSegmentError(
-            "the content of a state segment does not begin with Firesteel's file signature"
-        )
     start = len(_MAGIC)
     while start < len(view):
         header_length, body_length = _LENGTH.unpack_from(view, start)
@@ -269,6 +293,13 @@ def _blocks(payload: bytes) -> Iterator[tuple[dict[str, Any], memoryview, memory
         header = json.loads(bytes(view[header_start:body_start]))
         yield header, view[body_start:end], view[start:end]
         start = end
+
+
+def _check_signature(payload: bytes) -> None:
+    if payload[: len(_MAGIC)] != _MAGIC:
+        raise CorruptSegmentError(
+            "the content of a state segment does not begin with Firesteel's file signature"
+        )
 
 
 def _decompressed(header: dict[str, Any], body: memoryview) -> memoryview:

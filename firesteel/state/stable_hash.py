@@ -15,6 +15,9 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from firesteel.common.types import Row
 from firesteel.errors import UnstableKeyError
 from firesteel.state.value_keys import ArrayKey, DictKey, ListKey
@@ -28,6 +31,15 @@ def mix(value: int) -> int:
     value = ((value ^ (value >> 16)) * 0x85EB_CA6B) & _MASK
     value = ((value ^ (value >> 13)) * 0xC2B2_AE35) & _MASK
     return value ^ (value >> 16)
+
+
+def mix_all(values: pa.Array) -> pa.Array:
+    """``mix`` for an array of 32-bit numbers of the type uint64."""
+    for shift, factor in ((16, 0x85EB_CA6B), (13, 0xC2B2_AE35)):
+        shifted = pc.bit_wise_xor(values, pc.shift_right(values, pa.scalar(shift, pa.uint64())))
+        product = pc.multiply(shifted, pa.scalar(factor, pa.uint64()))
+        values = pc.bit_wise_and(product, pa.scalar(_MASK, pa.uint64()))
+    return pc.bit_wise_xor(values, pc.shift_right(values, pa.scalar(16, pa.uint64())))
 
 
 # A prime, so that keys with a common factor, such as multiples of 1,024, are spread evenly.

@@ -1,7 +1,7 @@
 """A slot: partition i of a level, which runs subtask i of every vertex of that level.
 
 It takes the rows of one epoch and yields the rows that leave. If it does not hold the state of the
-previous epoch, it restores that state from the handles in its control row.
+previous epoch, it restores that state from handles, which it fetches from the driver.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import socket
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ import pyarrow as pa
 from firesteel.errors import FiresteelError, JobExecutionError, UserFunctionError
 from firesteel.protocol.messages import (
     ConfirmedRuns,
+    SavepointOrder,
     SlotAck,
     SlotAddress,
     SlotControl,
@@ -27,6 +28,7 @@ from firesteel.protocol.messages import (
     SubtaskHandle,
     decode,
     encode,
+    fetch_handles,
     new_run_id,
 )
 from firesteel.protocol.program import JobProgram
@@ -42,6 +44,7 @@ from firesteel.protocol.rows import (
 )
 from firesteel.state.changelog import SegmentStore
 from firesteel.task.slot_wiring import wire_slot
+from firesteel.task.state.savepoint_writing import SlotSavepoints, Spawn, in_thread
 from firesteel.usercode.failures import exit_error, is_failure
 from firesteel.usercode.unpicklable import UnpicklableRecordError
 
@@ -57,6 +60,8 @@ class Slot:
 
     renew: loads the program again, with unused functions.
     now_millis: replaces the machine's clock.
+    spawn: replaces the threads that write savepoints.
+    fetch: returns the handles of the slot's state, if it does not have the state.
     """
 
     def __init__(
@@ -69,6 +74,8 @@ class Slot:
         *,
         store: SegmentStore | None = None,
         batcher: RowBatcher | None = None,
+        spawn: Spawn = in_thread,
+        fetch: Callable[[SlotControl], Mapping[int, SubtaskHandle]] = fetch_handles,
     ) -> None:
         self._job_name = program.job_name
         self._batch = program.batch
@@ -80,8 +87,14 @@ class Slot:
         self._next_slots = slots[level + 1] if level + 1 < len(slots) else 0
         self._renew = renew
         self._now_millis = now_millis
+        self._fetch = fetch
+        self._savepoints = SlotSavepoints(
+            program.file_systems, compress=program.state_backend.compress, spawn=spawn
+        )
         self._build(program)
         self._opened = False
+        # The changes of the last epoch are part of the bases.
+        self._is_confirmed = False
         self.closed = False
         # The run of each slot of the previous level that gave this epoch's input.
         self._upstream_runs: dict[int, int] = {}
@@ -151,6 +164,8 @@ class Slot:
                     )
                     for subtask in subtasks
                 )
+                if control.savepoint is not None:
+                    self._save(control.savepoint, acks)
             self._epoch, self._run_id = address.epoch, run_id
             ack = SlotAck(
                 address=replace(address, confirmed_runs=ConfirmedRuns()),
@@ -160,6 +175,7 @@ class Slot:
                 upstream_runs=self._upstream_runs,
                 seconds=time.perf_counter() - started,
                 processing_time=max((s.clock.now_millis() for s in subtasks), default=0),
+                savepoints=self._savepoints.progress(),
             )
             batcher.add(BufferRow(self._slot, 0, 0, 0, ACK, encode(ack)))
             if control.close:
@@ -179,6 +195,25 @@ class Slot:
             yield from self._abandon(remaining)
         if batcher.rows:
             yield batcher.take()
+
+    def _save(self, order: SavepointOrder, acks: tuple[SubtaskAck, ...]) -> None:
+        """Write the state of the epoch to a savepoint.
+
+        If this run does not count, the next one restores the state and writes it again.
+        """
+        self._confirm()
+        frozen = [
+            operator
+            for subtask, ack in zip(self._subtasks.values(), acks, strict=True)
+            for operator in subtask.freeze(ack, self._store)
+        ]
+        self._savepoints.begin(order, frozen)
+
+    def _confirm(self) -> None:
+        if not self._is_confirmed:
+            self._is_confirmed = True
+            for subtask in self._subtasks.values():
+                subtask.confirm()
 
     def _consume(
         self, address: SlotAddress, rows: Iterator[BufferRow], control: SlotControl | None
@@ -234,16 +269,18 @@ class Slot:
 
     def _begin(self, address: SlotAddress, control: SlotControl | None) -> None:
         if self.has_state_for(address):
-            for subtask in self._subtasks.values():
-                subtask.confirm()
+            self._confirm()
+            self._savepoints.confirm()
         else:
             assert control is not None
+            self._savepoints.abandon()
             if self._opened and self._renew is not None:
                 self._start_over(self._renew())
             if self._batch or control.has_work:
                 self._restore(control)
         # The changes of an attempt that breaks off must not be taken for the state of an epoch.
         self._epoch = _NO_STATE
+        self._is_confirmed = False
         for subtask in self._subtasks.values():
             subtask.begin_epoch(address.epoch)
 
@@ -258,8 +295,9 @@ class Slot:
             subtask.replace(before[vertex_id])
 
     def _restore(self, control: SlotControl) -> None:
+        handles = self._fetch(control)
         for vertex_id, subtask in self._subtasks.items():
-            subtask.restore(control.handles.get(vertex_id, SubtaskHandle()), self._store)
+            subtask.restore(handles.get(vertex_id, SubtaskHandle()), self._store)
         if not self._opened:
             # Set first: a function that fails to open is closed like the others.
             self._opened = True
@@ -269,11 +307,16 @@ class Slot:
     def _apply(self, control: SlotControl) -> None:
         if not self._opened:
             return
+        self._savepoints.abort(control.aborted_checkpoints)
         for subtask in self._subtasks.values():
             subtask.apply(control)
         if not control.close:
             for subtask in self._subtasks.values():
                 subtask.fire_processing_time_timers()
+            for subtask in self._subtasks.values():
+                # Rows of an unaligned checkpoint of a live slot.
+                for row in subtask.take_replayed():
+                    subtask.accept(row)
 
     def _accept(self, row: BufferRow) -> None:
         if row.kind == HEADER:
@@ -317,6 +360,7 @@ class Slot:
 
     def close_quietly(self) -> list[Exception]:
         self.closed = True
+        self._savepoints.abandon()
         if not self._opened:
             for subtask in self._subtasks.values():
                 subtask.release()

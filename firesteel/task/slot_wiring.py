@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 
 from firesteel.graph.job_graph import JobGraph, key_types_of, keyed_edges
 from firesteel.graph.partitioning import ShipStrategy, source_subtasks
-from firesteel.graph.stream_graph import StreamEdge, StreamNode
+from firesteel.graph.stream_graph import FeedbackEdge, StreamEdge, StreamNode
 from firesteel.protocol.program import JobProgram
 from firesteel.protocol.rows import BufferRow
 from firesteel.state.backend_factory import create_keyed_state
 from firesteel.task.chain import LocalEdge
+from firesteel.task.exchange.buffers import decode_buffer
 from firesteel.task.exchange.hash_writer import HashWriter
 from firesteel.task.exchange.keys import key_selection
 from firesteel.task.exchange.record_writers import (
@@ -25,9 +28,16 @@ from firesteel.task.exchange.record_writers import (
     ShuffleWriter,
 )
 from firesteel.task.exchange.sorted_exchange import SortingWriter
-from firesteel.task.operators.iteration import IterationHeadOperator, IterationTailOperator
+from firesteel.task.operators.base import OperatorContext
+from firesteel.task.operators.iteration import (
+    IterationHeadOperator,
+    IterationTailOperator,
+    Records,
+    uniform_batches,
+)
 from firesteel.task.runtime_context import SubtaskInfo
 from firesteel.task.subtask import Subtask
+from firesteel.usercode import pickling, value_pickler
 
 _WRITERS: dict[ShipStrategy, type[RecordWriter]] = {
     ShipStrategy.FORWARD: OneTargetWriter,
@@ -140,7 +150,11 @@ def _make_room_for_calls(operators: int) -> None:
 
 def _connect_iterations(wiring: SlotWiring, graph: JobGraph) -> None:
     """Register tails. If both ends are in this slot, records go round within the epoch."""
+    into = {edge.target: edge for edge in graph.edges}
     for edge in graph.feedback_edges:
+        if edge.head in wiring.by_node and edge.tail in into:
+            head = _head_of(edge, wiring)
+            head.shares[edge.tail] = partial(_share_of, head.context, graph, into[edge.tail])
         if edge.tail not in wiring.by_node:
             continue
         subtask = wiring.by_node[edge.tail]
@@ -148,9 +162,47 @@ def _connect_iterations(wiring: SlotWiring, graph: JobGraph) -> None:
         assert isinstance(tail, IterationTailOperator)
         subtask.tails[edge.tail] = tail
         if edge.head in wiring.by_node:
-            head = wiring.by_node[edge.head].operators[edge.head]
-            assert isinstance(head, IterationHeadOperator)
-            head.tails.append(tail)
+            _head_of(edge, wiring).tails.append(tail)
+
+
+def _head_of(edge: FeedbackEdge, wiring: SlotWiring) -> IterationHeadOperator:
+    head = wiring.by_node[edge.head].operators[edge.head]
+    assert isinstance(head, IterationHeadOperator)
+    return head
+
+
+def _share_of(
+    context: OperatorContext, graph: JobGraph, edge: StreamEdge, records: Records
+) -> Records:
+    """Return the records that an edge into a tail would bring to the subtask of ``context``.
+
+    After rescaling all subtasks divide the same records, each for itself. A partitioner that uses
+    Python's random numbers therefore has to draw the same ones in all of them.
+    """
+    # Functions of their own: a subtask in this slot may use those of the edge.
+    edge = pickling.loads(value_pickler.dumps(edge))
+    rows: list[BufferRow] = []
+    source, target = graph.nodes[edge.source], graph.nodes[edge.target]
+    writer = create_record_writer(edge, source, target, 0, 0, rows.append)
+    functions = edge.partitioning.functions
+    drawn = random.getstate()
+    random.seed(0)
+    try:
+        for function in functions:
+            function.open(context.bare_runtime_context())
+        for batch in uniform_batches(*records):
+            writer.emit(batch)
+        writer.flush()
+        for function in functions:
+            function.close()
+    finally:
+        random.setstate(drawn)
+    batches = [decode_buffer(row.payload) for row in rows if row.target == context.subtask.index]
+    values = [value for batch in batches for value in batch.values]
+    timestamps: list[int | None] = [
+        stamp for batch in batches for stamp in batch.timestamps or repeat(None, len(batch.values))
+    ]
+    return values, timestamps
 
 
 def _to_driver(send: Send, slot: int, subtask: int) -> Callable[[int, int, bytes], None]:
@@ -167,6 +219,7 @@ def _add_channels(program: JobProgram, edge: StreamEdge, subtask: Subtask) -> No
         process = subtask.operators[edge.target].process_second
     strategy = edge.partitioning.strategy
     selection = key_selection(edge, f"key_by after {source.name}")
+    subtask.in_flight.add_edge(edge, source, target, selection)
     for upstream in source_subtasks(
         strategy, subtask.index, source.parallelism, target.parallelism
     ):

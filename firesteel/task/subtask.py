@@ -28,6 +28,7 @@ from firesteel.protocol.messages import (
     SubtaskHandle,
     VertexMetrics,
 )
+from firesteel.protocol.reports import SubtaskFigures
 from firesteel.protocol.rows import BufferRow
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.changelog import SegmentStore
@@ -36,17 +37,23 @@ from firesteel.state.operator_state import OperatorStates
 from firesteel.state.table_descriptions import IncompatibleStateError
 from firesteel.task.capabilities import Committing, Rescalable, Scheduled, Ticking
 from firesteel.task.chain import Consumer, LocalEdge, connect_operators
+from firesteel.task.exchange.in_flight import InFlightRows
 from firesteel.task.exchange.input_gate import Entrance, InputGate
 from firesteel.task.exchange.record_writers import RecordWriter
 from firesteel.task.exchange.sorted_exchange import SortingGate
 from firesteel.task.operator_factory import create_operator
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.operators.iteration import IterationTailOperator
+from firesteel.task.record_batch import RecordBatch
 from firesteel.task.runtime_context import SubtaskInfo
+from firesteel.task.state.savepoint_writing import FrozenOperator
 from firesteel.task.time.clock import SubtaskClock
 from firesteel.usercode import pickling
 from firesteel.usercode.failures import exit_error, is_failure
 from firesteel.usercode.unpicklable import UnpicklableRecordError
+
+# A reader in a different thread tries this often to find the figures at rest.
+_READ_ATTEMPTS = 3
 
 
 class Subtask:
@@ -94,6 +101,7 @@ class Subtask:
             for node_id in vertex.operators
         }
         self._first = self.operators[vertex.operators[0]]
+        self._last = self.operators[vertex.operators[-1]]
         create_gate: Callable[..., InputGate] = InputGate
         if info.batch:
             create_gate = partial(SortingGate, on_key_end=self._first.end_key)
@@ -119,9 +127,18 @@ class Subtask:
         # Timers or watermarks have called functions in this epoch.
         self._worked = False
         self.busy_seconds = 0.0
+        # The work of earlier epochs, the beginning of work that has not ended, and the number of
+        # changes to the totals, for readers in other threads.
+        self._totals = VertexMetrics()
+        self._working_since = 0.0
+        self._changes = 0
         self._writers: list[RecordWriter] = []
         self._chained: list[StreamEdge] = []
         self._entrances: list[Entrance] = []
+        # The edges into the subtask, and rows of the restored checkpoint.
+        self.in_flight = InFlightRows(vertex.name, info.index, vertex.parallelism)
+        self._replayed: list[BufferRow] = []
+        self._replayed_in_chain: list[tuple[int, list[RecordBatch]]] = []
         # The operators as the operators before them see them.
         self.consumers: dict[int, Consumer] = {}
 
@@ -183,6 +200,27 @@ class Subtask:
         if self.head.is_origin:
             self.clock.watermark = self._first.emitted_watermark(self.clock.watermark)
         self.finished = handle.finished or self.head.finished
+        self._replayed = []
+        self._replayed_in_chain = []
+        for node_id, rows in handle.in_flight.items():
+            if node_id == self.vertex.operators[0]:
+                self._replayed = self.in_flight.restored(rows, store)
+            else:
+                batches = self.in_flight.restored_in_chain(rows, store)
+                self._replayed_in_chain.append((node_id, batches))
+
+    def take_replayed(self) -> list[BufferRow]:
+        """Return the rows that the restored checkpoint contains. They come before all others.
+
+        Records on their way to an operator that was the first of a chain, and is not any more, are
+        processed at once.
+        """
+        in_chain, self._replayed_in_chain = self._replayed_in_chain, []
+        for node_id, batches in in_chain:
+            for batch in batches:
+                self.consumers[node_id].emit(batch)
+        replayed, self._replayed = self._replayed, []
+        return replayed
 
     def open(self) -> None:
         """Open the functions from the end of the chain, as Flink does: a head may emit at once."""
@@ -225,12 +263,15 @@ class Subtask:
     # An epoch
 
     def begin_epoch(self, epoch: int) -> None:
+        self._changes += 1
+        self._add_to_totals()
         self.gate.begin_epoch()
         self.head.begin_epoch()
         self.busy_seconds = 0.0
         self._worked = False
         for writer in self._writers:
             writer.begin_epoch(epoch)
+        self._changes += 1
 
     def apply(self, control: SlotControl) -> None:
         """Take what the control row has for the head, for sinks, and about checkpoints."""
@@ -268,11 +309,12 @@ class Subtask:
 
     def read_some(self, limit: int) -> float | None:
         """Let the head read a chunk, without waiting. See ``SubtaskHead.read_some``."""
-        started = time.perf_counter()
+        started = self._working_since = time.perf_counter()
         wait = self.head.read_some(limit)
         if wait == 0.0:
             self.tick()
             self.busy_seconds += time.perf_counter() - started
+        self._working_since = 0.0
         return wait
 
     def stop_reading(self, *, drain: bool) -> None:
@@ -283,13 +325,14 @@ class Subtask:
 
     def accept(self, row: BufferRow) -> None:
         """Process a row of one of the gate's channels."""
-        started = time.perf_counter()
+        started = self._working_since = time.perf_counter()
         self.fire_processing_time_timers()
         before = self.gate.records_in
         self.gate.accept(row)
         self.batch_ended(self.gate.records_in - before)
         self.tick()
         self.busy_seconds += time.perf_counter() - started
+        self._working_since = 0.0
 
     def accept_external(self, payload: bytes) -> None:
         """Process rows of a DataFrame."""
@@ -322,29 +365,51 @@ class Subtask:
         times += [operator.next_tick() for operator in self._ticking]
         return min((time for time in times if time is not None), default=None)
 
+    def wake_with(self, wake: Callable[[], None]) -> None:
+        """Give operators that work in other threads a way to have ``tick`` called."""
+        for operator in self.operators.values():
+            operator.context.wake = wake
+
     @property
     def writers(self) -> Sequence[RecordWriter]:
         return self._writers
 
-    def end_epoch(self, *, last: bool = False, checkpoint_id: int | None = None) -> None:
+    def end_epoch(
+        self, *, last: bool = False, checkpoint_id: int | None = None, overtakes: bool = False
+    ) -> None:
         """Emit what is left, then the barrier of the checkpoint if there is one.
 
         last: no epoch follows.
+        overtakes: the barrier overtakes rows that have not been processed.
         """
-        self.head.end_epoch(last=last)
-        self.fire_processing_time_timers()
-        self._finish_if_ended()
-        for operator in self.operators.values():
-            operator.end_epoch(finished=self.finished)
+        if not overtakes:
+            self.head.end_epoch(last=last)
+        self._end_work()
         if checkpoint_id is not None:
-            self._forward_barrier(checkpoint_id)
+            self._forward_barrier(checkpoint_id, overtakes=overtakes)
         for writer in self._writers:
             writer.end_epoch(finished=self.finished)
         for entrance in self._entrances:
             entrance.end(self.finished)
 
-    def _forward_barrier(self, checkpoint_id: int) -> None:
-        if not self.head.is_origin and self.gate.barriers.aligned != checkpoint_id:
+    def pause_epoch(self) -> None:
+        """End an epoch in this subtask alone, without a mark for later subtasks."""
+        self._end_work()
+        if self.finished:
+            for writer in self._writers:
+                writer.finish()
+        for entrance in self._entrances:
+            entrance.end(self.finished)
+
+    def _end_work(self) -> None:
+        self.fire_processing_time_timers()
+        self._finish_if_ended()
+        for operator in self.operators.values():
+            operator.end_epoch(finished=self.finished)
+
+    def _forward_barrier(self, checkpoint_id: int, *, overtakes: bool) -> None:
+        aligned = overtakes or self.gate.barriers.aligned == checkpoint_id
+        if not self.head.is_origin and not aligned:
             raise JobExecutionError(
                 f"{self.vertex.name}, subtask {self.index}: barrier {checkpoint_id} has not come "
                 "from all channels"
@@ -441,6 +506,27 @@ class Subtask:
             },
         )
 
+    def freeze(self, ack: SubtaskAck, store: SegmentStore) -> Iterator[FrozenOperator]:
+        """Freeze the keyed state of the epoch that ``ack`` reports and that is confirmed."""
+        for node_id, operator in self.operators.items():
+            node = operator.context.node
+            feedback = ack.feedback.get(node_id)
+            if feedback is not None:
+                if not feedback.segments:
+                    continue
+                backend = HashMapKeyedStateBackend()
+                backend.restore(feedback.segments, store)
+                state, key_type = backend.freeze(node.max_parallelism), None
+            elif operator.context.keyed_state.descriptions():
+                # An operator without a key may use the tables, too, with keys of its own.
+                state = operator.context.keyed_state.freeze(node.max_parallelism)
+                key_type = self._key_types.get(node_id)
+            else:
+                continue
+            yield FrozenOperator(
+                self.vertex.id, self.index, node_id, node.operator_id, key_type, state
+            )
+
     def _next_timer(self) -> int | None:
         times = [timers.next_processing_time() for timers in self._timers]
         times += [operator.next_tick() for operator in self._scheduled]
@@ -464,6 +550,49 @@ class Subtask:
             bytes_in=self.gate.bytes_in,
             bytes_out=sum(writer.bytes_out for writer in self._writers),
             busy_seconds=self.busy_seconds,
+            watermark_in=self.clock.watermark,
+            operators=self._operator_figures(),
+        )
+
+    def _operator_figures(self) -> dict[int, dict[str, float]]:
+        return {
+            node_id: {"numFiredTimers": timers.fired, "numTimers": timers.registered}
+            for node_id, operator in self.operators.items()
+            if (timers := operator.context.timers)
+        }
+
+    def _add_to_totals(self) -> None:
+        totals, epoch = self._totals, self._vertex_metrics()
+        totals.records_in += epoch.records_in
+        totals.records_out += epoch.records_out
+        totals.bytes_in += epoch.bytes_in
+        totals.bytes_out += epoch.bytes_out
+        totals.busy_seconds += epoch.busy_seconds
+
+    def figures(self) -> SubtaskFigures:
+        """Return the work since the subtask was created. Any thread may call it."""
+        for _ in range(_READ_ATTEMPTS):
+            changes = self._changes
+            found = self._read_figures()
+            if changes % 2 == 0 and changes == self._changes:
+                break
+        return found
+
+    def _read_figures(self) -> SubtaskFigures:
+        totals, epoch = self._totals, self._vertex_metrics()
+        since = self._working_since
+        running = time.perf_counter() - since if since else 0.0
+        return SubtaskFigures(
+            vertex=self.vertex.id,
+            subtask=self.index,
+            records_in=totals.records_in + epoch.records_in,
+            records_out=totals.records_out + epoch.records_out,
+            bytes_in=totals.bytes_in + epoch.bytes_in,
+            bytes_out=totals.bytes_out + epoch.bytes_out,
+            busy_seconds=totals.busy_seconds + epoch.busy_seconds + running,
+            watermark_in=epoch.watermark_in,
+            watermark_out=self._last.emitted_watermark(self._last.context.clock.watermark),
+            operators=epoch.operators,
         )
 
     def _described_tables(self) -> dict[int, tuple[StateDescription, ...]]:

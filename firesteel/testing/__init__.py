@@ -1,5 +1,10 @@
 """Test harness for functions, operators, time and failures, without Spark."""
 
+from firesteel.testing.connector_contract import (
+    ContractViolationError,
+    check_sink,
+    check_source,
+)
 from firesteel.testing.faulty_file_system import (
     FaultyFileSystem,
     StorageFault,
@@ -21,6 +26,7 @@ from firesteel.testing.scripted_source import (
 )
 
 __all__ = [
+    "ContractViolationError",
     "Crash",
     "Fault",
     "FaultyFileSystem",
@@ -37,5 +43,7 @@ __all__ = [
     "StorageFaultKind",
     "Timed",
     "WrongSubtaskError",
+    "check_sink",
+    "check_source",
     "with_faults",
 ]

@@ -210,6 +210,16 @@ class FaultyFileSystem:
         """
         return self._call("size", path, lambda: self._inner.size(path))
 
+    def create(self, path: str) -> BinaryIO:
+        """Open a new file for writing.
+
+        >>> from firesteel.filesystems.file_systems import LocalFileSystem
+        >>> with FaultyFileSystem(LocalFileSystem()).create("/dev/null") as file:
+        ...     file.write(b"be")
+        2
+        """
+        return self._call("create", path, lambda: self._inner.create(path))
+
     def open(self, path: str) -> BinaryIO:
         """Open a file as a stream.
 

@@ -1,7 +1,7 @@
 """Live slots of a harness: all levels work at the same time, in one thread.
 
-Spark's pipelined shuffle keeps the order of rows from one slot to another, and nothing else. Here a
-seed decides which slot works next, and from which slot it gets its next rows.
+Spark's pipelined shuffle keeps only the order of rows between two slots. Here a seed chooses the
+slot that works next, and the slot from which it gets its next rows.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Collection, Iterator
 
 from firesteel.errors import JobExecutionError
-from firesteel.protocol.execution import EpochPlan, EpochRows
+from firesteel.protocol.execution import EpochPlan, EpochRows, ExecutionFailedError
 from firesteel.protocol.live_round import LiveRound, LiveRounds, Place, retried
 from firesteel.protocol.messages import EndEpoch, SlotControl
 from firesteel.protocol.rows import BufferRow
@@ -35,7 +35,12 @@ class HarnessLiveSlots(HarnessSlots):
         if not hasattr(self, "_live"):
             self._start_all()
         if faults and not plan.closing:
-            plan = retried(plan, self._suffer(plan, faults))
+            void = self._suffer(plan, faults)
+            if not self.epochs_are_exact:
+                raise ExecutionFailedError(
+                    JobExecutionError(f"the processes of slots {sorted(faults)} were lost")
+                )
+            plan = retried(plan, void)
         rows = self._run_round(plan, _MOST_STEPS)
         self._let_time_pass(EPOCH_SECONDS)
         return rows
@@ -44,16 +49,18 @@ class HarnessLiveSlots(HarnessSlots):
         self._before_close()
         self._hang_up()
         self.let_zombies_work()
+        self._end_processes(self.places())
 
     def _hang_up(self, lost: Collection[Place] = ()) -> None:
         """End all slots. Those of processes that are lost do not notice."""
+        self._end_processes(lost)
         for place, slot in getattr(self, "_live", {}).items():
             slot.inbox.is_closed = True
             if place not in lost:
                 slot.finish()
 
     def let_zombies_work(self) -> None:
-        """A process that was given up does not reach the driver any more, nor any slot."""
+        """Do nothing: a process that was given up reaches neither the driver nor a slot."""
 
     def _start_all(self) -> None:
         self._rounds = LiveRounds(frozenset(self.places()))
@@ -103,7 +110,7 @@ class HarnessLiveSlots(HarnessSlots):
         return running.rows
 
     def _pass_time(self, plan: EpochPlan) -> None:
-        """Nothing happens before the first slot wakes up, or before the next epoch is due."""
+        """Advance the clock until the first slot wakes up, or until the next epoch is due."""
         waits = [slot.inbox.wait for slot in self._live.values()]
         if plan.due_in is not None:
             waits.append(plan.due_in)
@@ -118,6 +125,7 @@ class HarnessLiveSlots(HarnessSlots):
             unpack,
             store=self._store,
             now_millis=self._now_millis,
+            spawn=self._new_process(place).spawn,
         )
 
     def to_driver(self, place: Place, row: BufferRow) -> None:
@@ -172,12 +180,25 @@ class _HarnessInbox:
         self.messages: deque[SlotControl | EndEpoch] = deque()
         self.channels: dict[Place, deque[BufferRow]] = {}
         self.is_closed = False
-        #: How long the slot would have waited when it found nothing.
+        #: The seconds that the slot wanted to wait when it found nothing.
         self.wait = 0.0
 
     @property
     def has_items(self) -> bool:
         return bool(self.messages) or any(self.channels.values())
+
+    def wake(self) -> None:
+        """Do nothing: the slot never waits."""
+
+    @property
+    def has_message(self) -> bool:
+        # Random: the slot may look at any time.
+        return self.is_closed or (bool(self.messages) and self._slots.flip())
+
+    def take_message(self) -> SlotControl | EndEpoch | None:
+        if self.is_closed:
+            raise InboxClosedError
+        return self.messages.popleft() if self.messages and self._slots.flip() else None
 
     def take(self, seconds: float) -> Rows | SlotControl | EndEpoch | None:
         if self.is_closed:

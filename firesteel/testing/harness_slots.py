@@ -7,21 +7,24 @@ seed and the faults of a test determine them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import Enum
 from random import Random
 
 import pyarrow as pa
 
-from firesteel.protocol.execution import EpochPlan, EpochRows, Placement
-from firesteel.protocol.messages import SlotControl
+from firesteel.graph.levels import Levels
+from firesteel.graph.stream_graph import StreamGraph
+from firesteel.protocol.execution import EpochPlan, EpochRows, Execution, Placement
+from firesteel.protocol.messages import SlotControl, SubtaskHandle
 from firesteel.protocol.program import JobProgram, PackedProgram
 from firesteel.protocol.row_order import RowOrder
 from firesteel.protocol.rows import BufferRow, RowBatcher, rows_of, to_record_batch
 from firesteel.stability import public_evolving
 from firesteel.state.changelog import SegmentStore
 from firesteel.task.slot import Slot, control_row
+from firesteel.task.state.savepoint_writing import Join, Spawn, in_thread
 
 Place = tuple[int, int]
 """(level, slot)"""
@@ -51,11 +54,30 @@ class Fault(Enum):
 Faults = Mapping[Place, Fault]
 
 
-class HarnessSlots:
+class HarnessProcess:
+    """The process of a slot. What it does in the background ends with it."""
+
+    def __init__(self, spawn: Spawn) -> None:
+        self._spawn = spawn
+        self.is_alive = True
+
+    def spawn(self, work: Iterator[None]) -> Join:
+        return self._spawn(self._while_alive(work))
+
+    def _while_alive(self, work: Iterator[None]) -> Iterator[None]:
+        while self.is_alive:
+            try:
+                next(work)
+            except StopIteration:
+                return
+            yield
+
+
+class HarnessSlots(Execution):
     """The slots of one attempt. ``store`` replaces the slots' own segment stores.
 
     ``pass_time`` lets the clock of the job advance. ``before_close`` is called before the slots
-    close.
+    close. ``spawn`` replaces the threads that write savepoints.
     """
 
     def __init__(
@@ -68,22 +90,28 @@ class HarnessSlots:
         *,
         pass_time: Callable[[float], None],
         before_close: Callable[[], None],
+        spawn: Spawn = in_thread,
     ) -> None:
         # Each slot unpacks its own copy, because processes never share functions.
         self._packed = PackedProgram.pack(program)
         self._levels = program.levels.slots
         self._batch = program.batch
+        #: A process that is lost sends the job back to the last epoch, not to a checkpoint.
+        self.epochs_are_exact = program.epochs_are_exact
         self._orders = [
             RowOrder.of_level(program.levels, level) if program.batch else None
             for level in range(len(self._levels))
         ]
         self._let_time_pass = pass_time
         self._before_close = before_close
+        self._spawn = spawn
         self._random = random
         self._batch_bytes = batch_bytes
         self._now_millis = now_millis
         self._store = store
         self._slots: dict[Place, Slot] = {}
+        self._processes: dict[Place, HarnessProcess] = {}
+        self._handles: dict[Place, Mapping[int, SubtaskHandle]] = {}
         self._zombies: list[Iterator[pa.RecordBatch]] = []
         #: Faults of the next epoch.
         self.faults: Faults = {}
@@ -100,17 +128,31 @@ class HarnessSlots:
         self._let_time_pass(EPOCH_SECONDS)
         return rows
 
-    def hasten(self) -> None:
-        """An epoch ends by itself."""
-
     def break_off(self, seconds: float) -> None:
         """Do nothing: no epoch is running while the code of a test runs."""
 
     def close(self) -> None:
         self._before_close()
         self.let_zombies_work()
+        self._end_processes(self.places())
+
+    def _end_processes(self, places: Collection[Place]) -> None:
+        for place in places:
+            process = self._processes.get(place)
+            if process is not None:
+                process.is_alive = False
+
+    def _new_process(self, place: Place) -> HarnessProcess:
+        process = self._processes[place] = HarnessProcess(self._spawn)
+        return process
+
+    def _fetch(self, control: SlotControl) -> Mapping[int, SubtaskHandle]:
+        """Return the handles of a slot, as the driver does it for a slot without state."""
+        return self._handles[control.address.level, control.address.slot]
 
     def _run_levels(self, plan: EpochPlan, faults: Faults, *, last: bool) -> EpochRows:
+        self._handles = {(c.address.level, c.address.slot): c.handles for c in plan.controls}
+        plan = replace(plan, controls=tuple(replace(c, handles={}) for c in plan.controls))
         later = [control for control in plan.controls if control.address.level > 0]
         outputs: list[list[BufferRow]] = []
         # One slot of level 0 sends the control rows of later levels before its own rows.
@@ -158,6 +200,7 @@ class HarnessSlots:
             if fault is Fault.LOSE_HOST_LATE:
                 self._attempt(place, control, rows, last=last)
             self._slots.pop(place, None)
+            self._end_processes([place])
         elif fault is Fault.RETRY:
             self._attempt(place, control, rows, last=last)
         elif fault in (Fault.BREAK_OFF, Fault.LOSE_INPUT):
@@ -221,6 +264,8 @@ class HarnessSlots:
             now_millis=self._now_millis,
             store=self._store,
             batcher=RowBatcher(limit=self._batch_bytes),
+            spawn=self._new_process(place).spawn,
+            fetch=self._fetch,
         )
 
     def _through_arrow(self, rows: list[BufferRow]) -> Iterable[BufferRow]:
@@ -248,6 +293,9 @@ class HarnessExecutor:
     def start(self, program: JobProgram) -> HarnessSlots:
         self.slots = self._make_slots(program)
         return self.slots
+
+    def reserve(self, graph: StreamGraph, levels: Levels) -> None:
+        """Do nothing: the slots of this process are not counted."""
 
     def close(self) -> None:
         """Do nothing: the harness deletes the directory of the job."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 import uuid
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -42,6 +42,7 @@ from firesteel.filesystems.file_systems import qualify
 from firesteel.filesystems.scratch import scratch_of_process
 from firesteel.graph.job_graph import key_types_of
 from firesteel.graph.levels import Levels
+from firesteel.graph.rescaling import rescale, uniform_parallelism
 from firesteel.graph.settings import JobSettings
 from firesteel.graph.stream_graph import StreamGraph
 from firesteel.master.job_master import JobMaster
@@ -54,6 +55,7 @@ from firesteel.stability import public_evolving
 from firesteel.state.backend_factory import create_keyed_state
 from firesteel.state.changelog import SegmentStore
 from firesteel.task.state.restoring import restore_from_handle
+from firesteel.task.state.savepoint_writing import Join
 from firesteel.testing.harness_live_slots import HarnessLiveSlots
 from firesteel.testing.harness_slots import Faults, HarnessExecutor, HarnessSlots, Place
 
@@ -177,10 +179,13 @@ class HarnessEdge:
     def __init__(self, now: float, printed: list[str]) -> None:
         self._now = now
         self._printed = printed
-        #: While one is set, the storage or the enumerators do not do their work.
+        #: While one is set, the storage, the enumerators or the slots do not do their work.
         self.storage_is_stuck = False
         self.enumerators_are_stuck = False
+        self.savepoints_are_stuck = False
         self.storage = WorkQueue()
+        # Savepoints that slots write. Each step writes a file.
+        self._writing: deque[Iterator[None]] = deque()
         self._enumerators: list[WorkQueue] = []
         # Counts the waits since the last epoch, to detect a job that waits forever.
         self._waits = 0
@@ -200,6 +205,8 @@ class HarnessEdge:
             )
         if self.work():
             return
+        if seconds is None and self.storage.run():
+            return
         if seconds is None:
             raise JobExecutionError(
                 "the job waits for an enumerator, but enumerators_are_stuck is set on the harness"
@@ -211,13 +218,38 @@ class HarnessEdge:
         worked = not self.storage_is_stuck and self.storage.run()
         for queue in self._enumerators if not self.enumerators_are_stuck else ():
             worked |= queue.run()
+        if not self.savepoints_are_stuck:
+            self._write_savepoints()
         return worked
+
+    def spawn(self, work: Iterator[None]) -> Join:
+        """Let a slot write a savepoint: at once, or when savepoints are no longer stuck."""
+        self._writing.append(work)
+        if not self.savepoints_are_stuck:
+            self._write_savepoints()
+        return lambda _: None
+
+    def step(self) -> bool:
+        """Write one file of a savepoint. Returns False if there is none left."""
+        while self._writing:
+            work = self._writing.popleft()
+            try:
+                next(work)
+            except StopIteration:
+                continue
+            self._writing.append(work)
+            return True
+        return False
+
+    def _write_savepoints(self) -> None:
+        while self.step():
+            pass
 
     def epoch_begins(self) -> None:
         self._waits = 0
 
     def io_thread(self, name: str) -> WorkQueue:
-        if name == "firesteel-checkpoints":
+        if name in ("firesteel-checkpoints", "firesteel-savepoints"):
             return self.storage
         self._enumerators.append(WorkQueue(lambda: not self.enumerators_are_stuck))
         return self._enumerators[-1]
@@ -391,6 +423,7 @@ class JobHarness:
             self._store,
             pass_time=self._edge.pass_time,
             before_close=self._keep_final_state,
+            spawn=self._edge.spawn,
         )
 
     def _open_store(self, program: JobProgram) -> SegmentStore:
@@ -480,6 +513,42 @@ class JobHarness:
     @enumerators_are_stuck.setter
     def enumerators_are_stuck(self, stuck: bool) -> None:
         self._edge.enumerators_are_stuck = stuck
+
+    @property
+    def savepoints_are_stuck(self) -> bool:
+        """True while the slots do not write the files of savepoints. A test sets it.
+
+        >>> harness = JobHarness(
+        ...     lambda env: env.from_collection([1, 1, 1]).key_by(lambda n: n).reduce(max),
+        ...     records_per_epoch=1,
+        ... )
+        >>> harness.savepoints_are_stuck = True
+        >>> savepoint = harness.request_savepoint()
+        >>> harness.run_epoch(), savepoint.done()
+        (True, False)
+        >>> harness.savepoints_are_stuck = False
+        >>> harness.run_epoch(), savepoint.done()
+        (True, True)
+        """
+        return self._edge.savepoints_are_stuck
+
+    @savepoints_are_stuck.setter
+    def savepoints_are_stuck(self, stuck: bool) -> None:
+        self._edge.savepoints_are_stuck = stuck
+
+    def write_savepoint_file(self) -> bool:
+        """Let a slot write one file, while ``savepoints_are_stuck``. Returns False if none is left.
+
+        >>> harness = JobHarness(
+        ...     lambda env: env.from_collection([1, 1, 1]).key_by(lambda n: n).reduce(max),
+        ...     records_per_epoch=1,
+        ... )
+        >>> harness.savepoints_are_stuck = True
+        >>> savepoint = harness.request_savepoint()
+        >>> harness.run_epoch(), harness.write_savepoint_file(), harness.write_savepoint_file()
+        (True, True, False)
+        """
+        return self._edge.step()
 
     def run(self, faults: Mapping[int, Faults] | None = None) -> None:
         """Run the job to its end.
@@ -620,6 +689,32 @@ class JobHarness:
         """
         return self._request(
             SnapshotType.SAVEPOINT, directory or f"{self._directory.name}/savepoints", stop
+        )
+
+    def rescale(self, parallelism: int) -> None:
+        """Change the parallelism of the running job, as far as its operators allow it.
+
+        The job takes a checkpoint and starts from it, as ``firesteel rescale`` lets it do.
+
+        Args:
+            parallelism: The new parallelism of all operators that can have it.
+
+        >>> from firesteel.testing import JobHarness
+        >>> def program(env):
+        ...     return env.from_sequence(1, 6).key_by(lambda number: number % 2).sum()
+        >>> harness = JobHarness(program, parallelism=1, records_per_epoch=2)
+        >>> harness.rescale(3)
+        >>> harness.run()
+        >>> sorted(harness.collected)
+        [1, 2, 4, 6, 9, 12]
+        """
+        _DIRECTORIES_OF_SNAPSHOTS.add(self._directory)
+        if self.status is JobStatus.CREATED:
+            self.run_epoch()
+        self._answered(
+            self._runner.rescale(
+                lambda levels: rescale(levels, uniform_parallelism(levels.job_graph, parallelism))
+            )
         )
 
     def cancel(self) -> None:

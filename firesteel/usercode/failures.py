@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import CodeType, TracebackType
 from typing import Any
 
@@ -149,3 +150,47 @@ def failed_function(error: BaseException, *functions: Callable[..., Any]) -> Cal
         if getattr(getattr(function, "__func__", None), "__code__", None) in running:
             return function
     return functions[-1]
+
+
+class WrongResultError(FiresteelError, TypeError):
+    """A function of the user returned a value of the wrong type."""
+
+    def __init__(self, function: Callable[..., Any], expected: str, result: object) -> None:
+        name = getattr(function, "__qualname__", type(function).__qualname__)
+        super().__init__(f"{name} must return {expected}, but it returned {shorten(result)}")
+        self.function = function
+
+
+@contextmanager
+def explaining(
+    functions: Sequence[Callable[..., Any]],
+    values: Sequence[Any] | None = None,
+    iterator: Iterator[Any] | None = None,
+) -> Iterator[None]:
+    """Turn an error of a user function into one that names the function and the record.
+
+    Args:
+        functions: The functions that may have raised it. The last one is named if none of them
+            is in the traceback.
+        values: The records at hand.
+        iterator: The iterator over ``values``, whose position identifies the record.
+    """
+    try:
+        yield
+    except WrongResultError as error:
+        raise _failure(error, error.function, values, iterator) from error
+    except FiresteelError:
+        raise
+    except BaseException as error:
+        if not is_failure(error):
+            raise
+        raise _failure(error, failed_function(error, *functions), values, iterator) from error
+
+
+def _failure(
+    error: BaseException,
+    function: Callable[..., Any],
+    values: Sequence[Any] | None,
+    iterator: Iterator[Any] | None,
+) -> Exception:
+    return user_function_error(error, "", function, values, iterator)

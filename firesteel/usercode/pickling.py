@@ -30,6 +30,30 @@ def dumps(value: Any) -> bytes:
     return value_pickler.dumps(value)
 
 
+def dumps_watched(value: Any) -> tuple[bytes, bool]:
+    """``dumps``, and True if the pickle may name classes or functions.
+
+    False is certain: the value consists of numbers, texts, bytes and collections of them.
+    """
+    stream = io.BytesIO()
+    pickler = _WatchingPickler(stream, protocol=5)
+    try:
+        pickler.dump(value)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return value_pickler.dumps(value), True
+    return stream.getvalue(), pickler.met_class
+
+
+class _WatchingPickler(pickle.Pickler):
+    """Notices objects of other types than Python's basic ones, which never reach the method."""
+
+    met_class = False
+
+    def reducer_override(self, value: Any) -> Any:
+        self.met_class = True
+        return NotImplemented
+
+
 def loads(payload: bytes | memoryview) -> Any:
     """Unpickle the result of ``dumps`` of this version or an earlier one."""
     try:

@@ -35,7 +35,8 @@ _TASK = {
 ALLOWED: dict[str, set[str]] = {
     # The ground
     "version": set(),
-    "log": set(),
+    "dashboard": set(),
+    "logs": set(),
     "processes": set(),
     "errors": set(),
     "stability": set(),
@@ -46,7 +47,9 @@ ALLOWED: dict[str, set[str]] = {
     "common": {"config", "gaps"},
     "config.loader": {"common", "config"},
     "filesystems": {"common", "config"},
-    "connectors": {"common", "filesystems", "usercode"},
+    "table": {"common"},
+    "formats": {"common", "table"},
+    "connectors": {"common", "filesystems", "formats", "usercode"},
     # A program and its translation
     "graph": {"common"},
     "datastream": {
@@ -59,7 +62,8 @@ ALLOWED: dict[str, set[str]] = {
         "gaps",
         "graph",
     },
-    "datastream.connectors": {"connectors", "gaps"},
+    "datastream.connectors": {"connectors", "formats", "gaps"},
+    "datastream.formats": {"connectors", "formats"},
     "datastream.data_stream": {"common", "connectors", "filesystems", "gaps", "graph", *_API},
     "datastream.functions": {
         "common",
@@ -222,13 +226,53 @@ ALLOWED: dict[str, set[str]] = {
         "datastream.stream_execution_environment",
         "filesystems",
         "graph",
-        "log",
+        "logs",
         "master",
+        "processes",
         "protocol",
         "slothost",
         "task",
         "task.operators",
         "usercode",
+    },
+    # The jobs of a driver
+    "dispatcher": {
+        "checkpoint.rules",
+        "checkpoint.savepoints",
+        "checkpoint.storage",
+        "common",
+        "config",
+        # The mode of execution.
+        "datastream",
+        "filesystems",
+        "graph",
+        "master",
+        "protocol",
+        "spark",
+        "usercode",
+        "version",
+    },
+    # The way to a dispatcher in a different process
+    "client": {
+        "common",
+        "config",
+        "filesystems",
+        "graph",
+        "master",
+        "processes",
+        "protocol",
+        "usercode",
+        "version",
+    },
+    "rest": {
+        "common",
+        "config",
+        "dispatcher",
+        "logs",
+        "master",
+        "processes",
+        "protocol",
+        "version",
     },
     # Tools
     "state_processor": {
@@ -259,9 +303,17 @@ ALLOWED: dict[str, set[str]] = {
     },
     "cli": {
         "checkpoint.savepoints",
+        "client",
         "common",
+        "config",
         "config.loader",
+        "datastream.stream_execution_environment",
+        "dispatcher",
         "filesystems",
+        "graph",
+        "processes",
+        "rest",
+        "spark",
         "version",
     },
     "__main__": {"cli"},
@@ -270,6 +322,8 @@ ALLOWED: dict[str, set[str]] = {
 
 # Calls to a room above. They import it inside a function, when the user asks for its service.
 CALLS_UPWARD = {
+    ("datastream.stream_execution_environment", "client"): "execute() sends a job to a session",
+    ("datastream.stream_execution_environment", "rest"): "REST for the jobs of a program",
     ("datastream.stream_execution_environment", "master"): "execute() starts a job",
     ("datastream.stream_execution_environment", "spark"): "the session for DataFrames",
     ("master", "spark"): "a job gets the executor that runs it",

@@ -20,7 +20,7 @@ SUITES = {
     "integration": "whole jobs on Spark",
     "properties": "random programs against plain models",
     "recovery": "whole jobs with faults on the harness",
-    "servers": "Kafka and S3 as processes",
+    "servers": "Kafka, PostgreSQL and S3 as processes",
     "state/backends": "one suite for all state backends",
 }
 

@@ -10,14 +10,20 @@ from firesteel.checkpoint.metadata import (
     Ancestor,
     CheckpointMetadata,
     KeyedStateFile,
+    OperatorFiles,
     OperatorMetadata,
     SnapshotType,
     SubtaskState,
+    with_files,
 )
 from firesteel.checkpoint.payload import Payload
-from firesteel.checkpoint.state_descriptions import StateDescription
+from firesteel.checkpoint.savepoints.keyed_state_files import write_frozen_state
+from firesteel.checkpoint.savepoints.savepoint import complete_savepoint, delete_unfinished
+from firesteel.checkpoint.state_descriptions import StateDescription, describe_tables
 from firesteel.checkpoint.storage.storage import Storage
-from firesteel.state.changelog import Segment, SegmentFile
+from firesteel.common.typeinfo import TypeInformation
+from firesteel.state.changelog import Segment, SegmentFile, SegmentStore
+from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
 from firesteel.state.key_groups import KeyGroupRange
 from firesteel.state.operator_state import OperatorState, Redistribution
 
@@ -177,3 +183,44 @@ def all_metadata(directory: Storage) -> st.SearchStrategy[CheckpointMetadata]:
         operators=st.lists(operators(directory), max_size=3).map(tuple),
         lineage=st.lists(st.builds(Ancestor, names, small), max_size=3).map(tuple),
     )
+
+
+def written_files(
+    taken: CheckpointMetadata,
+    target: Storage,
+    store: SegmentStore,
+    key_type: TypeInformation | None = None,
+) -> list[OperatorFiles]:
+    """Write the keyed state of a checkpoint to files of a savepoint, as slots do it."""
+    files = []
+    for operator in taken.operators:
+        for index, subtask in enumerate(operator.subtasks):
+            if not subtask.segments:
+                continue
+            backend = HashMapKeyedStateBackend()
+            backend.restore(subtask.segments, store)
+            frozen = backend.freeze(operator.max_parallelism)
+            prefix = f"state-{operator.operator_id}-{index}"
+            files.append(
+                OperatorFiles(
+                    operator.operator_id,
+                    index,
+                    tuple(write_frozen_state(frozen, target, prefix, key_type=key_type)),
+                    describe_tables(frozen.descriptions, key_type),
+                )
+            )
+    return files
+
+
+def write_savepoint(
+    taken: CheckpointMetadata,
+    target: Storage,
+    store: SegmentStore,
+    key_type: TypeInformation | None = None,
+) -> None:
+    """Write a savepoint with the content of a checkpoint."""
+    try:
+        complete_savepoint(with_files(taken, written_files(taken, target, store, key_type)), target)
+    except BaseException:
+        delete_unfinished(target)
+        raise

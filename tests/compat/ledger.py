@@ -93,25 +93,19 @@ RULES: tuple[Rule, ...] = (
     _idle("common.execution_config.*latency_tracking_interval", "latency is not tracked in this version"),
     _idle("common.execution_config.*task_cancellation_interval", "a function is interrupted once, at the end of the cancellation timeout"),
     Rule("common.input_dependency_constraint.*", Status.NEVER, Evidence.IDLE, "no method accepts it, in PyFlink as in Firesteel"),
-    # Schemas for message queues: reading is there, writing is not.
-    _idle("common.serialization.SerializationSchema*", "sinks that take it come in a later version"),
-    _idle("common.serialization.RowFieldExtractorSchema*", "sinks that take it come in a later version"),
     # Results kept for the next job.
     _refused(f"{_KEYED}.cache"),
     # What makes no sense on a keyed stream.
     *(_refused(f"{_KEYED}.{name}") for name in _REFUSED_ON_KEYED_STREAM.split()),
     Rule(f"{_KEYED}.AccumulateType", Status.NEVER, Evidence.ABSENT, "an internal class of PyFlink"),
     # Files.
-    _not_yet("datastream.connectors.file_system.FileSink.for_bulk_format"),
-    _not_yet("datastream.connectors.file_system.FileSource.for_bulk_file_format"),
     Rule("datastream.connectors.file_system.FileSink.BaseBuilder", Status.NEVER, Evidence.ABSENT, "the common base of PyFlink's two builders"),
-    Rule("datastream.connectors.file_system.FileSink.BulkFormatBuilder", Status.NOT_YET, Evidence.ABSENT, "FileSink.for_bulk_format, which returns it, is missing in this version"),
     Rule("datastream.connectors.file_system.FileSink.get_transformer", Status.NEVER, Evidence.ABSENT, "it serves PyFlink's Java sinks"),
+    Rule("datastream.connectors.kafka.KafkaSink.get_transformer", Status.NEVER, Evidence.ABSENT, "it serves PyFlink's Java sinks"),
     # Java classes, jars and serializers.
     _never(f"{_ENVIRONMENT}.add_jars"),
     _never(f"{_ENVIRONMENT}.add_classpaths"),
     _never(f"{_ENVIRONMENT}.add_source"),
-    _never(f"{_ENVIRONMENT}.create_input"),
     _never("common.execution_config.ExecutionConfig.enable_force_*"),
     _never("common.execution_config.ExecutionConfig.disable_generic_types"),
     _never("datastream.functions.SinkFunction.__init__"),

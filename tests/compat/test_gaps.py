@@ -38,7 +38,7 @@ def test_never_is_another_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "name"), [("functions", "SourceFunction"), ("connectors.kafka", "KafkaSink")]
+    ("module", "name"), [("functions", "SourceFunction"), ("connectors.pulsar", "PulsarSink")]
 )
 def test_the_error_pickles(module: str, name: str) -> None:
     error = _error(f"firesteel.datastream.{module}", name)
@@ -53,8 +53,8 @@ def test_a_package_answers_for_the_modules_in_it() -> None:
     assert here is not None
     assert find_gap("firesteel.datastream", "SourceFunction") is here
     assert find_gap("firesteel", "SourceFunction") is None
-    assert find_gap("firesteel.datastream.connectors", "KafkaSink") is not None
-    assert find_gap("firesteel.datastream", "KafkaSink") is None
+    assert find_gap("firesteel.datastream.connectors", "PulsarSink") is not None
+    assert find_gap("firesteel.datastream", "PulsarSink") is None
 
 
 def test_a_real_import_statement_shows_the_reason() -> None:
@@ -63,30 +63,16 @@ def test_a_real_import_statement_shows_the_reason() -> None:
 
 
 def test_a_module_of_gaps_needs_no_file() -> None:
-    import firesteel.datastream.formats.json as formats  # type: ignore[import-not-found]
+    from firesteel.datastream.connectors import pulsar
 
-    assert not hasattr(formats, "__file__")
-    with pytest.raises(NotYetSupportedError, match="JsonRowSerializationSchema"):
-        formats.JsonRowSerializationSchema
+    assert not hasattr(pulsar, "__file__")
+    with pytest.raises(NotYetSupportedError, match="PulsarSource"):
+        pulsar.PulsarSource
 
 
 def test_a_module_that_pyflink_does_not_have_is_not_found() -> None:
     with pytest.raises(ModuleNotFoundError):
         import firesteel.datastream.connectors.nothing  # type: ignore[import-not-found]  # noqa: F401
-
-
-def test_submodules_of_a_package_of_gaps() -> None:
-    from firesteel.datastream.formats import csv, json
-
-    assert csv.__name__ == "firesteel.datastream.formats.csv"
-    with pytest.raises(NotYetSupportedError, match="CsvSchema"):
-        csv.CsvSchema
-    with pytest.raises(ImportError, match="cannot import name 'nothing'"):
-        from firesteel.datastream.formats import nothing  # noqa: F401
-    # As PyFlink's package does, it answers for the names of its modules.
-    with pytest.raises(NotYetSupportedError, match="AvroSchema"):
-        from firesteel.datastream.formats import AvroSchema  # noqa: F401
-    assert not hasattr(json, "loads"), "this is not the json of the standard library"
 
 
 @pytest.mark.parametrize("module", sorted(GAPS))
@@ -99,12 +85,9 @@ def test_every_module_with_gaps_can_be_imported(module: str) -> None:
 
 
 def test_specs_of_modules() -> None:
-    package = importlib.util.find_spec("firesteel.datastream.formats")
-    assert package is not None
-    assert isinstance(package.loader, GapFinder)
-    assert package.submodule_search_locations == []
-    module = importlib.util.find_spec("firesteel.datastream.formats.orc")
+    module = importlib.util.find_spec("firesteel.datastream.connectors.pulsar")
     assert module is not None
+    assert isinstance(module.loader, GapFinder)
     assert module.submodule_search_locations is None
     real = importlib.util.find_spec("firesteel.datastream.connectors.kafka")
     assert real is not None
@@ -122,10 +105,10 @@ def test_the_finder_is_asked_last_and_once() -> None:
 
 def test_a_pickle_that_names_a_gap_shows_the_reason() -> None:
     with pytest.raises(NotYetSupportedError, match="comes in a later version"):
-        pickle.loads(b"cfiresteel.datastream.connectors.jdbc\nJdbcSink\n.")
+        pickle.loads(b"cfiresteel.datastream.connectors.pulsar\nPulsarSink\n.")
 
 
 def test_star_imports_of_a_module_of_gaps_import_nothing() -> None:
     names: dict[str, object] = {}
-    exec("from firesteel.datastream.connectors.jdbc import *", names)
+    exec("from firesteel.datastream.connectors.pulsar import *", names)
     assert set(names) == {"__builtins__"}

@@ -22,7 +22,7 @@ def _forget_notes(monkeypatch):
         ("execution.buffer-timeout", KeyStatus.USED),
         ("spark.executor.memory", KeyStatus.SPARK),
         ("execution.checkpointing.interval", KeyStatus.USED),
-        ("execution.checkpointing.unaligned.enabled", KeyStatus.FLINK),
+        ("execution.checkpointing.unaligned.enabled", KeyStatus.USED),
         ("taskmanager.memory.process.size", KeyStatus.FLINK),
         ("metrics.reporter.prom.factory.class", KeyStatus.FLINK),
         ("my.own.thing", KeyStatus.UNKNOWN),
@@ -72,11 +72,13 @@ def test_an_unknown_key_of_firesteels_own_is_an_error():
 
 def test_a_key_without_effect_is_noted_once(caplog):
     with caplog.at_level(logging.WARNING, logger="firesteel"):
-        check_keys(["rest.port", "my.own.thing", "spark.app.name", "parallelism.default"])
-        check_keys(["rest.port", "my.own.thing"])
+        check_keys(
+            ["metrics.latency.interval", "my.own.thing", "spark.app.name", "parallelism.default"]
+        )
+        check_keys(["metrics.latency.interval", "my.own.thing"])
     messages = [record.getMessage() for record in caplog.records]
     assert len(messages) == 2
-    assert any("'rest.port' is accepted" in message for message in messages)
+    assert any("'metrics.latency.interval' is accepted" in message for message in messages)
     assert any("'my.own.thing' is unknown" in message for message in messages)
 
 

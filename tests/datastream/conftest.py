@@ -59,6 +59,9 @@ class FakeJob:
     def cancel_and_wait(self) -> None:
         self.cancel().result()
 
+    def interrupt(self) -> None:
+        self.cancel_and_wait()
+
     def result(self) -> Future[JobExecutionResult]:
         return self._result
 

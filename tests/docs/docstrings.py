@@ -40,8 +40,10 @@ _PUBLIC = (
     "firesteel.common.",
     "firesteel.connectors.",
     "firesteel.datastream.",
+    "firesteel.formats.",
     "firesteel.metrics.",
     "firesteel.state_processor.",
+    "firesteel.table.",
     "firesteel.testing.",
 )
 # A docstring that asks for the Spark session runs on Spark.

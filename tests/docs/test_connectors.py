@@ -1,4 +1,4 @@
-"""The Python blocks of docs/connectors.md and docs/kafka.md run, each page in one namespace."""
+"""The Python blocks of the pages about connectors run, each page in one namespace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize(("page", "least"), [("connectors.md", 5), ("kafka.md", 3)])
+@pytest.mark.parametrize(
+    ("page", "least"),
+    [
+        ("connectors.md", 5),
+        ("formats.md", 3),
+        ("kafka.md", 3),
+        ("databases.md", 3),
+        ("postgres-cdc.md", 1),
+        ("writing-connectors.md", 3),
+    ],
+)
 def test_the_page_runs(tmp_path, monkeypatch, page, least):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     text = (DOCS / page).read_text()

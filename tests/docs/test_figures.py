@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from tools.figures import architecture, benchmarks
+from tools.figures import architecture, benchmarks, execution
 
 _FIGURES = Path(__file__).parents[2] / "docs" / "figures"
 
 
-def test_the_architecture_is_drawn_from_its_script() -> None:
-    assert architecture.FIGURE.read_text() == architecture.draw(), "run: make figures"
+@pytest.mark.parametrize("script", [architecture, execution], ids=lambda one: one.FIGURE.name)
+def test_a_drawing_is_drawn_from_its_script(script: ModuleType) -> None:
+    assert script.FIGURE.read_text() == script.draw(), "run: make figures"
 
 
 def test_plots_show_recorded_runs() -> None:

@@ -26,5 +26,6 @@ def test_the_demo_survives_its_crash_and_counts_every_click_once() -> None:
     assert run.returncode == 0, run.stderr[-4_000:]
     assert run.stdout.startswith("JobGraph of ")
     assert re.search(r"^window until \d\d:\d\d:\d\d: home \d", run.stdout, re.MULTILINE)
+    assert re.search(r"latency [1-9][\d.]* ms median, [\d.]+ ms 99th", run.stdout)
     assert re.search(r"returned to checkpoint \d+ and continues", run.stdout)
     assert re.search(r"^([\d,]+) of \1 good clicks counted", run.stdout, re.MULTILINE)

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from firesteel.errors import ConfigurationError, NotYetSupportedError
+from firesteel.errors import ConfigurationError
 from firesteel.filesystems.file_systems import (
     FileSystemOptions,
     LocalFileSystem,
     Location,
     find_file_system,
-    local_path,
     qualify,
     without_password,
 )
@@ -137,12 +136,6 @@ def test_locations_that_are_none(location: str) -> None:
 )
 def test_passwords_are_not_shown(uri: str, shown: str) -> None:
     assert without_password(uri) == shown
-
-
-def test_a_remote_path_where_only_local_ones_can_be_written() -> None:
-    with pytest.raises(NotYetSupportedError, match="FileSink on 's3://bucket/out'") as caught:
-        local_path("s3://key:hush@bucket/out", "FileSink")
-    assert "hush" not in str(caught.value)
 
 
 def test_secrets_are_not_in_the_text_of_options() -> None:

@@ -7,16 +7,19 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
+from pyspark.sql import SparkSession
 
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.functions import SinkFunction
 from tests.integration.conftest import MakeEnvironment
 from tests.integration.test_life_of_functions import hosts_of
+from tests.waiting import wait_until
 
 TARGET_SECONDS = 1.0
 
@@ -128,3 +131,31 @@ def test_fifty_million_records_stay_under_1_5_gb_and_the_driver_does_not_grow(
     assert memory.largest < 1500
     early, late = memory.driver[len(memory.driver) // 4], memory.driver[-1]
     assert late < early + 50
+
+
+@pytest.mark.execution("real-time")
+def test_an_idle_job_asks_spark_for_nothing(make_env: MakeEnvironment) -> None:
+    env = make_env(parallelism=2)
+    source = DataGeneratorSource(
+        int, count=10**9, rate_limiter_strategy=RateLimiterStrategy.per_second(0.001)
+    )
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "silence")
+    stream.rebalance().add_sink(Nowhere())
+    client = env.execute_async("idle")
+    try:
+        wait_until(lambda: client.get_overview()["epochs"] > 0)
+        # One thread per source slot sleeps, instead of looking for rows every 10 ms.
+        wait_until(lambda: _threads_in("CallMethodViaReflection") == 2)
+        assert _threads_in("LowLatencyMemoryStreamPartitionReader") == 0
+    finally:
+        client.cancel().result()
+    wait_until(lambda: _threads_in("CallMethodViaReflection") == 0)
+
+
+def _threads_in(name: str) -> int:
+    """Return the number of threads of Spark whose stack has a class of this name."""
+    session = SparkSession.getActiveSession()
+    assert session is not None
+    jvm: Any = session._jvm
+    stacks = jvm.java.lang.Thread.getAllStackTraces().values()
+    return sum(any(name in frame.getClassName() for frame in stack) for stack in stacks)

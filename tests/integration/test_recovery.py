@@ -23,6 +23,7 @@ from firesteel.testing import Crash, Pause, ScriptedSource
 from tests.integration.conftest import MakeEnvironment
 from tests.integration.test_life_of_functions import BufferingSink
 from tests.integration.test_life_of_functions import written as flushed_by_close
+from tests.transactions import DirectoryStore, StoreSink
 from tests.waiting import wait_until
 
 KEYS = 5
@@ -232,6 +233,33 @@ def test_dataframes_start_over_with_the_job(checkpointed: Any, tmp_path: Path) -
     assert arrived() == Counter(range(40)) + Counter(range(20))
 
 
+@pytest.mark.execution("micro-batch")
+def test_lost_blocks_of_a_dataframe_do_not_abort_a_transaction_that_counts(
+    checkpointed: Any, tmp_path: Path
+) -> None:
+    """Spark must not run slots again whose acks were read: the job goes back to its checkpoint."""
+    env = checkpointed(1)
+    spark = env.get_spark_session()
+    store = tmp_path / "store"
+    store.mkdir()
+    lost: list[int] = []
+
+    def write(frame: Any, epoch: int) -> None:
+        if not lost and frame.count():
+            for number, cached in spark.sparkContext._jsc.getPersistentRDDs().items():
+                lost.append(number)
+                cached.unpersist(True)
+        frame.count()
+
+    script = [1, 2, Pause(0.3), 3, 4, Pause(0.3), 5]
+    numbers = env.from_source(ScriptedSource(script), None, "script")
+    numbers.add_sink(StoreSink(store))
+    numbers.map(lambda n: (n,), Types.ROW_NAMED(["n"], [Types.LONG()])).to_dataframe(write)
+    env.execute("lost blocks")
+    assert lost
+    assert sorted(DirectoryStore(store).committed) == [1, 2, 3, 4, 5]
+
+
 def has_more_than(count: int, directory: Path) -> bool:
     return written(directory).total() > count
 
@@ -262,3 +290,31 @@ def test_stop_with_a_savepoint_and_go_on_with_another_parallelism(
     assert written(tmp_path / "out") == numbered(range(1500), timers=False)
     assert all(flushed)
     assert sorted(number for part in flushed for number in part) == list(range(1500))
+
+
+@pytest.mark.execution("real-time")
+def test_a_job_moves_between_the_ways_to_execute_by_savepoint_and_by_checkpoint(
+    checkpointed: Any, tmp_path: Path
+) -> None:
+    retained = {
+        "execution_checkpointing_externalized__checkpoint__retention": "RETAIN_ON_CANCELLATION"
+    }
+    path = ""
+    for step, execution in enumerate(("real-time", "micro-batch", "real-time", "micro-batch")):
+        settings = {"execution_state__recovery_path": path} if path else {}
+        env = checkpointed(2, firesteel_execution=execution, **settings, **retained)
+        before = written(tmp_path / "out").total()
+        numbers = paced(env, 1500, 100 if step < 3 else 5000)
+        count_to_files(env, numbers, tmp_path / "out")
+        client = env.execute_async("moving")
+        if step < 3:
+            wait_until(partial(has_more_than, before, tmp_path / "out"))
+        if step in (0, 1):
+            # From real-time to micro-batch and back.
+            path = client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result()
+        elif step == 2:
+            client.cancel().result()
+            path = str(tmp_path / "checkpoints")
+            continue
+        client.get_job_execution_result().result()
+    assert written(tmp_path / "out") == numbered(range(1500), timers=False)

@@ -11,12 +11,18 @@ from typing import Any
 
 import pytest
 
+from firesteel.checkpoint.metadata import SnapshotType
+from firesteel.checkpoint.rules.requests import SnapshotRequest
+from firesteel.checkpoint.storage.checkpoint_directory import CheckpointDirectory
 from firesteel.common import Configuration
 from firesteel.common.job_status import JobStatus
 from firesteel.connectors.base import SplitEnumerator
 from firesteel.datastream import StreamExecutionEnvironment
-from firesteel.errors import JobExecutionError, UserFunctionError
+from firesteel.errors import FiresteelError, JobExecutionError, UserFunctionError
+from firesteel.master import checkpoint_executor, job_runner
 from firesteel.master.edge import ThreadedEdge
+from firesteel.master.job_master import Raised
+from firesteel.master.job_recovery import JobRecovery
 from firesteel.master.job_runner import JobRunner
 from firesteel.protocol.execution import (
     EpochBrokenOffError,
@@ -143,6 +149,29 @@ def test_an_enumerator_that_cannot_be_created_when_a_job_restarts_is_tried_again
         configuration=_settings(**_RESTARTS),
     )
     harness.run_epoch()
+    harness.crash()
+    assert harness.status is JobStatus.CREATED
+    assert harness.now_millis() >= 60_000
+    harness.run()
+    assert harness.collected == [1, 2]
+
+
+def test_a_checkpoint_that_cannot_be_read_when_a_job_restarts_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Storage may need longer to come back than the job does."""
+    harness = JobHarness(
+        _of(LateSource(splits=2)), checkpoint_every=1, configuration=_settings(**_RESTARTS)
+    )
+    harness.run_epoch()
+    starting_point, away = JobRecovery.starting_point, [OSError("storage is away")]
+
+    def read(recovery: JobRecovery, now: float) -> Any:
+        if away:
+            raise away.pop()
+        return starting_point(recovery, now)
+
+    monkeypatch.setattr(JobRecovery, "starting_point", read)
     harness.crash()
     assert harness.status is JobStatus.CREATED
     assert harness.now_millis() >= 60_000
@@ -392,3 +421,108 @@ def test_a_failure_without_a_restart_strategy_is_final() -> None:
     answer = job.runner.request_snapshot(_checkpoint)
     with pytest.raises(JobExecutionError, match="the job is not running"):
         answer.result(_SECONDS)
+
+
+def test_an_error_of_an_old_attempt_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing depends on it any more, but it must not vanish."""
+    harness = JobHarness(
+        _of(LateSource(splits=3, delay=1.0)),
+        checkpoint_every=0,
+        configuration=_settings(**_RESTARTS),
+    )
+    harness.run_epoch()
+    old = harness._runner._attempt
+    harness.crash()
+    harness._runner._post(Raised(OSError("the broker is gone")), old)
+    assert harness.status is JobStatus.CREATED
+    assert "the broker is gone" in caplog.text
+
+
+def test_a_job_whose_enumerator_is_never_created_is_refused() -> None:
+    """The thread that submits the job has no way to cancel it."""
+    released = threading.Event()
+    began = time.monotonic()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(job_runner, "_FIRST_ENUMERATORS_SECONDS", 0.05)
+        with pytest.raises(JobExecutionError, match="1 of 1 sources have not created"):
+            Job(_of(_NeverCreated(released)), _settings())
+    assert time.monotonic() - began < _SECONDS
+    released.set()
+
+
+class _NeverCreated(LateSource):
+    def __init__(self, released: threading.Event) -> None:
+        super().__init__()
+        self._released = released
+
+    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
+        assert self._released.wait(_SECONDS)
+        return super().create_enumerator(parallelism, state)
+
+
+class _HungStorage:
+    """Checkpoint storage that stops working when a test says so, until it is released."""
+
+    def __init__(self) -> None:
+        self.hangs = threading.Event()
+        self.is_hanging = threading.Event()
+        self.released = threading.Event()
+
+    def __call__(self, write: Callable[..., Any]) -> Callable[..., Any]:
+        def hanging(*arguments: Any) -> Any:
+            if self.hangs.is_set():
+                self.is_hanging.set()
+                assert self.released.wait(_SECONDS)
+            return write(*arguments)
+
+        return hanging
+
+
+def test_a_job_with_storage_that_hangs_ends(
+    checkpointed: Configuration,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+) -> None:
+    """The work is left to its thread, which still deletes the checkpoint that nothing needs."""
+    storage = _HungStorage()
+    monkeypatch.setattr(checkpoint_executor, "_CLOSE_SECONDS", 0.05)
+    monkeypatch.setattr(CheckpointDirectory, "write", storage(CheckpointDirectory.write))
+    job = Job(_of(LateSource(splits=3, delay=1000.0)), checkpointed)
+    job.run_epochs(2)
+    storage.hangs.set()
+    answer = job.runner.request_snapshot(
+        lambda request_id: SnapshotRequest(request_id, SnapshotType.CHECKPOINT)
+    )
+    assert storage.is_hanging.wait(_SECONDS)
+    job.runner.cancel()
+    assert job.end() is JobStatus.CANCELED
+    assert "checkpoint storage is still busy" in caplog.text
+    with pytest.raises(FiresteelError):
+        answer.result(timeout=0)
+    storage.released.set()
+    deadline = time.monotonic() + _SECONDS
+    while any(tmp_path.rglob("_metadata")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not any(tmp_path.rglob("_metadata"))
+
+
+def test_a_job_that_waits_for_hanging_storage_to_restart_can_be_canceled(
+    checkpointed: Configuration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = _HungStorage()
+    monkeypatch.setattr(checkpoint_executor, "_CLOSE_SECONDS", 0.05)
+    monkeypatch.setattr(CheckpointDirectory, "clean_up", storage(CheckpointDirectory.clean_up))
+    checkpointed.set_string("restart-strategy.fixed-delay.delay", "0 s")
+    job = Job(_of(LateSource(splits=3, delay=1000.0)), checkpointed)
+    stats = job.runner.recovery.coordinator.stats
+    deadline = time.monotonic() + _SECONDS
+    while not stats.overview()["counts"]["completed"] and time.monotonic() < deadline:
+        job.run_epochs(1)
+    storage.hangs.set()
+    job.attempts[-1].failure = JobExecutionError("lost")
+    assert storage.is_hanging.wait(_SECONDS)
+    job.wait_for(JobStatus.RESTARTING)
+    job.runner.cancel()
+    assert job.end() is JobStatus.CANCELED
+    storage.released.set()

@@ -11,7 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firesteel.checkpoint.rules.failure_reason import CheckpointFailedError
+from firesteel.checkpoint.rules.failure_reason import (
+    CheckpointFailedError,
+    StopWithSavepointStoppingError,
+)
+from firesteel.checkpoint.rules.requests import StopMode
 from firesteel.checkpoint.storage.metadata_file import CheckpointNotFoundError
 from firesteel.checkpoint.storage.storage import open_storage
 from firesteel.common import Configuration, Types
@@ -62,6 +66,142 @@ def test_stop_and_resume(tmp_path: Path, epochs: int, checkpointed: bool) -> Non
     resumed = harness.resume(savepoint)
     resumed.run()
     assert_exactly_once(job, resumed, collected=[*harness.collected, *resumed.collected])
+
+
+EXECUTIONS = ("micro-batch", "real-time")
+
+
+# Not while a checkpoint is pending, as after 14 epochs: a job that is canceled then leaves the
+# transactions of that checkpoint prepared. The page on delivery guarantees names this limit.
+@pytest.mark.parametrize("by", ["savepoint", "checkpoint"])
+@pytest.mark.parametrize("epochs", [5, 9, 13])
+@pytest.mark.parametrize(("first", "second"), [EXECUTIONS, EXECUTIONS[::-1]])
+def test_a_job_moves_from_one_way_to_execute_to_the_other(
+    tmp_path: Path, first: str, second: str, epochs: int, by: str
+) -> None:
+    job = Job(tmp_path)
+    key = "firesteel.execution"
+    harness = start(job, configuration=Configuration(RETAINING).set_string(key, first))
+    run_epochs(harness, epochs)
+    savepoint = None
+    if by == "savepoint":
+        savepoint = harness.stop()
+    else:
+        harness.cancel()
+        harness.run()
+        assert len(checkpoints(harness)) == 1
+    resumed = harness.resume(savepoint, configuration=Configuration().set_string(key, second))
+    resumed.run()
+    assert_exactly_once(job, resumed, collected=[*harness.collected, *resumed.collected])
+
+
+LAST_STEPS = ("before commit", "after commit", "close", "crash")
+
+
+def stop_badly(
+    directory: Path, *, step: str, times: int, restarts: int, execution: str, epochs: int = 10
+) -> tuple[Job, JobHarness, str]:
+    """Stop a job whose last epoch fails so many times. Return its harness and the savepoint."""
+    armed = directory / "armed"
+    job = Job(directory, Trap(directory, times), lambda place, _: place == step and armed.exists())
+    settings = Configuration(RETAINING).set_string("firesteel.execution", execution)
+    settings.set_string("restart-strategy.fixed-delay.attempts", str(restarts))
+    harness = start(job, configuration=settings)
+    run_epochs(harness, epochs)
+    answer = harness.request_savepoint(stop=StopMode.SUSPEND)
+    while not harness.master.checkpoints.stopped:
+        assert harness.run_epoch()
+    assert not answer.done()
+    armed.touch()
+    for _ in range(times if step == "crash" else 0):
+        if not harness.status.is_terminal_state():
+            harness.crash()
+    error: StopWithSavepointStoppingError | None = None
+    try:
+        harness.run()
+    except StopWithSavepointStoppingError as raised:
+        error = raised
+    assert job.trap is not None
+    failures = times if step == "crash" else job.trap.met
+    # Two subtasks may fail in the same epoch.
+    if failures <= restarts:
+        assert error is None
+    if failures and not restarts:
+        assert error is not None
+    if error is None:
+        assert harness.status is JobStatus.FINISHED
+        savepoint = answer.result(timeout=0)
+    else:
+        assert harness.status is JobStatus.FAILED
+        assert answer.exception(timeout=0) is error
+        savepoint = error.savepoint or ""
+        assert f"{savepoint} is complete" in str(error)
+        assert str(error.__cause__) in str(error)
+    armed.unlink()
+    # No checkpoint remains from which a job would write again what the savepoint has.
+    assert checkpoints(harness) == []
+    return job, harness, savepoint
+
+
+@pytest.mark.parametrize("execution", EXECUTIONS)
+@pytest.mark.parametrize("step", LAST_STEPS)
+@pytest.mark.parametrize("restarts", [0, 3])
+def test_a_job_that_was_told_to_stop_never_runs_on(
+    tmp_path: Path, restarts: int, step: str, execution: str
+) -> None:
+    """It fails after its savepoint: a restart only commits the savepoint, and reads nothing."""
+    job, harness, savepoint = stop_badly(
+        tmp_path, step=step, times=2, restarts=restarts, execution=execution
+    )
+    assert job.trap is not None
+    assert step == "crash" or job.trap.met
+    assert len(harness.collected) < len(golden())
+    resumed = harness.resume(savepoint)
+    resumed.run()
+    assert_exactly_once(job, resumed, collected=[*harness.collected, *resumed.collected])
+
+
+def test_a_job_that_is_canceled_while_it_stops_says_where_its_savepoint_is(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    harness = start(job)
+    run_epochs(harness, 10)
+    answer = harness.request_savepoint(stop=StopMode.SUSPEND)
+    while not harness.master.checkpoints.stopped:
+        assert harness.run_epoch()
+    harness.cancel()
+    harness.run()
+    assert harness.status is JobStatus.CANCELED
+    with pytest.raises(StopWithSavepointStoppingError, match="was canceled") as raised:
+        answer.result(timeout=0)
+    resumed = harness.resume(raised.value.savepoint)
+    resumed.run()
+    assert_exactly_once(job, resumed, collected=[*harness.collected, *resumed.collected])
+
+
+@given(
+    step=st.sampled_from(LAST_STEPS),
+    times=st.integers(0, 3),
+    restarts=st.integers(0, 3),
+    execution=st.sampled_from(EXECUTIONS),
+    epochs=st.integers(1, 40),
+    parallelism=st.integers(1, 3),
+)
+@settings(max_examples=15, deadline=None)
+def test_however_a_stop_goes_wrong_its_savepoint_continues_exactly_there(
+    step: str, times: int, restarts: int, execution: str, epochs: int, parallelism: int
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        job, harness, savepoint = stop_badly(
+            Path(name),
+            step=step,
+            times=times,
+            restarts=restarts,
+            execution=execution,
+            epochs=epochs,
+        )
+        resumed = harness.resume(savepoint, parallelism=parallelism)
+        resumed.run()
+        assert_exactly_once(job, resumed, collected=[*harness.collected, *resumed.collected])
 
 
 def test_a_savepoint_in_between_changes_nothing_and_commits_nothing(tmp_path: Path) -> None:

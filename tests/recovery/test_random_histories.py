@@ -8,6 +8,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -20,8 +21,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from firesteel.checkpoint.rules.requests import StopMode
+from firesteel.checkpoint.storage.discovery import find_checkpoint
 from firesteel.common import Configuration
 from firesteel.master import job_recovery
+from firesteel.master.job_recovery import JobRecovery
+from firesteel.master.split_enumerators import EnumeratorOfSource
 from firesteel.testing import Fault, JobHarness, ListSink
 from tests.properties.random_plans import STATEFUL, Plan, Step, plans
 from tests.recovery.jobs import RESTARTS
@@ -37,14 +41,25 @@ SETTINGS = Configuration(RESTARTS).add_all(
 
 ACTIONS = (
     *("epoch", "epoch", "epoch", "checkpoint", "checkpoint", "faults"),
-    *("crash", "savepoint", "rescale", "cancel", "kill", "slow checkpoint"),
+    *("crash", "unlucky crash", "savepoint", "rescale", "cancel", "kill", "slow checkpoint"),
+    "rescale from a checkpoint",
+    *("slow savepoint", "slow savepoint"),
 )
+UNALIGNED = "execution.checkpointing.unaligned.enabled"
 
 
 class History:
     """A job, submitted again and again, and its sinks, which stay."""
 
-    def __init__(self, plan: Plan, seed: int, budgets: tuple[int, ...], threshold: int) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        seed: int,
+        budgets: tuple[int, ...],
+        threshold: int,
+        execution: str = "micro-batch",
+        unaligned: bool = False,
+    ) -> None:
         self.plan = plan
         self.random = Random(seed)
         self.directory = tempfile.TemporaryDirectory()
@@ -56,12 +71,16 @@ class History:
             "parallelism": plan.parallelism,
             "records_per_epoch": budgets,
             "inline_threshold": threshold,
-            "configuration": SETTINGS,
+            "configuration": Configuration(SETTINGS)
+            .set_string("firesteel.execution", execution)
+            .set_boolean(UNALIGNED, unaligned),
             "checkpoint_every": 0,
             "seed": seed,
         }
         # The savepoint, or the directory with checkpoints, that the present job was started from.
         self.origin: str | None = None
+        # Slow savepoints: their directories, and the futures of their locations.
+        self.savepoints: list[tuple[Path, Future[str]]] = []
         with self.other_clock():
             self.harness = JobHarness(self.build, **self.arguments)
 
@@ -105,14 +124,65 @@ class History:
     def _crash(self) -> None:
         self.harness.crash()
 
+    def _unlucky_crash(self) -> None:
+        """The next attempts cannot begin: storage or the system of a source is away for a while."""
+        place, name = self.random.choice(
+            [(JobRecovery, "starting_point"), (EnumeratorOfSource, "create")]
+        )
+        begin, failures = getattr(place, name), [OSError("away")] * self.random.randint(1, 3)
+
+        def begin_or_fail(*arguments: Any) -> Any:
+            if failures:
+                raise failures.pop()
+            return begin(*arguments)
+
+        with patch.object(place, name, begin_or_fail):
+            self.harness.crash()
+
     def _savepoint(self) -> None:
         answer = self.harness.request_savepoint()
         while not answer.done() and self.harness.run_epoch():
             pass
         assert answer.done()
 
+    def _slow_savepoint(self) -> None:
+        """Slots write it file by file, while other things happen. Some of them give it up."""
+        harness = self.harness
+        harness.savepoints_are_stuck = True
+        target = Path(self.directory.name, f"savepoints-{len(self.savepoints)}")
+        answer = harness.request_savepoint(str(target))
+        self.savepoints.append((target, answer))
+        for _ in range(self.random.randint(1, 4)):
+            if harness.status.is_terminal_state() or self.harness is not harness:
+                break
+            for _ in range(self.random.randint(0, 2)):
+                harness.write_savepoint_file()
+            self.act(self.random.choice(["epoch", "epoch", "checkpoint", "faults", "crash"]))
+        harness.savepoints_are_stuck = False
+        if self.random.random() < 0.5:
+            while not answer.done() and harness.run_epoch():
+                pass
+
+    def assert_no_part_is_left(self) -> None:
+        """A directory of a savepoint is complete, or does not exist."""
+        for target, answer in self.savepoints:
+            found = list(target.iterdir()) if target.exists() else []
+            if not answer.done():
+                # Its driver was killed.
+                continue
+            if answer.exception() is None:
+                assert [str(path) for path in found] == [answer.result()]
+                find_checkpoint(answer.result())
+            else:
+                assert found == []
+
     def _rescale(self) -> None:
         answer = self.harness.request_savepoint(stop=StopMode.SUSPEND)
+        while not self.harness.master.checkpoints.stopped and self.harness.run_epoch():
+            pass
+        if self.harness.master.checkpoints.stopped:
+            # The savepoint is complete. Whatever happens now, the job must not run on.
+            self.act(self.random.choice(["epoch", "faults", "crash", "crash"]))
         self.harness.run()
         if answer.exception() is None:
             self.origin = answer.result()
@@ -131,16 +201,34 @@ class History:
 
     def _kill(self) -> None:
         self.harness.kill()
+        # A driver that is killed deletes nothing any more.
+        self.savepoints.clear()
         self._submit_again()
 
-    def _submit_again(self) -> None:
+    def _rescale_from_a_checkpoint(self) -> None:
+        """The next job may also run in a different way, or align its checkpoints or not."""
+        self.harness.kill()
+        self.arguments["parallelism"] = self.random.randint(1, 4)
+        if self.random.random() < 0.5:
+            configuration = Configuration(self.arguments["configuration"])
+            configuration.set_boolean(UNALIGNED, self.random.random() < 0.5)
+            execution = self.random.choice(["real-time", "real-time", "micro-batch"])
+            configuration.set_string("firesteel.execution", execution)
+            self.arguments["configuration"] = configuration
+        self._submit_again(
+            parallelism=self.arguments["parallelism"],
+            records_per_epoch=self.arguments["records_per_epoch"],
+            configuration=self.arguments["configuration"],
+        )
+
+    def _submit_again(self, **changes: Any) -> None:
         """From the newest checkpoint of all runs if it has taken one, else from where it came from."""
         own = self.harness.checkpoint_directory()
         if any(own.glob("chk-*/_metadata")):
             self.origin = str(own.parent)
         with self.other_clock():
             if self.origin is not None:
-                self.harness = self.harness.resume(self.origin)
+                self.harness = self.harness.resume(self.origin, **changes)
             else:
                 self.harness = JobHarness(self.build, **self.arguments)
 
@@ -153,6 +241,7 @@ class History:
         self.harness.run()
         found = [Counter(sink.values()) for sink in self.sinks]
         assert found == self.plan.evaluate()
+        self.assert_no_part_is_left()
 
 
 @given(
@@ -161,12 +250,20 @@ class History:
     st.integers(0, 999),
     st.lists(st.integers(1, 9), min_size=1, max_size=3).map(tuple),
     st.sampled_from([0, 64 * 1024]),
+    st.sampled_from(["micro-batch", "real-time"]),
+    st.booleans(),
 )
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_whatever_happens_to_a_job_its_output_is_that_of_a_clean_run(
-    plan: Plan, actions: list[str], seed: int, budgets: tuple[int, ...], threshold: int
+    plan: Plan,
+    actions: list[str],
+    seed: int,
+    budgets: tuple[int, ...],
+    threshold: int,
+    execution: str,
+    unaligned: bool,
 ) -> None:
-    history = History(plan, seed, budgets, threshold)
+    history = History(plan, seed, budgets, threshold, execution, unaligned)
     for action in actions:
         history.act(action)
     history.finish()

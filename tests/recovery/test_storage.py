@@ -21,6 +21,7 @@ from firesteel.common import Configuration
 from firesteel.common.job_status import JobStatus
 from firesteel.datastream.connectors.file_system import RollingPolicy
 from firesteel.errors import WriteFailedError
+from firesteel.filesystems.file_systems import ArrowFileSystem
 from firesteel.testing import (
     FaultyFileSystem,
     JobHarness,
@@ -248,10 +249,10 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_restores(
     harness.kill()
     with caplog.at_level(logging.INFO, logger="firesteel"):
         resumed = harness.resume()
+        resumed.run()
     if damage is not Path.unlink or what != "metadata":
         assert victim in caplog.text
-    assert "chk-1" in caplog.text
-    resumed.run()
+    assert "chk-1" in caplog.text or "goes back to checkpoint 1" in caplog.text
     assert resumed.keyed_state() == clean_state(tmp_path)
     assert not Counter(golden()) - Counter(job.outputs()["list"])
 
@@ -276,9 +277,56 @@ def test_one_that_was_named_must_be_whole(tmp_path: Path) -> None:
     _, harness, victim = damaged_job(tmp_path, "state", flip_bit)
     harness.kill()
     newest = next((tmp_path / "checkpoints").rglob("chk-2"))
+    resumed = harness.resume(str(newest))
     with pytest.raises(CorruptCheckpointError, match="checksum") as caught:
+        resumed.run()
+    assert caught.value.location == victim
+
+
+@pytest.mark.parametrize("damage", [truncate, Path.unlink])
+def test_files_of_a_wrong_size_are_found_when_it_is_named(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    _, harness, victim = damaged_job(tmp_path, "state", damage)
+    harness.kill()
+    newest = next((tmp_path / "checkpoints").rglob("chk-2"))
+    with pytest.raises(CorruptCheckpointError) as caught:
         harness.resume(str(newest))
     assert caught.value.location == victim
+
+
+def test_a_strategy_without_restarts_does_not_prevent_the_way_back(tmp_path: Path) -> None:
+    job, harness, _ = damaged_job(tmp_path, "state", flip_bit)
+    harness.kill()
+    changes = Configuration().set_string("restart-strategy.type", "none")
+    resumed = harness.resume(configuration=changes)
+    resumed.run()
+    assert resumed.keyed_state() == clean_state(tmp_path)
+    assert not Counter(golden()) - Counter(job.outputs()["list"])
+
+
+def test_the_driver_reads_no_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starting from a checkpoint or savepoint, the driver reads metadata only."""
+    harness, _ = start(Job(tmp_path), tmp_path, checkpoint_every=0)
+    run_epochs(harness, 5)
+    savepoint = harness.savepoint()
+    checkpoint = harness.checkpoint()
+    harness.kill()
+    read: list[str] = []
+    before = ArrowFileSystem.read
+
+    def noted(self: ArrowFileSystem, path: str) -> bytes:
+        read.append(Path(path).name)
+        return before(self, path)
+
+    monkeypatch.setattr(ArrowFileSystem, "read", noted)
+    for path in (savepoint, checkpoint):
+        read.clear()
+        resumed = harness.resume(path)
+        assert set(read) == {"_metadata"}
+        resumed.run_epoch()
+        assert set(read) > {"_metadata"}
+        resumed.kill()
 
 
 def test_a_running_job_that_finds_its_checkpoint_damaged_goes_back_further(

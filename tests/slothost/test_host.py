@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -35,6 +36,7 @@ from firesteel.protocol.rows import (
 from firesteel.slothost import client as slot_client
 from firesteel.slothost.client import HostIsGoneError, HostSettings, run_in_host
 from firesteel.slothost.connection import BrokenHostError, Opening, Peer
+from firesteel.slothost.directory import SlotDirectory
 from firesteel.slothost.host import TOKEN_VARIABLE
 from firesteel.task.slot import control_row
 from firesteel.testing import ScriptedSource
@@ -93,10 +95,11 @@ class Job:
         answer = run_in_host(hosts, control.address, self.load, batches, own)
         return [row for batch in answer for row in rows_of(batch)]
 
-    def epoch(self, hosts: HostSettings) -> list[Any]:
+    def epoch(self, hosts: HostSettings, later: HostSettings | None = None) -> list[Any]:
+        """Run an epoch; ``later`` are the hosts of the machine that runs the task of level 1."""
         controls = self.plan()
         rows = self.run_level(hosts, controls[0], None)
-        rows = self.run_level(hosts, controls[1], [control_row(controls[1]), *rows])
+        rows = self.run_level(later or hosts, controls[1], [control_row(controls[1]), *rows])
         acks = [decode(row.payload) for row in rows if row.kind == ACK]
         failures = [decode(row.payload) for row in rows if row.kind == FAILURE]
         self.master.epoch_ended(acks, failures, 0.0)
@@ -126,10 +129,18 @@ def hosts(started: list[subprocess.Popen[bytes]]) -> Iterator[HostSettings]:
     for process in started:
         process.kill()
         process.wait()
-    for file in settings.directory.glob("*"):
-        file.unlink()
-    if settings.directory.exists():
-        settings.directory.rmdir()
+    shutil.rmtree(settings.directory, ignore_errors=True)
+
+
+@pytest.fixture
+def machines(hosts: HostSettings) -> Iterator[tuple[HostSettings, HostSettings]]:
+    """Two machines of a cluster: their sockets are in different directories."""
+    directory = SlotDirectory("127.0.0.1", hosts.token)
+    first = replace(hosts, slot_directory=directory.location)
+    second = replace(first, application=f"{first.application}-2")
+    yield first, second
+    directory.close()
+    shutil.rmtree(second.directory, ignore_errors=True)
 
 
 def test_a_slot_lives_in_one_process_across_epochs(hosts, started):
@@ -155,6 +166,41 @@ def test_a_killed_host_is_replaced_and_the_state_comes_back(hosts, started):
     assert job.epoch(hosts) == [(3, started[1].pid, 1)]
     assert job.loads == 2
     assert job.epoch(hosts) == [(6, started[1].pid, 2)]
+
+
+def test_on_a_cluster_a_slot_stays_on_its_machine_wherever_its_task_runs(machines, started):
+    here, there = machines
+    job = Job([1, 2, 3, 4])
+    results = [job.epoch(*tasks) for tasks in (machines, (there, here), (here, here), machines)]
+    # Level 0 began here, level 1 there.
+    assert len(started) == 2
+    assert results == [[(total, started[1].pid, n)] for n, total in enumerate([1, 3, 6, 10], 1)]
+    assert job.loads == 2
+
+
+def test_on_a_cluster_a_lost_slot_moves_to_the_machine_of_its_task(machines, started):
+    here, there = machines
+    job = Job([1, 2, 3])
+    job.epoch(here, there)
+    started[1].kill()
+    started[1].wait()
+    assert job.epoch(here, here) == [(3, started[0].pid, 1)]
+    assert job.epoch(there, there) == [(6, started[0].pid, 2)]
+    assert len(started) == 2
+
+
+def test_on_a_cluster_a_slot_is_closed_by_force_on_its_machine(machines, started):
+    here, there = machines
+    job = Job([1, 2])
+    job.epoch(here, there)
+    first, second = _close_by_force(job)
+    rows = job.run_level(there, first, None)
+    rows = job.run_level(here, second, [control_row(second), *rows])
+    assert len([row for row in rows if row.kind == ACK]) == 2
+    with pytest.raises(HostIsGoneError):
+        # Nothing is started for a slot that nothing knows.
+        slot_client._open(here, Opening(replace(second.address, attempt=7), None, False, 60.0))
+    assert len(started) == 2
 
 
 def test_the_socket_is_private(hosts, started):
@@ -186,7 +232,7 @@ def test_a_task_that_goes_away_does_not_harm_the_next_attempt(hosts, started):
     controls = job.plan()
     rows = job.run_level(hosts, controls[0], None)
     peer = Peer(slot_client._connect(hosts, 0))
-    peer.send_bytes(hosts.token.encode())
+    peer.answer_challenge(hosts.token)
     peer.send(Opening(controls[1].address, None, has_input=True, idle_timeout=60.0))
     assert peer.receive() is False
     stream = pa.ipc.new_stream(pa.PythonFile(peer._writer, "w"), ARROW_SCHEMA)
@@ -330,7 +376,7 @@ def _get_stuck(job: Job, hosts: HostSettings, directory: Path) -> None:
     controls = job.plan()
     rows = job.run_level(hosts, controls[0], None)
     peer = Peer(slot_client._connect(hosts, 0))
-    peer.send_bytes(hosts.token.encode())
+    peer.answer_challenge(hosts.token)
     peer.send(Opening(controls[1].address, None, has_input=True, idle_timeout=60.0))
     peer.receive()
     peer.send_batches([to_record_batch([control_row(controls[1]), *rows])])

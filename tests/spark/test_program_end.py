@@ -71,10 +71,11 @@ class Program:
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
-    def rest(self) -> list[str]:
+    def rest(self, *, wake: bool = True) -> list[str]:
         """Wait for the end, and return the remaining output with the errors."""
         assert self.process.stdout is not None
-        threading.Thread(target=self._wake, daemon=True).start()
+        if wake:
+            threading.Thread(target=self._wake, daemon=True).start()
         lines = self.process.stdout.read().splitlines()
         self.process.wait()
         return lines
@@ -143,6 +144,54 @@ def test_a_second_signal_gives_up_what_blocks(start: Start, number: signal.Signa
     program.process.send_signal(number)
     assert program.line() == "canceled"
     program.process.send_signal(number)
+    assert program.rest() == ["given up", "stopped"]
+
+
+def test_a_second_termination_counts_although_the_main_thread_does_not_wake_up(
+    start: Start,
+) -> None:
+    """Linux may deliver it to a different thread, while the main thread blocks."""
+    program = start(
+        # From here on only the thread that counts the signals gets any.
+        "def end():\n"
+        "    running_jobs.suspended = True\n"
+        "    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])\n"
+        "    raise SystemExit(143)\n"
+        "try:\n"
+        "    say('working')\n"
+        "    time.sleep(60)\n"
+        "except SystemExit:\n"
+        "    end()",
+        kind="blocks",
+    )
+    assert program.line() == "working"
+    program.process.send_signal(signal.SIGTERM)
+    assert program.line() == "canceled"
+    program.process.send_signal(signal.SIGTERM)
+    assert program.rest(wake=False) == ["given up", "stopped"]
+
+
+def test_signals_of_a_forked_child_are_not_those_of_the_program(start: Start) -> None:
+    program = start(
+        "import os\n"
+        "for _ in range(3):\n"
+        "    received, sent = os.pipe()\n"
+        "    child = os.fork()\n"
+        "    if not child:\n"
+        "        os.write(sent, b'ready')\n"
+        "        time.sleep(60)\n"
+        "        os._exit(1)\n"
+        "    os.read(received, 5)\n"
+        "    os.kill(child, signal.SIGTERM)\n"
+        "    os.waitpid(child, 0)\n"
+        "say('working')\n"
+        "time.sleep(60)",
+        kind="blocks",
+    )
+    assert program.line() == "working"
+    program.process.send_signal(signal.SIGTERM)
+    assert program.line() == "canceled"
+    program.process.send_signal(signal.SIGTERM)
     assert program.rest() == ["given up", "stopped"]
 
 

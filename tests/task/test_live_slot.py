@@ -8,8 +8,10 @@ C:  3 4 5 |
 
 from __future__ import annotations
 
+import pickle
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -38,6 +40,7 @@ from firesteel.protocol.rows import (
     OUTPUT,
     BufferRow,
 )
+from firesteel.task.exchange.buffers import decode_buffer
 from firesteel.task.live_slot import InboxClosedError, LiveSlot, Rows
 from firesteel.testing import JobHarness
 from firesteel.usercode import pickling
@@ -60,16 +63,34 @@ class Inbox:
             raise InboxClosedError
         return None
 
+    def wake(self) -> None:
+        """Do nothing: the slot never waits."""
+
+    @property
+    def has_message(self) -> bool:
+        return bool(self.items) and not isinstance(self.items[0], list)
+
+    def take_message(self) -> SlotControl | EndEpoch | None:
+        return self.items.popleft() if self.has_message else None
+
 
 class Picture:
     """D as a live slot. ``log`` has what it sends to the driver."""
 
-    def __init__(self, mode: str, function: MapFunction | None = None) -> None:
+    def __init__(
+        self,
+        mode: str,
+        function: MapFunction | None = None,
+        exchange: str = "global_",
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         configuration = Configuration()
         configuration.set_string("execution.checkpointing.mode", mode)
+        for key, value in (settings or {}).items():
+            configuration.set_string(f"execution.checkpointing.{key}", value)
 
         def program(env: StreamExecutionEnvironment) -> None:
-            numbers = env.from_sequence(1, 10).global_()
+            numbers = getattr(env.from_sequence(1, 10), exchange)()
             numbers.map(function or Same()).set_parallelism(1).print().set_parallelism(1)
 
         harness = JobHarness(
@@ -261,3 +282,129 @@ def test_after_a_savepoint_to_stop_with_nothing_is_read_until_the_next_control()
 def _splits(program: Any) -> dict[int, tuple[Any, ...]]:
     node = next(iter(program.levels.job_graph.nodes.values()))
     return {node.id: tuple(node.spec.source.create_enumerator(1).discover_splits())}
+
+
+UNALIGNED = {"unaligned.enabled": "true"}
+
+
+def in_flight(picture: Picture) -> list[list[int]]:
+    """The records in the acks, one list per ack."""
+    acks = [ack for one in picture.log if isinstance(one, SlotAck) for ack in one.subtasks]
+    found = []
+    for ack in acks:
+        rows = [row for one in ack.in_flight for row in pickle.loads(one.inline or b"")[1]]
+        found.append([value for row in rows for value in decode_buffer(row[-1]).values])
+    return found
+
+
+def test_a_barrier_that_overtakes_makes_the_rows_before_it_part_of_the_checkpoint() -> None:
+    picture = Picture("EXACTLY_ONCE", settings=UNALIGNED)
+    picture.inbox.items.clear()
+    picture.control(1, overtakes=True)
+    assert the_picture(picture) == ["ack 1", 1, 2, 3, 4, 5, 6, 7]
+    assert in_flight(picture) == [[1, 2, 3, 4, 5]]
+
+
+class Telling(MapFunction):
+    """Lets the driver end the epoch while the first record is processed."""
+
+    inbox: Inbox
+
+    def map(self, value: Any) -> Any:
+        if value == 1:
+            self.inbox.items.appendleft(EndEpoch(1))
+        return value
+
+
+def test_a_barrier_overtakes_the_rest_of_a_row_that_is_being_processed() -> None:
+    picture = Picture("EXACTLY_ONCE", Telling(), settings=UNALIGNED)
+    Telling.inbox = picture.inbox
+    picture.inbox.items.clear()
+    picture.control(1, overtakes=True)
+    picture.send(B, 1, 2, 3)
+    picture.mark(B)
+    picture.send(C, 4)
+    picture.mark(C)
+    assert picture.work() == [1, "ack 1", 2, 3, 4]
+    assert in_flight(picture) == [[2, 3, 4]]
+
+
+def test_the_barrier_of_a_savepoint_overtakes_nothing() -> None:
+    picture = Picture("EXACTLY_ONCE", settings=UNALIGNED)
+    assert the_picture(picture) == [1, 2, 3, 4, 5, "ack 1", 6, 7]
+    assert in_flight(picture) == [[]]
+
+
+def test_a_checkpoint_that_aligns_in_time_contains_no_rows() -> None:
+    picture = Picture("EXACTLY_ONCE", settings={**UNALIGNED, "aligned-checkpoint-timeout": "1 h"})
+    picture.inbox.items.clear()
+    picture.control(1, overtakes=True)
+    assert the_picture(picture) == [1, 2, 3, 4, 5, "ack 1", 6, 7]
+    assert in_flight(picture) == [[]]
+
+
+def test_an_epoch_without_a_checkpoint_does_not_wait_for_marks() -> None:
+    picture = Picture("EXACTLY_ONCE", settings=UNALIGNED)
+    picture.inbox.items.clear()
+    picture.control(1, checkpoint_id=None)
+    picture.send(B, 1)
+    picture.end()
+    picture.send(C, 2)
+    assert picture.work() == ["ack 1", 1, 2]
+
+
+def test_unaligned_has_no_effect_with_at_least_once() -> None:
+    picture = Picture("AT_LEAST_ONCE", settings=UNALIGNED)
+    assert not picture.program.unaligned
+    assert the_picture(picture) == [1, 2, 6, 7, 3, 4, 5, "ack 1"]
+
+
+def test_rows_of_a_broadcast_are_processed_before_the_snapshot() -> None:
+    picture = Picture("EXACTLY_ONCE", exchange="broadcast", settings=UNALIGNED)
+    picture.inbox.items.clear()
+    picture.control(1, overtakes=True)
+    assert the_picture(picture) == [1, 2, 3, 4, 5, "ack 1", 6, 7]
+    assert in_flight(picture) == [[]]
+
+
+def test_a_slot_that_is_closed_while_it_waits_for_marks_closes_its_functions() -> None:
+    picture = Picture("EXACTLY_ONCE", watched(), settings=UNALIGNED)
+    picture.inbox.items.clear()
+    picture.control(1, overtakes=True)
+    picture.end()
+    picture.send(B, 1)
+    picture.control(2, close=True, checkpoint_id=None)
+    assert picture.work() == ["ack 2"]
+    assert Watched.calls == ["open", "close"]
+
+
+def test_a_slot_does_not_run_far_ahead_of_the_slots_that_have_not_ended_the_epoch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Others may have to hold the rows that it sends, in memory."""
+    monkeypatch.setattr("firesteel.task.live_slot._MOST_BYTES_AHEAD", 2000)
+    monkeypatch.setattr("firesteel.task.live_slot._LEAST_BYTES_AHEAD", 2000)
+
+    def program(env: StreamExecutionEnvironment) -> None:
+        env.from_sequence(1, 10**9).rebalance().map(lambda n: n).print()
+
+    source = JobHarness(program, parallelism=2, checkpoint_every=0)._program
+    inbox = Inbox()
+    slot = LiveSlot(source, 0, 0, lambda _: None, lambda: source)
+    running = slot.run(inbox)
+
+    def work() -> int:
+        return sum(len(row.payload) for rows in islice(running, 20) for row in rows)
+
+    def control(epoch: int, **more: Any) -> None:
+        address = SlotAddress(source.job_id, 0, 0, 0, epoch)
+        inbox.items.append(SlotControl(address, ReadBudget(UNLIMITED, 1.0), **more))
+
+    control(1, new_splits=_splits(source), checkpoint_id=1)
+    assert work() > 20_000
+    inbox.items.append(EndEpoch(1))
+    work()
+    # The mark is sent, and the control of the next epoch has not come.
+    assert work() == 0
+    control(2)
+    assert work() > 20_000

@@ -1,4 +1,4 @@
-"""Draws the architecture: the program, the driver, and the one Spark query of a job.
+"""Draws the architecture: the program, the driver, and a job in real time on Spark.
 
 Run with ``python -m tools.figures.architecture``. A test compares the picture with the file.
 """
@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 FIGURE = Path(__file__).parents[2] / "docs" / "figures" / "architecture.svg"
 
-WIDTH, HEIGHT = 1300, 640
+WIDTH, HEIGHT = 1300, 730
 
 INK = "#263238"
 MUTED = "#607d8b"
@@ -27,7 +27,10 @@ Point = tuple[float, float]
 class Drawing:
     """SVG elements in the order in which they are painted."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: int, height: int, label: str) -> None:
+        self.width = width
+        self.height = height
+        self.label = label
         self.elements: list[str] = []
 
     def text(
@@ -123,13 +126,13 @@ class Drawing:
     def svg(self) -> str:
         body = "\n  ".join(self.elements)
         return f"""\
-<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="system-ui, sans-serif" role="img" aria-label="The architecture of Firesteel">
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" font-family="system-ui, sans-serif" role="img" aria-label="{escape(self.label)}">
   <defs>
     <marker id="head" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto-start-reverse">
       <path d="M0 0 L10 5 L0 10 z" fill="{INK}"/>
     </marker>
   </defs>
-  <rect width="{WIDTH}" height="{HEIGHT}" rx="14" fill="#fafafa"/>
+  <rect width="{self.width}" height="{self.height}" rx="14" fill="#fafafa"/>
   {body}
 </svg>
 """
@@ -137,7 +140,7 @@ class Drawing:
 
 def draw() -> str:
     """The whole picture, as SVG."""
-    drawing = Drawing()
+    drawing = Drawing(WIDTH, HEIGHT, "The architecture of Firesteel")
     _program(drawing)
     _driver(drawing)
     _spark(drawing)
@@ -146,81 +149,94 @@ def draw() -> str:
 
 
 def _program(drawing: Drawing) -> None:
-    drawing.room((20, 20, 190, 470), "Your program", "PyFlink's API, in Python", ORANGE)
+    drawing.room((20, 20, 190, 450), "Your program", "PyFlink's API, in Python", ORANGE)
     calls = ["from_source", "map", "key_by", "sum", "print"]
     for number, call in enumerate(calls):
-        top = 90 + 80 * number
+        top = 84 + 76 * number
         drawing.box((45, top, 140, 46), call, code=True)
         if number:
-            drawing.arrow((115, top - 34), (115, top))
+            drawing.arrow((115, top - 30), (115, top))
+    drawing.box(
+        (20, 500, 190, 72), "Clients", "command line, dashboard,", "scripts, Flink's clients"
+    )
 
 
 def _driver(drawing: Drawing) -> None:
-    drawing.room((260, 20, 270, 470), "Driver", "the Python process of the program", BLUE)
+    drawing.room((260, 20, 270, 570), "Driver", "the program, or a process of a session", BLUE)
     drawing.box((285, 80, 220, 56), "StreamGraph", "operators, partitioning")
-    drawing.box((285, 166, 220, 56), "JobGraph", "chains of operators, levels")
+    drawing.box((285, 164, 220, 56), "JobGraph", "chains of operators, levels")
     drawing.box(
-        (285, 252, 220, 92),
+        (285, 248, 220, 92),
         "JobMaster",
-        "plans epochs, read budgets",
+        "plans epochs,",
         "keeps source positions",
         "and handles to state",
     )
+    drawing.box((285, 380, 220, 72), "CheckpointCoordinator", "starts and completes", "checkpoints")
     drawing.box(
-        (285, 394, 220, 72),
-        "CheckpointCoordinator",
-        "starts and completes",
-        "checkpoints, restores jobs",
+        (285, 500, 220, 72), "REST, Dispatcher", "list, show and control", "the jobs of a driver"
     )
-    drawing.arrow((395, 136), (395, 166))
-    drawing.arrow((395, 222), (395, 252))
-    drawing.arrow((395, 344), (395, 394))
+    drawing.arrow((395, 136), (395, 164))
+    drawing.arrow((395, 220), (395, 248))
+    drawing.arrow((395, 340), (395, 380), both=True)
 
 
 def _spark(drawing: Drawing) -> None:
     drawing.room(
-        (620, 20, 480, 470),
+        (620, 20, 480, 570),
         "Spark",
-        "one Structured Streaming query per job, on one machine or a cluster",
+        "one query in Real-time Mode per attempt, on one machine or a cluster",
         GREEN,
     )
-    drawing.box((645, 80, 430, 40), "clock: an epoch is due")
-    for level, (top, chain) in enumerate([(150, "Source → Map"), (306, "Sum → Sink")]):
+    for level, (top, chain) in enumerate([(90, "Source → Map"), (314, "Sum → Sink")]):
         drawing.text((645, top + 16), f"level {level}", 13, MUTED, 'font-weight="bold"', "start")
         for slot in range(2):
             left = 710 + 188 * slot
             drawing.box(
-                (left, top, 176, 76),
+                (left, top, 176, 92),
                 f"slot {slot}",
                 chain,
-                "resident Python process",
+                "in a Python worker, for",
+                "as long as the attempt",
                 colors=ORANGE,
             )
-    drawing.box((645, 246, 430, 36), "exchange: rows are buffers of many records", colors=GRAY)
-    drawing.box((645, 420, 430, 46), "foreachBatch", "acks, results, failures of the epoch")
+    drawing.box(
+        (645, 212, 430, 72),
+        "exchange: Spark's pipelined shuffle",
+        "a row is a buffer of many records;",
+        "watermarks and barriers flow among the rows",
+        colors=GRAY,
+    )
     for left in (798, 986):
-        drawing.arrow((left, 120), (left, 150))
-        drawing.arrow((left, 226), (left, 246))
-        drawing.arrow((left, 282), (left, 306))
-        drawing.arrow((left, 382), (left, 420))
+        drawing.arrow((left, 182), (left, 212))
+        drawing.arrow((left, 284), (left, 314))
+    drawing.box(
+        (645, 470, 430, 90),
+        "or in micro-batches",
+        "a Spark job per epoch, level by level; slots in resident processes",
+        "for DataFrames, few task slots, and by choice",
+        colors=GRAY,
+    )
 
 
 def _between(drawing: Drawing) -> None:
-    drawing.arrow((210, 108), (285, 108), label="execute", at=(235, 98))
-    drawing.arrow((505, 275), (575, 275), (575, 100), (645, 100))
-    drawing.text((575, 90), "control rows", 12, INK, 'font-style="italic"')
-    drawing.arrow((645, 443), (575, 443), (575, 320), (505, 320))
-    drawing.text((575, 460), "acks, output", 12, INK, 'font-style="italic"')
-    drawing.store((285, 530, 220, 90), "Checkpoint storage", "a directory or S3")
-    drawing.arrow((395, 466), (395, 530))
-    drawing.arrow((505, 575), (860, 575), (860, 490), dashed=True, both=True)
-    drawing.text((683, 566), "state: segments written and restored", 12, INK, 'font-style="italic"')
-    drawing.store((1140, 143, 140, 90), "Sources", "Kafka, files, yours")
-    drawing.arrow((1140, 188), (1074, 188))
-    drawing.store((1140, 299, 140, 90), "Sinks", "files, yours")
-    drawing.arrow((1074, 344), (1140, 344))
-    drawing.store((1140, 420, 140, 90), "DataFrames", "in and out")
-    drawing.arrow((1140, 465), (1100, 465), both=True)
+    drawing.arrow((210, 108), (285, 108), label="execute", at=(236, 98))
+    drawing.arrow((210, 536), (285, 536), label="HTTP", at=(236, 526))
+    drawing.arrow((395, 500), (395, 452), dashed=True)
+    drawing.arrow((505, 268), (575, 268), (575, 136), (710, 136))
+    drawing.text((575, 126), "controls", 12, INK, 'font-style="italic"')
+    drawing.arrow((710, 360), (575, 360), (575, 316), (505, 316))
+    drawing.text((575, 378), "acks, output", 12, INK, 'font-style="italic"')
+    drawing.store((285, 620, 220, 90), "Checkpoint storage", "a directory or S3")
+    drawing.arrow((505, 416), (518, 416), (518, 648), (505, 648))
+    drawing.arrow((505, 680), (860, 680), (860, 590), dashed=True, both=True)
+    drawing.text((683, 671), "state: segments written and restored", 12, INK, 'font-style="italic"')
+    drawing.store((1140, 91, 140, 90), "Sources", "Kafka, files, yours")
+    drawing.arrow((1140, 136), (1074, 136))
+    drawing.store((1140, 315, 140, 90), "Sinks", "Kafka, files, yours")
+    drawing.arrow((1074, 360), (1140, 360))
+    drawing.store((1140, 470, 140, 90), "DataFrames", "in and out")
+    drawing.arrow((1140, 515), (1075, 515), both=True)
 
 
 if __name__ == "__main__":

@@ -88,8 +88,8 @@ def photograph() -> Camera:
     camera = Camera()
 
     @contextmanager
-    def open_view(*streams: Any) -> Iterator[Any]:
-        camera.view = view.LiveView(*streams, camera)
+    def open_view(address: str, *streams: Any) -> Iterator[Any]:
+        camera.view = view.LiveView(camera, address, *streams)
         yield camera.view
 
     view.open_view = open_view

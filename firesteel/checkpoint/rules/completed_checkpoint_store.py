@@ -94,12 +94,18 @@ class CompletedCheckpointStore:
 
     def go_back_to(self, checkpoint: CompletedCheckpoint) -> list[DeleteCheckpoint]:
         """Make a restored checkpoint the newest one. Newer checkpoints are unusable, and deleted."""
-        if checkpoint not in self._checkpoints:
-            return [*self.add(checkpoint)]
-        position = self._checkpoints.index(checkpoint) + 1
+        is_known = checkpoint in self._checkpoints
+        position = self._checkpoints.index(checkpoint) + 1 if is_known else 0
         newer = self._checkpoints[position:]
         del self._checkpoints[position:]
-        return [self._drop(unusable) for unusable in newer if unusable.is_owned]
+        deletions = [self._drop(unusable) for unusable in newer if unusable.is_owned]
+        return deletions if is_known else [*deletions, *self.add(checkpoint)]
+
+    def return_only_to(self, savepoint: CompletedCheckpoint) -> list[DeleteCheckpoint]:
+        """Drop all other checkpoints: the job commits the savepoint, and reads nothing after it."""
+        dropped, self._checkpoints = self._checkpoints, [savepoint]
+        self._files.hold(_holder(savepoint), savepoint.files)
+        return [self._drop(old) for old in dropped if old.is_owned]
 
     def end(
         self, status: JobStatus, retention: ExternalizedCheckpointRetention

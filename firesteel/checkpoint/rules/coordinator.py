@@ -8,8 +8,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from firesteel.checkpoint.metadata import Ancestor, CheckpointMetadata, SnapshotType
+from firesteel.checkpoint.metadata import (
+    Ancestor,
+    CheckpointMetadata,
+    OperatorFiles,
+    SnapshotType,
+    with_files,
+)
 from firesteel.checkpoint.payload import Payload
 from firesteel.checkpoint.rules.completed_checkpoint import CompletedCheckpoint
 from firesteel.checkpoint.rules.completed_checkpoint_store import (
@@ -22,15 +29,16 @@ from firesteel.checkpoint.rules.decisions import (
     CleanUp,
     Decision,
     DeleteCheckpoint,
+    DeleteSavepoint,
     FailJob,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
-    StopJob,
     WriteSnapshot,
 )
 from firesteel.checkpoint.rules.failure_reason import (
     CheckpointFailedError,
     CheckpointFailureReason,
+    StopWithSavepointStoppingError,
     TooManyFailedCheckpointsError,
 )
 from firesteel.checkpoint.rules.lineage import lineage_after
@@ -40,6 +48,7 @@ from firesteel.checkpoint.rules.settings import CheckpointSettings
 from firesteel.checkpoint.rules.stats import CheckpointStatsTracker
 from firesteel.checkpoint.rules.tasks import OperatorInfo, TaskAck, TaskId, tasks_of
 from firesteel.common.job_status import JobStatus
+from firesteel.errors import FiresteelError
 
 
 class CheckpointSchedule:
@@ -102,6 +111,7 @@ class CheckpointFailureManager:
 
 
 _RUNNING = "running"
+_MOST_GIVEN_UP = 100
 
 
 class CheckpointCoordinator:
@@ -132,6 +142,10 @@ class CheckpointCoordinator:
         self._next_id = 1
         self._lineage: tuple[Ancestor, ...] = ()
         self._last_savepoint_id = 0
+        # Directories of savepoints that were given up. A process that was cut off may write to one
+        # although it was deleted.
+        self._given_up: deque[str] = deque(maxlen=_MOST_GIVEN_UP)
+        self._stop: tuple[SnapshotRequest, CompletedCheckpoint] | None = None
         self.store = CompletedCheckpointStore(settings.retained, self._files)
         self.stats = CheckpointStatsTracker(operators, settings.history_size, settings.interval)
 
@@ -143,7 +157,7 @@ class CheckpointCoordinator:
             return None
         if self._requests:
             return 0.0
-        return self._schedule.delay(now, len(self._pending))
+        return self._schedule.delay(now, self._in_progress())
 
     def trigger(self, now: float, epoch: int, finished: Collection[TaskId] = ()) -> Barrier | None:
         """The barrier of the epoch that is being planned, if one is due.
@@ -154,7 +168,7 @@ class CheckpointCoordinator:
             return None
         request = self._requests.popleft() if self._requests else None
         if request is None:
-            delay = self._schedule.delay(now, len(self._pending))
+            delay = self._schedule.delay(now, self._in_progress())
             if delay is None or delay > 0:
                 return None
         if request is None or request.type is SnapshotType.CHECKPOINT:
@@ -177,18 +191,53 @@ class CheckpointCoordinator:
             epoch,
             None if request is None else request.stop,
             checkpoint.trigger_time,
+            checkpoint.target,
+            self._settings.timeout,
         )
+
+    def _in_progress(self) -> int:
+        """The number of pending checkpoints. Checkpoints do not wait for savepoints."""
+        return sum(one.type is SnapshotType.CHECKPOINT for one in self._pending.values())
 
     @property
     def is_stopping(self) -> bool:
-        """True while a stop-with-savepoint is in progress. Sources must not read further."""
+        """True while a savepoint to stop with, or a checkpoint to rescale at, is in progress.
+
+        Sources must not read further.
+        """
         return any(_stop_of(checkpoint) is not None for checkpoint in self._pending.values())
 
     @property
+    def stopped_with(self) -> CompletedCheckpoint | None:
+        """The snapshot that the attempt stops with, once it is complete. Nothing is read after it."""
+        return None if self._stop is None else self._stop[1]
+
+    @property
+    def is_rescaling(self) -> bool:
+        """True if the attempt stops so that the next one starts with a different parallelism."""
+        return self._stop is not None and self._stop[0].stop is StopMode.RESCALE
+
+    def rescaled(self, operators: Sequence[OperatorInfo]) -> list[Decision]:
+        """Continue with different subtasks, from the checkpoint that the attempt has ended with."""
+        assert self._stop is not None
+        request, checkpoint = self._stop
+        self._stop = None
+        self._operators = tuple(operators)
+        self._tasks = tasks_of(operators)
+        self.stats.rescaled(operators)
+        return [AnswerRequest(request.request_id, checkpoint.location)]
+
+    def final_failure(self, failure: FiresteelError) -> FiresteelError:
+        """The error of a job that is not restarted. It names the savepoint of a job that stops."""
+        if self._stop is None or self.is_rescaling:
+            return failure
+        return StopWithSavepointStoppingError(self._job_name, self._stop[1].location, failure)
+
+    @property
     def has_newer_savepoint(self) -> bool:
-        """True if a savepoint is newer than a checkpoint to which the job may go back."""
-        oldest = min((one.checkpoint_id for one in self.store.checkpoints), default=0)
-        return self._last_savepoint_id > oldest
+        """True if a savepoint is not older than a checkpoint to which the job may go back."""
+        oldest = min((one.checkpoint_id for one in self.store.checkpoints), default=1)
+        return self._last_savepoint_id >= oldest
 
     @property
     def pending(self) -> tuple[PendingCheckpoint, ...]:
@@ -208,7 +257,7 @@ class CheckpointCoordinator:
             error = CheckpointFailedError(
                 request.title,
                 CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN,
-                "a different savepoint is already stopping it",
+                "a different savepoint is already stopping it, or it is being rescaled",
             )
             return [AnswerRequest(request.request_id, error=error)]
         if not self._may_checkpoint(finished):
@@ -247,13 +296,28 @@ class CheckpointCoordinator:
                 self.stats.acknowledged(checkpoint_id, ack, since, self._wall_clock(now))
         if not checkpoint.is_acknowledged:
             return []
-        return [self._write(checkpoint, now)]
-
-    def _write(self, checkpoint: PendingCheckpoint, now: float) -> WriteSnapshot:
         metadata = checkpoint.finalize(
             self._operators, self._job_id, self._job_name, self._wall_clock(now), self._lineage
         )
         checkpoint.written_since = now
+        if checkpoint.target is not None:
+            # The slots write the files. They need no segment for it.
+            return []
+        return [self._write(checkpoint, metadata)]
+
+    def files_written(
+        self, checkpoint_id: int, files: Sequence[OperatorFiles], now: float
+    ) -> list[Decision]:
+        """All slots have written their files of a savepoint."""
+        checkpoint = self._pending.get(checkpoint_id)
+        if checkpoint is None or checkpoint.metadata is None:
+            return []
+        written = replace(
+            with_files(checkpoint.metadata, files), completion_time=self._wall_clock(now)
+        )
+        return [WriteSnapshot(written, checkpoint.request)]
+
+    def _write(self, checkpoint: PendingCheckpoint, metadata: CheckpointMetadata) -> WriteSnapshot:
         files = metadata.files()
         # Files of completed checkpoints are synced already.
         new_files = files - self._stored_files()
@@ -275,20 +339,30 @@ class CheckpointCoordinator:
             duration=now - checkpoint.triggered_at,
             write_seconds=now - checkpoint.written_since,
         )
-        self._schedule.completed(now)
         decisions: list[Decision] = []
+        request = checkpoint.request
         if checkpoint.type is SnapshotType.CHECKPOINT:
-            decisions += self._completed(CompletedCheckpoint(metadata, location), now)
+            self._schedule.completed(now)
+            completed = CompletedCheckpoint(metadata, location)
+            decisions += self._completed(completed, now)
+            decisions += self._noted(self.store.add(completed))
+            if request is not None and request.stop is StopMode.RESCALE:
+                # The request is answered when the next attempt starts.
+                self._stop = request, completed
         else:
             self._last_savepoint_id = checkpoint_id
         decisions += self._unheld(self._files.release(_holder(checkpoint)))
-        request = checkpoint.request
-        if request is not None:
+        if request is None or self.is_rescaling:
+            return decisions
+        if request.stop is not None:
+            # The user owns the savepoint. The request is answered when the job has stopped.
+            completed = CompletedCheckpoint(metadata, location, is_owned=False)
+            self._stop = request, completed
+            decisions += self._completed(completed, now)
+            decisions += self._noted(self.store.return_only_to(completed))
+        else:
+            # An ordinary savepoint commits nothing: the job may still restore an older checkpoint.
             decisions.append(AnswerRequest(request.request_id, location))
-            if request.stop is not None:
-                # An ordinary savepoint commits nothing: the job may still restore an older checkpoint.
-                decisions.append(NotifyCheckpointComplete(checkpoint_id))
-                decisions.append(StopJob(request.stop, location or ""))
         return decisions
 
     def _completed(self, completed: CompletedCheckpoint, now: float) -> list[Decision]:
@@ -304,7 +378,6 @@ class CheckpointCoordinator:
             decisions += self._abort(
                 pending, CheckpointFailureReason.CHECKPOINT_SUBSUMED, None, now
             )
-        decisions += self._noted(self.store.add(completed))
         return decisions
 
     def write_failed(self, checkpoint_id: int, error: Exception, now: float) -> list[Decision]:
@@ -356,15 +429,30 @@ class CheckpointCoordinator:
         decisions += self.running_files(checkpoint.files)
         return [*decisions, CleanUp(self.store.checkpoints)]
 
-    def shutdown(self, status: JobStatus, now: float) -> list[Decision]:
-        """End the job, when no task is running."""
+    def shutdown(
+        self, status: JobStatus, now: float, failure: FiresteelError | None = None
+    ) -> list[Decision]:
+        """End the job, when no task is running. ``failure`` is its ``final_failure``."""
         reason = CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN
         decisions: list[Decision] = []
         for checkpoint in list(self._pending.values()):
             decisions += self._abort(checkpoint, reason, None, now)
         decisions += self._refuse_requests(reason)
+        if self._stop is not None:
+            request, savepoint = self._stop
+            if self.is_rescaling:
+                error = failure or CheckpointFailedError(request.title, reason)
+                decisions.append(AnswerRequest(request.request_id, error=error))
+            elif status is JobStatus.FINISHED:
+                decisions.append(AnswerRequest(request.request_id, savepoint.location))
+            else:
+                error = failure or StopWithSavepointStoppingError(
+                    self._job_name, savepoint.location
+                )
+                decisions.append(AnswerRequest(request.request_id, error=error))
         decisions += self._noted(self.store.end(status, self._settings.retention))
         decisions += self._unheld(self._files.release(_RUNNING))
+        decisions += [DeleteSavepoint(target) for target in self._given_up]
         return [*decisions, CleanUp(self.store.checkpoints)]
 
     # Failures
@@ -380,7 +468,8 @@ class CheckpointCoordinator:
         if _stop_of(checkpoint) is StopMode.DRAIN:
             # Event time has reached its end in the tasks. Only a restart resets it.
             return [*decisions, FailJob(error)]
-        if checkpoint.type is SnapshotType.SAVEPOINT:
+        if checkpoint.type is SnapshotType.SAVEPOINT or _stop_of(checkpoint) is StopMode.RESCALE:
+            # The user who has asked for it gets the error.
             return decisions
         too_many = self._failures.failed(checkpoint_id, error)
         return decisions if too_many is None else [*decisions, FailJob(too_many)]
@@ -398,6 +487,9 @@ class CheckpointCoordinator:
         self.stats.failed(checkpoint.checkpoint_id, str(error), duration, self._wall_clock(now))
         decisions: list[Decision] = [NotifyCheckpointAborted(checkpoint.checkpoint_id)]
         decisions += self._unheld(self._files.release(_holder(checkpoint)))
+        if checkpoint.target is not None:
+            decisions.append(DeleteSavepoint(checkpoint.target))
+            self._given_up.append(checkpoint.target)
         if checkpoint.request is not None:
             decisions.append(AnswerRequest(checkpoint.request.request_id, error=error))
         return decisions

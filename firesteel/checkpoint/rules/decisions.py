@@ -15,10 +15,10 @@ __all__ = [
     "CleanUp",
     "Decision",
     "DeleteCheckpoint",
+    "DeleteSavepoint",
     "FailJob",
     "NotifyCheckpointAborted",
     "NotifyCheckpointComplete",
-    "StopJob",
     "WriteSnapshot",
 ]
 
@@ -30,6 +30,8 @@ class Barrier:
     ``stop``: sources do not read further until the outcome is known. With DRAIN, event time reaches
     its end before the barrier.
     ``timestamp``: the time of the trigger, in milliseconds since 1970.
+    ``target``: the directory of a savepoint. Slots write their keyed state to it.
+    ``timeout``: the seconds after which the savepoint is given up.
     """
 
     checkpoint_id: int
@@ -37,11 +39,13 @@ class Barrier:
     epoch: int
     stop: StopMode | None = None
     timestamp: int = field(default=0, compare=False)
+    target: str | None = None
+    timeout: float = field(default=float("inf"), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class WriteSnapshot:
-    """Write the snapshot, then call ``snapshot_written`` or ``write_failed``.
+    """Write the metadata of the snapshot, then call ``snapshot_written`` or ``write_failed``.
 
     ``new_files``: files since the last completed checkpoint, which may not be synced yet.
     """
@@ -72,6 +76,13 @@ class DeleteCheckpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteSavepoint:
+    """Delete the directory of a savepoint that was given up."""
+
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
 class CleanUp:
     """Delete all files of the job that these checkpoints do not need. No task is running."""
 
@@ -88,14 +99,6 @@ class AnswerRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class StopJob:
-    """Finish the job without a further epoch of data, after stop-with-savepoint."""
-
-    stop: StopMode
-    location: str
-
-
-@dataclass(frozen=True, slots=True)
 class FailJob:
     """Fail the job. Its restart strategy decides about a restart."""
 
@@ -107,8 +110,8 @@ Decision = (
     | NotifyCheckpointComplete
     | NotifyCheckpointAborted
     | DeleteCheckpoint
+    | DeleteSavepoint
     | CleanUp
     | AnswerRequest
-    | StopJob
     | FailJob
 )

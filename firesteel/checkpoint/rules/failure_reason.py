@@ -45,6 +45,23 @@ class CheckpointFailedError(FiresteelError, RuntimeError):
         self.details = details
 
 
+class StopWithSavepointStoppingError(FiresteelError, RuntimeError):
+    """The savepoint of a job that stops is complete, but the job did not end well after it."""
+
+    def __init__(
+        self, job_name: str, savepoint: str | None, failure: FiresteelError | None = None
+    ) -> None:
+        happened = "was canceled" if failure is None else "failed"
+        super().__init__(
+            f"Job '{job_name}' {happened} while it stopped with a savepoint. The savepoint "
+            f"{savepoint} is complete, but some output in it may not be committed. Start the job "
+            "from this savepoint to commit the rest; older checkpoints of the job are deleted."
+            + (f" The failure: {failure}" if failure is not None else "")
+        )
+        self.savepoint = savepoint
+        self.__cause__ = failure
+
+
 class TooManyFailedCheckpointsError(FiresteelError, RuntimeError):
     """The job fails because too many checkpoints failed."""
 

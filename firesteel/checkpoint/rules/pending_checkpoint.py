@@ -27,7 +27,8 @@ class PendingCheckpoint:
     ``triggered_at``: seconds of the coordinator's clock.
     ``trigger_time``: milliseconds since 1970.
     ``awaited``: tasks without an ack.
-    ``metadata``: set when all acks have arrived, and the checkpoint is being written.
+    ``metadata``: set when all acks have arrived, and the checkpoint is being written. Slots write
+    the files of a savepoint, then the driver writes the metadata.
     """
 
     checkpoint_id: int
@@ -49,6 +50,11 @@ class PendingCheckpoint:
     @property
     def is_being_written(self) -> bool:
         return self.metadata is not None
+
+    @property
+    def target(self) -> str | None:
+        """The directory of a savepoint."""
+        return None if self.request is None else self.request.target
 
     @property
     def title(self) -> str:

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from firesteel.checkpoint.metadata import KeyedStateFile, OperatorMetadata
 from firesteel.checkpoint.payload import Payload
 from firesteel.state.changelog import Segment
 from firesteel.state.key_groups import KeyGroupRange
 from firesteel.state.operator_state import OperatorState, distribute, redistribute
+
+
+class Sharing(Enum):
+    """State of a rescaled operator that its key groups do not divide.
+
+    ROUTED: a new subtask reads the state of all old ones, and takes its share.
+    COPIES: all old subtasks have the same state, and each new one gets it.
+    """
+
+    ROUTED = "routed"
+    COPIES = "copies"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +55,19 @@ def redistribute_keyed_state(
     return result
 
 
+def shared_keyed_state(
+    operator: OperatorMetadata, parallelism: int, sharing: Sharing
+) -> list[tuple[KeyedPart, ...]]:
+    """For each new subtask, the whole state of the old subtasks, or of the first of them."""
+    subtasks = operator.subtasks[:1] if sharing is Sharing.COPIES else operator.subtasks
+    parts = tuple(
+        KeyedPart(state.segments, state.files, is_exact=True)
+        for state in subtasks
+        if state.segments or state.files
+    )
+    return [parts] * parallelism
+
+
 def _overlap(one: KeyGroupRange, other: KeyGroupRange) -> bool:
     return one.start <= other.end and other.start <= one.end
 
@@ -66,3 +91,18 @@ def redistribute_payloads(
         return [*old]
     together = [payload for of_subtask in old for payload in of_subtask]
     return [tuple(share) for share in distribute(together, parallelism)]
+
+
+def redistribute_in_flight(
+    operator: OperatorMetadata, parallelism: int
+) -> list[tuple[tuple[Segment, ...], ...]]:
+    """For each new subtask, the rows in flight of the old subtasks that it has to look at.
+
+    With a new parallelism each subtask reads all rows, and takes its share.
+    """
+    rows = tuple(one.in_flight for one in operator.subtasks)
+    if not any(rows):
+        return [()] * parallelism
+    if len(rows) == parallelism:
+        return [(one,) for one in rows]
+    return [rows] * parallelism

@@ -11,14 +11,17 @@ __all__ = ["SnapshotRequest", "StopMode"]
 
 
 class StopMode(Enum):
-    """Modes of stop-with-savepoint.
+    """Reasons to stop the sources at a barrier.
 
     SUSPEND keeps timers and windows, so that the job can be resumed. DRAIN advances event time to
-    its end first, so that all pending results are emitted.
+    its end first, so that all pending results are emitted. Both end the job with a savepoint.
+    RESCALE ends an attempt with a checkpoint, from which the next one starts with a different
+    parallelism.
     """
 
     SUSPEND = "suspend"
     DRAIN = "drain"
+    RESCALE = "rescale"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,8 @@ class SnapshotRequest:
 
     @property
     def title(self) -> str:
+        if self.stop is StopMode.RESCALE:
+            return "the checkpoint for the new parallelism"
         if self.type is SnapshotType.CHECKPOINT:
             return "the checkpoint"
         return "the savepoint" if self.stop is None else "stopping with a savepoint"

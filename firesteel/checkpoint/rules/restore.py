@@ -9,9 +9,12 @@ from firesteel.checkpoint.metadata import CheckpointMetadata, OperatorMetadata, 
 from firesteel.checkpoint.payload import Payload
 from firesteel.checkpoint.rules.redistribution import (
     KeyedPart,
+    Sharing,
+    redistribute_in_flight,
     redistribute_keyed_state,
     redistribute_operator_state,
     redistribute_payloads,
+    shared_keyed_state,
 )
 from firesteel.checkpoint.state_descriptions import (
     StateDescription,
@@ -22,6 +25,8 @@ from firesteel.checkpoint.state_descriptions import (
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.errors import FiresteelError
 from firesteel.graph.job_graph import JobGraph, key_types_of
+from firesteel.graph.partitioning import ShipStrategy
+from firesteel.state.changelog import Segment
 from firesteel.state.key_groups import KeyGroupRange
 from firesteel.state.operator_state import OperatorStates
 from firesteel.state.type_descriptions import describe_type
@@ -89,6 +94,7 @@ class RestoreTarget:
     ``max_parallelism_is_set``: by the program. A derived one gives way to that of the checkpoint.
     ``key_type``: None if the program does not declare it.
     ``states``: None if they become known only when the operator is opened.
+    ``sharing``: None if key groups divide the keyed state, as they usually do.
     """
 
     operator_id: str
@@ -99,6 +105,7 @@ class RestoreTarget:
     max_parallelism_is_set: bool = True
     key_type: TypeInformation | None = None
     states: tuple[StateDescription, ...] | None = None
+    sharing: Sharing | None = None
 
     @property
     def title(self) -> str:
@@ -111,6 +118,7 @@ class SubtaskAssignment:
 
     ``must_materialize``: the subtask writes all keyed state again, because the segments in
     ``keyed`` do not belong to it.
+    ``is_shared``: ``keyed`` is the state of all old subtasks, and this one takes its share.
     """
 
     key_groups: KeyGroupRange
@@ -120,8 +128,11 @@ class SubtaskAssignment:
     writer_states: tuple[Payload, ...] = ()
     committables: tuple[Payload, ...] = ()
     opaque: Payload | None = None
+    # Rows in flight, by the earlier subtask that they were on their way to.
+    in_flight: tuple[tuple[Segment, ...], ...] = ()
     finished: bool = False
     must_materialize: bool = False
+    is_shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +144,7 @@ class OperatorAssignment:
     subtasks: tuple[SubtaskAssignment, ...]
     states: tuple[StateDescription, ...] = ()
     coordinator: Payload | None = None
+    is_rescaled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,17 +228,24 @@ def _assign(
     has_files = any(subtask.files for subtask in operator.subtasks)
     kept = unchanged and same_directory and not has_files
     keyed: list[tuple[KeyedPart, ...]] = [()] * parallelism
+    sharing = None if unchanged else target.sharing
     if operator.has_keyed_state:
-        keyed = redistribute_keyed_state(operator, parallelism)
+        keyed = (
+            redistribute_keyed_state(operator, parallelism)
+            if sharing is None
+            else shared_keyed_state(operator, parallelism, sharing)
+        )
     operator_state = redistribute_operator_state(operator, parallelism)
     splits = redistribute_payloads([one.splits for one in operator.subtasks], parallelism)
     writers = redistribute_payloads([one.writer_states for one in operator.subtasks], parallelism)
+    in_flight = redistribute_in_flight(operator, parallelism)
     prepared = redistribute_payloads([one.committables for one in operator.subtasks], parallelism)
     return OperatorAssignment(
         operator_id=target.operator_id,
         max_parallelism=max_parallelism,
         states=operator.states,
         coordinator=operator.coordinator,
+        is_rescaled=not unchanged,
         subtasks=tuple(
             SubtaskAssignment(
                 key_groups=KeyGroupRange.of_subtask(index, parallelism, max_parallelism),
@@ -235,9 +254,11 @@ def _assign(
                 splits=splits[index],
                 writer_states=writers[index],
                 committables=prepared[index],
+                in_flight=in_flight[index],
                 opaque=operator.subtasks[index].opaque if unchanged else None,
                 finished=operator.subtasks[index].finished if unchanged else all_finished,
                 must_materialize=bool(keyed[index]) and not kept,
+                is_shared=sharing is Sharing.ROUTED,
             )
             for index in range(parallelism)
         ),
@@ -292,9 +313,24 @@ def check_state_types(
         raise StateTypeChangedError(operator, changed)
 
 
+# The partitioning of the feedback of a loop chooses the head for a record that is under way.
+_SHARING = {
+    ShipStrategy.BROADCAST: Sharing.COPIES,
+    ShipStrategy.GLOBAL: Sharing.ROUTED,
+    ShipStrategy.HASH: Sharing.ROUTED,
+    ShipStrategy.CUSTOM: Sharing.ROUTED,
+}
+
+
 def restore_targets(graph: JobGraph) -> tuple[RestoreTarget, ...]:
     """The operators of a new graph as targets."""
     key_types = key_types_of(graph)
+    tails = {edge.tail for edge in graph.feedback_edges}
+    sharing = {
+        edge.target: _SHARING.get(edge.partitioning.strategy)
+        for edge in graph.edges
+        if edge.target in tails
+    }
     return tuple(
         RestoreTarget(
             operator_id=node.operator_id,
@@ -304,6 +340,7 @@ def restore_targets(graph: JobGraph) -> tuple[RestoreTarget, ...]:
             max_parallelism=node.max_parallelism,
             max_parallelism_is_set=node.max_parallelism_is_set,
             key_type=key_types.get(node.id),
+            sharing=sharing.get(node.id),
         )
         for vertex in graph.vertices
         for node in (graph.nodes[operator] for operator in vertex.operators)

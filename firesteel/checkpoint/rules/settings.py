@@ -10,7 +10,7 @@ from typing import Any
 from firesteel.common.configuration import Configuration
 from firesteel.config import checkpoint_options as keys
 from firesteel.config.option import Option
-from firesteel.config.options import WEB_CHECKPOINT_HISTORY
+from firesteel.config.rest_options import WEB_CHECKPOINT_HISTORY
 from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from firesteel.errors import ConfigurationError
@@ -35,6 +35,9 @@ class CheckpointSettings:
     mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE
     after_tasks_finish: bool = True
     history_size: int = 10
+    # Barriers may overtake records, ``aligned_timeout`` after the trigger of a checkpoint.
+    unaligned: bool = False
+    aligned_timeout: float = 0.0
 
 
 def checkpoint_settings(configuration: Configuration) -> CheckpointSettings:
@@ -54,6 +57,7 @@ def checkpoint_settings(configuration: Configuration) -> CheckpointSettings:
     interval = None
     if configuration.get(keys.CHECKPOINTING_INTERVAL) is not None:
         interval = seconds(keys.CHECKPOINTING_INTERVAL, _MINIMAL, _is_long_enough)
+    mode = CheckpointingMode[configuration.get(keys.CHECKPOINTING_MODE)]
     return CheckpointSettings(
         interval=interval,
         min_pause=seconds(
@@ -64,9 +68,15 @@ def checkpoint_settings(configuration: Configuration) -> CheckpointSettings:
         tolerable_failures=count(keys.TOLERABLE_FAILED_CHECKPOINTS, 0),
         retained=count(keys.RETAINED_CHECKPOINTS, 1),
         retention=ExternalizedCheckpointRetention[configuration.get(keys.EXTERNALIZED_RETENTION)],
-        mode=CheckpointingMode[configuration.get(keys.CHECKPOINTING_MODE)],
+        mode=mode,
         after_tasks_finish=configuration.get(keys.CHECKPOINTS_AFTER_FINISH),
         history_size=count(WEB_CHECKPOINT_HISTORY, 0),
+        # As in Flink, the setting has no effect with AT_LEAST_ONCE, which never aligns.
+        unaligned=configuration.get(keys.UNALIGNED_CHECKPOINTS)
+        and mode is CheckpointingMode.EXACTLY_ONCE,
+        aligned_timeout=seconds(
+            keys.ALIGNED_TIMEOUT, "must not be negative", lambda value: value >= 0
+        ),
     )
 
 

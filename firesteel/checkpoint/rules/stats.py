@@ -56,7 +56,11 @@ class SubtaskStats:
             "ack_timestamp": self.ack_time,
             "end_to_end_duration": round(self.timing.total * 1000),
             "start_delay": round(self.timing.start_delay * 1000),
-            "alignment": {"duration": round(self.timing.alignment * 1000)},
+            "alignment": {
+                "duration": round(self.timing.alignment * 1000),
+                "persisted": self.timing.persisted_bytes,
+            },
+            "unaligned_checkpoint": self.timing.is_unaligned,
             "checkpoint": {
                 "sync": round(self.timing.sync * 1000),
                 "async": round(self.timing.asynchronous * 1000),
@@ -187,7 +191,7 @@ class CheckpointStats:
             "id": self.checkpoint_id,
             "status": self.status.value,
             "is_savepoint": self.is_savepoint,
-            "checkpoint_type": "SAVEPOINT" if self.is_savepoint else "CHECKPOINT",
+            "checkpoint_type": self._type,
             "epoch": self.epoch,
             "trigger_timestamp": self.trigger_time,
             "latest_ack_timestamp": self.latest_ack_time,
@@ -195,6 +199,7 @@ class CheckpointStats:
             "write_duration": _millis(self.write_seconds),
             "state_size": self.state_size,
             "checkpointed_size": self.checkpointed_size,
+            "persisted_data": self.persisted_size,
             "num_subtasks": self.subtask_count,
             "num_acknowledged_subtasks": len(self.subtasks),
             "external_path": self.location,
@@ -203,6 +208,18 @@ class CheckpointStats:
             "failure_timestamp": self.failure_time,
             "explanation": self.explanation,
         }
+
+    @property
+    def persisted_size(self) -> int:
+        """The bytes of records that barriers have overtaken."""
+        return sum(subtask.timing.persisted_bytes for subtask in self.subtasks)
+
+    @property
+    def _type(self) -> str:
+        if self.is_savepoint:
+            return "SAVEPOINT"
+        is_unaligned = any(subtask.timing.is_unaligned for subtask in self.subtasks)
+        return "UNALIGNED_CHECKPOINT" if is_unaligned else "CHECKPOINT"
 
     def details(self) -> dict[str, Any]:
         """The summary, and the subtasks by vertex."""
@@ -224,15 +241,19 @@ class CheckpointStatsTracker:
         history_size: int = 10,
         interval: float | None = None,
     ) -> None:
-        self._operators = {operator.vertex: operator for operator in reversed(operators)}
-        self._sources = frozenset(o.vertex for o in operators if o.is_source)
-        self._subtask_count = sum(o.parallelism for o in self._operators.values())
+        self.rescaled(operators)
         self._interval = interval
         self._history: deque[CheckpointStats] = deque(maxlen=history_size)
         self._in_progress: dict[int, CheckpointStats] = {}
         self._latest: dict[str, CheckpointStats] = {}
         self._restored: dict[str, Any] | None = None
         self.triggered = self.completed_count = self.failed_count = self.restored_count = 0
+
+    def rescaled(self, operators: Sequence[OperatorInfo]) -> None:
+        """Take the operators of the checkpoints that follow."""
+        self._operators = {operator.vertex: operator for operator in reversed(operators)}
+        self._sources = frozenset(o.vertex for o in operators if o.is_source)
+        self._subtask_count = sum(o.parallelism for o in self._operators.values())
 
     def pending(self, checkpoint: PendingCheckpoint) -> None:
         self.triggered += 1
@@ -341,6 +362,7 @@ class CheckpointStatsTracker:
                 "end_to_end_duration": _spread(_millis(s.duration) for s in self._completed()),
                 "state_size": _spread(s.state_size for s in self._completed()),
                 "checkpointed_size": _spread(s.checkpointed_size for s in self._completed()),
+                "persisted_data": _spread(s.persisted_size for s in self._completed()),
             },
             "latest": {
                 "completed": self._latest_summary("completed"),

@@ -47,12 +47,16 @@ class TaskTiming:
     ``sync``: the time for which processing paused.
     ``asynchronous``: the time of writing in the background, before the barrier. The checkpoint does
     not wait for it.
+    ``is_unaligned``: the barrier has overtaken records. ``persisted_bytes`` of them are part of the
+    checkpoint.
     """
 
     start_delay: float = 0.0
     alignment: float = 0.0
     sync: float = 0.0
     asynchronous: float = 0.0
+    is_unaligned: bool = False
+    persisted_bytes: int = 0
 
     @property
     def total(self) -> float:

@@ -5,9 +5,9 @@ They have the format of segments, which all backends read, and contain only entr
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from firesteel.checkpoint.metadata import KeyedStateFile
@@ -16,9 +16,9 @@ from firesteel.checkpoint.storage.storage import Storage
 from firesteel.checkpoint.storage.verification import facts_of
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.errors import FiresteelError
-from firesteel.state.backend import KeyGroupFilter
-from firesteel.state.changes import ChangeKind, Changes, StateEntry, put_changes
-from firesteel.state.key_groups import KeyGroupRange, key_group_of
+from firesteel.state.changes import ChangeKind, Changes, StateEntry, put_chunks
+from firesteel.state.frozen_state import Columns, FrozenState, grouped_entries
+from firesteel.state.key_groups import KeyGroupRange
 from firesteel.state.segment_format import (
     converted,
     decode_changes,
@@ -28,11 +28,19 @@ from firesteel.state.segment_format import (
 )
 from firesteel.state.table_descriptions import TableDescription, TableKind
 
-__all__ = ["ForeignClassError", "read_keyed_file", "refuse_classes", "write_keyed_files"]
+__all__ = [
+    "ForeignClassError",
+    "read_keyed_file",
+    "refuse_classes",
+    "write_frozen_state",
+    "write_keyed_files",
+]
 
-# Entries per file. They are sorted in memory, so this limits the memory of writing.
+# Entries per file, if they come in any order. They are sorted in memory, so this limits it.
 _FILE_ENTRIES = 200_000
 _BLOCK_ENTRIES = 5_000
+# A file that has this size ends with its key group. A restore reads whole files.
+_FILE_BYTES = 64 << 20
 
 
 class ForeignClassError(FiresteelError, RuntimeError):
@@ -48,13 +56,6 @@ class ForeignClassError(FiresteelError, RuntimeError):
         self.name = name
 
 
-@dataclass(slots=True)
-class _Seen:
-    """Keys that were counted. A key may have many namespaces."""
-
-    keys: defaultdict[str, set[Any]] = field(default_factory=lambda: defaultdict(set))
-
-
 def write_keyed_files(
     entries: Iterable[StateEntry],
     descriptions: Mapping[str, TableDescription],
@@ -68,112 +69,162 @@ def write_keyed_files(
 ) -> tuple[KeyedStateFile, ...]:
     """Write entries, in any order, to as many files as necessary."""
     files: list[KeyedStateFile] = []
-    seen = _Seen()
-    groups: defaultdict[int, list[StateEntry]] = defaultdict(list)
-    count = 0
-
-    def flush() -> None:
-        name = f"{prefix}-{len(files)}"
-        files.append(_write(groups, descriptions, directory, name, key_type, seen, compress))
-        groups.clear()
-
-    for entry in entries:
-        groups[key_group_of(entry.key, max_parallelism)].append(entry)
-        count += 1
-        if count >= file_entries:
-            flush()
-            count = 0
-    if groups:
-        flush()
+    seen: defaultdict[str, set[Any]] = defaultdict(set)
+    remaining = iter(entries)
+    while some := list(islice(remaining, file_entries)):
+        state = grouped_entries(some, descriptions, max_parallelism)
+        writing = _Writing(state, directory, prefix, key_type, compress, seen=seen, converts=True)
+        files += writing.files(len(files))
     return tuple(files)
 
 
-def _write(
-    groups: Mapping[int, list[StateEntry]],
-    descriptions: Mapping[str, TableDescription],
+def write_frozen_state(
+    state: FrozenState,
     directory: Storage,
-    name: str,
-    key_type: TypeInformation | None,
-    seen: _Seen,
-    compress: bool,
-) -> KeyedStateFile:
-    counted, keys = _count(groups, descriptions, seen)
-    changes = _blocks(groups, descriptions)
-    payload = b"".join(encode_changes(changes, descriptions, key_type, compress=compress))
-    facts = directory.write(name, payload)
-    return KeyedStateFile(
-        path=directory.location_of(name),
-        size=facts.size,
-        checksum=facts.checksum,
-        key_groups=KeyGroupRange(min(groups), max(groups)),
-        entries=counted,
-        keys=keys,
-        pickled=frozenset(
-            table
-            for table, _, column in pickled_columns(payload)
-            if foreign_class(column) is not None
-        ),
-    )
+    prefix: str,
+    *,
+    key_type: TypeInformation | None = None,
+    compress: bool = False,
+    check: Callable[[], None] = lambda: None,
+) -> Iterator[KeyedStateFile]:
+    """Write the keyed state of a subtask as a stream, file by file.
+
+    check: called between blocks. It raises an exception if the files are no longer wanted.
+    """
+    return _Writing(state, directory, prefix, key_type, compress, check=check).files()
 
 
-def _count(
-    groups: Mapping[int, list[StateEntry]],
-    descriptions: Mapping[str, TableDescription],
-    seen: _Seen,
-) -> tuple[dict[str, int], dict[str, int]]:
-    entries: dict[str, int] = dict.fromkeys(sorted(descriptions), 0)
-    keys = dict(entries)
-    for group in groups.values():
-        for entry in group:
-            entries[entry.table] += 1
-            if descriptions[entry.table].namespaced:
-                known = seen.keys[entry.table]
-                if entry.key in known:
-                    continue
-                known.add(entry.key)
-            keys[entry.table] += 1
-    return entries, keys
+class _Writing:
+    """Writes key group by key group. A file ends with the group that fills it."""
 
+    def __init__(
+        self,
+        state: FrozenState,
+        directory: Storage,
+        prefix: str,
+        key_type: TypeInformation | None,
+        compress: bool,
+        *,
+        check: Callable[[], None] = lambda: None,
+        seen: defaultdict[str, set[Any]] | None = None,
+        converts: bool = False,
+    ) -> None:
+        """Create a writer.
 
-def _blocks(
-    groups: Mapping[int, list[StateEntry]], descriptions: Mapping[str, TableDescription]
-) -> Iterator[Changes]:
-    """Blocks of whole key groups, in order, of about ``_BLOCK_ENTRIES`` entries."""
-    tables: defaultdict[str, list[StateEntry]] = defaultdict(list)
-    count = 0
-    for group in sorted(groups):
-        for entry in groups[group]:
-            tables[entry.table].append(entry)
-        count += len(groups[group])
-        if count >= _BLOCK_ENTRIES:
-            yield from _changes(tables, descriptions)
-            tables.clear()
+        seen: keys with namespaces that earlier files have counted.
+        converts: values have to be converted to the declared types.
+        """
+        self._state = state
+        self._directory = directory
+        self._prefix = prefix
+        self._key_type = key_type
+        self._compress = compress
+        self._check = check
+        self._seen = seen
+        self._converts = converts
+        self._groups: deque[int] = deque()
+
+    def files(self, number: int = 0) -> Iterator[KeyedStateFile]:
+        """Write all files. The name of the first one ends with ``number``."""
+        self._check()
+        groups = {group for table in self._state.tables for group in table.groups()}
+        self._groups.extend(sorted(groups))
+        while self._groups:
+            yield self._write(f"{self._prefix}-{number}")
+            number += 1
+
+    def _write(self, name: str) -> KeyedStateFile:
+        size = 0
+        first = last = self._groups[0]
+        entries = dict.fromkeys(sorted(self._state.descriptions), 0)
+        keys = dict(entries)
+        pickled: set[str] = set()
+
+        def watch(table: str, column: bytes) -> None:
+            if table not in pickled and foreign_class(column) is not None:
+                pickled.add(table)
+
+        def blocks() -> Iterator[Changes]:
+            nonlocal last
+            waiting: dict[str, Columns] = {}
             count = 0
-    yield from _changes(tables, descriptions)
+            while self._groups and size < _FILE_BYTES:
+                self._check()
+                last = self._groups.popleft()
+                for table in self._state.tables:
+                    columns = table.of_group(last)
+                    if columns[0]:
+                        entries[table.name] += len(columns[0])
+                        keys[table.name] += self._new_keys(table.name, columns[0])
+                        count += len(columns[0])
+                        _append(waiting, table.name, columns)
+                if count >= _BLOCK_ENTRIES or not self._groups:
+                    yield from self._changes(waiting)
+                    waiting, count = {}, 0
+            yield from self._changes(waiting)
+
+        def chunks() -> Iterator[bytes]:
+            nonlocal size
+            encoded = encode_changes(
+                blocks(),
+                self._state.descriptions,
+                self._key_type,
+                compress=self._compress,
+                watch=watch,
+            )
+            for chunk in encoded:
+                size += len(chunk)
+                yield chunk
+
+        facts = self._directory.write(name, chunks())
+        return KeyedStateFile(
+            path=self._directory.location_of(name),
+            size=facts.size,
+            checksum=facts.checksum,
+            key_groups=KeyGroupRange(first, last),
+            entries=entries,
+            keys=keys,
+            pickled=frozenset(pickled),
+        )
+
+    def _new_keys(self, table: str, keys: list[Any]) -> int:
+        """The number of keys in a key group. A key may have many namespaces."""
+        if not self._state.descriptions[table].namespaced:
+            return len(keys)
+        found = {key for key, _ in keys}
+        if self._seen is None:
+            return len(found)
+        known = self._seen[table]
+        before = len(known)
+        known |= found
+        return len(known) - before
+
+    def _changes(self, waiting: Mapping[str, Columns]) -> Iterator[Changes]:
+        for name in sorted(waiting):
+            table = self._state.descriptions[name]
+            for changes in put_chunks(name, table.kind, *waiting[name], _BLOCK_ENTRIES):
+                self._check()
+                yield converted(changes, table) if self._converts else changes
 
 
-def _changes(
-    tables: Mapping[str, list[StateEntry]], descriptions: Mapping[str, TableDescription]
-) -> Iterator[Changes]:
-    for name in sorted(tables):
-        table = descriptions[name]
-        entries = tables[name]
-        keys = [(e.key, e.namespace) if table.namespaced else e.key for e in entries]
-        values = [entry.value for entry in entries]
-        yield converted(put_changes(name, table.kind, keys, values), table)
+def _append(waiting: dict[str, Columns], table: str, columns: Columns) -> None:
+    known = waiting.get(table)
+    if known is None:
+        waiting[table] = columns
+    else:
+        known[0].extend(columns[0])
+        known[1].extend(columns[1])
 
 
 def read_keyed_file(
     file: KeyedStateFile,
     storage: Storage,
-    only: KeyGroupFilter | None = None,
     *,
     state: str | None = None,
     allow_pickle: bool = False,
 ) -> Iterator[StateEntry]:
     """The entries of a file of ``storage``.
 
-    ``only``: entries of some key groups.
     ``state``: entries of one state.
     ``allow_pickle``: create objects of the job's classes, which runs their code. A job that
     restores its own state does so.
@@ -186,8 +237,6 @@ def read_keyed_file(
         refuse_classes(payload, file.path)
     for changes, description in decode_changes(payload):
         assert changes.kind is ChangeKind.PUT
-        if only is not None:
-            changes = changes.only(only.picks(description))
         yield from _entries(changes, description)
 
 

@@ -1,4 +1,4 @@
-"""Writes and deletes savepoints.
+"""Completes and deletes savepoints.
 
 A savepoint is one directory with ``_metadata`` and data files. It can be moved and copied, and
 restored with a different parallelism or state backend.
@@ -7,35 +7,28 @@ restored with a different parallelism or state backend.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Sequence
-from dataclasses import replace
 
-from firesteel.checkpoint.metadata import (
-    CheckpointMetadata,
-    OperatorMetadata,
-    SnapshotType,
-    SubtaskState,
-)
-from firesteel.checkpoint.savepoints.keyed_state_files import write_keyed_files
-from firesteel.checkpoint.state_descriptions import (
-    StateDescription,
-    describe_operator_states,
-    describe_tables,
-)
+from firesteel.checkpoint.metadata import CheckpointMetadata, SnapshotType
 from firesteel.checkpoint.storage.metadata_file import (
     METADATA_FILE,
     open_checkpoint,
     write_metadata,
 )
 from firesteel.checkpoint.storage.storage import Storage, StorageError, is_temporary
-from firesteel.common.typeinfo import TypeInformation
+from firesteel.checkpoint.storage.verification import find_defects
 from firesteel.errors import FiresteelError
 from firesteel.filesystems.file_systems import FileSystemOptions
-from firesteel.state.backend import KeyedStateBackend
-from firesteel.state.changelog import Segment
 
-OpenBackend = Callable[[str, Sequence[Segment]], KeyedStateBackend]
-"""Creates a backend with the content of segments, from an operator id and the segments."""
+
+class SavepointFileError(FiresteelError, RuntimeError):
+    """The driver does not find a file that a slot has written."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(
+            f"a slot has written {location}, but the driver does not find it there. Slots write the "
+            "files of a savepoint, so its directory must be one that driver and slots share"
+        )
+        self.location = location
 
 
 class NoSavepointError(FiresteelError, ValueError):
@@ -47,81 +40,23 @@ def savepoint_directory(target: str, job_id: str, unique: str) -> str:
     return posixpath.join(target, f"savepoint-{job_id[:6]}-{unique[:12]}")
 
 
-def write_savepoint(
-    metadata: CheckpointMetadata,
-    target: Storage,
-    open_backend: OpenBackend,
-    key_type_of: Callable[[str], TypeInformation | None] = lambda _: None,
-    *,
-    compress: bool = False,
-) -> CheckpointMetadata:
-    """Write the state of ``metadata`` to ``target``, and the metadata last.
+def complete_savepoint(metadata: CheckpointMetadata, target: Storage) -> None:
+    """Write the metadata, after slots have written the files.
 
-    After an error no file is left. ``key_type_of`` gives the key type of an operator id, or None.
+    Attempts of tasks that do not count may have left files, which are deleted. After an error no
+    file is left.
     """
     try:
-        operators = tuple(
-            _write_operator(
-                operator, target, open_backend, key_type_of(operator.operator_id), compress
-            )
-            for operator in metadata.operators
-        )
-        written = replace(metadata, type=SnapshotType.SAVEPOINT, operators=operators)
-        write_metadata(written, target)
+        for defect in find_defects(metadata, target, deep=False):
+            raise SavepointFileError(defect.location)
+        write_metadata(metadata, target)
+        kept = {target.name_of(path) for path in metadata.files()} | {METADATA_FILE}
+        for file in target.list_files():
+            if file.path not in kept:
+                target.delete(file.path)
     except BaseException:
         delete_unfinished(target)
         raise
-    return written
-
-
-def _write_operator(
-    operator: OperatorMetadata,
-    target: Storage,
-    open_backend: OpenBackend,
-    key_type: TypeInformation | None,
-    compress: bool,
-) -> OperatorMetadata:
-    described = {state.name: state for state in operator.states}
-    subtasks = []
-    for index, subtask in enumerate(operator.subtasks):
-        described.update(
-            (state.name, state) for state in describe_operator_states(subtask.operator_state)
-        )
-        if subtask.segments:
-            prefix = f"state-{operator.operator_id}-{index}"
-            subtask, states = _write_keyed_state(
-                subtask, operator, target, prefix, open_backend, key_type, compress
-            )
-            described.update((state.name, state) for state in states)
-        subtasks.append(subtask)
-    states = tuple(described[name] for name in sorted(described))
-    return replace(operator, subtasks=tuple(subtasks), states=states)
-
-
-def _write_keyed_state(
-    subtask: SubtaskState,
-    operator: OperatorMetadata,
-    target: Storage,
-    prefix: str,
-    open_backend: OpenBackend,
-    key_type: TypeInformation | None,
-    compress: bool,
-) -> tuple[SubtaskState, tuple[StateDescription, ...]]:
-    backend = open_backend(operator.operator_id, subtask.segments)
-    try:
-        descriptions = dict(backend.descriptions())
-        files = write_keyed_files(
-            backend.entries(),
-            descriptions,
-            target,
-            prefix,
-            max_parallelism=operator.max_parallelism,
-            key_type=key_type,
-            compress=compress,
-        )
-    finally:
-        backend.close()
-    return replace(subtask, segments=(), files=files), describe_tables(descriptions, key_type)
 
 
 def delete_unfinished(target: Storage) -> None:

@@ -30,11 +30,16 @@ _CHECKPOINT = re.compile(rf"(?:[^/]+/)?chk-(\d+)/{METADATA_FILE}")
 
 @dataclass(frozen=True, slots=True)
 class FoundCheckpoint:
-    """A checkpoint to restore. ``skipped`` has errors of newer checkpoints, which are damaged."""
+    """A checkpoint to restore.
+
+    ``skipped``: errors of newer checkpoints, which are damaged.
+    ``older``: earlier checkpoints, newest first. They are not verified.
+    """
 
     checkpoint: CompletedCheckpoint
     directory: Storage
     skipped: tuple[CorruptFileError, ...] = ()
+    older: tuple[CompletedCheckpoint, ...] = ()
 
     @property
     def message(self) -> str:
@@ -56,7 +61,8 @@ def find_checkpoint(
 ) -> FoundCheckpoint:
     """Find a checkpoint or savepoint at a location, or the newest intact checkpoint below it.
 
-    A checkpoint at the location itself must be intact.
+    A checkpoint at the location itself must be intact. ``deep``: read every file. Otherwise only
+    sizes are compared.
     """
     directory = open_storage(split_metadata_path(location, METADATA_FILE), options)
     if not directory.exists(METADATA_FILE):
@@ -91,7 +97,9 @@ def find_latest_checkpoint(
             other_jobs.add(directory.parent.location)
     unreadable = [one for one in unreadable if one[0].parent.location not in other_jobs]
     damaged: list[CorruptFileError] = []
-    for checkpoint in newest_first(checkpoint for checkpoint, _ in found.values()):
+    remaining = list(newest_first(checkpoint for checkpoint, _ in found.values()))
+    while remaining:
+        checkpoint = remaining.pop(0)
         directory = found[checkpoint.location or ""][1]
         try:
             verify(checkpoint.metadata, directory, deep=deep)
@@ -103,7 +111,7 @@ def find_latest_checkpoint(
                 _log.warning("%s. It may be newer than the checkpoint that is restored.", reason)
             elif _number(where) > _number(directory):
                 damaged.append(reason)
-        result = FoundCheckpoint(checkpoint, directory, tuple(damaged))
+        result = FoundCheckpoint(checkpoint, directory, tuple(damaged), tuple(remaining))
         if damaged:
             _log.warning("%s", result.message)
         return result

@@ -133,6 +133,7 @@ def _subtask(state: SubtaskState, relative: Callable[[str], str]) -> Json:
         "writer_states": [_payload(writer) for writer in state.writer_states],
         "committables": [_payload(committable) for committable in state.committables],
         "opaque": _payload(state.opaque),
+        "in_flight": [_segment(segment, relative) for segment in state.in_flight],
     }
 
 
@@ -253,6 +254,8 @@ def _to_subtask(content: Json, locate: Callable[[str], str]) -> SubtaskState:
         writer_states=_to_payloads(content["writer_states"]),
         committables=_to_payloads(content["committables"]),
         opaque=_to_payload(content["opaque"]),
+        # Firesteel 0.1 wrote none.
+        in_flight=tuple(_to_segment(one, locate) for one in content.get("in_flight", ())),
     )
 
 

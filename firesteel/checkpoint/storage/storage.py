@@ -18,6 +18,7 @@ from firesteel.filesystems.file_systems import (
 )
 
 _TEMPORARY_SUFFIX = ".tmp"
+_CHUNK_BYTES = 4 << 20
 
 
 class StorageError(FiresteelError, OSError):
@@ -167,6 +168,15 @@ class Storage:
             check_payload(payload, facts, self.location_of(name))
         return payload
 
+    def check(self, name: str, facts: FileFacts) -> None:
+        """Compare a file with ``facts``, chunk by chunk, so that it need not fit into memory."""
+        size = checksum = 0
+        with self._explained("read", name), self.file_system.open(self._path(name)) as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                size += len(chunk)
+                checksum = zlib.crc32(chunk, checksum)
+        _compare(size, checksum, facts, self.location_of(name))
+
     def size(self, name: str) -> int | None:
         """The size of a file, or None if it does not exist."""
         with self._explained("look at", name):
@@ -223,11 +233,13 @@ def is_temporary(name: str) -> bool:
 
 
 def check_payload(payload: bytes, facts: FileFacts, location: str) -> None:
-    if len(payload) != facts.size:
-        raise CorruptFileError(
-            location, f"it should have {facts.size} bytes, but it has {len(payload)}"
-        )
-    if zlib.crc32(payload) != facts.checksum:
+    _compare(len(payload), zlib.crc32(payload), facts, location)
+
+
+def _compare(size: int, checksum: int, facts: FileFacts, location: str) -> None:
+    if size != facts.size:
+        raise CorruptFileError(location, f"it should have {facts.size} bytes, but it has {size}")
+    if checksum != facts.checksum:
         raise CorruptFileError(location, "its checksum does not match")
 
 

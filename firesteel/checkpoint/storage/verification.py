@@ -35,7 +35,7 @@ def find_defects(
             continue
         try:
             if deep:
-                storage.read(name, facts)
+                storage.check(name, facts)
             else:
                 _compare_size(storage, name, facts)
         except CorruptFileError as error:
@@ -48,7 +48,7 @@ def find_defects(
 
 def _files_of(metadata: CheckpointMetadata) -> Iterator[tuple[str, FileFacts]]:
     for subtask in metadata.subtasks():
-        for segment in subtask.segments:
+        for segment in (*subtask.segments, *subtask.in_flight):
             for directory, facts in segment_facts(segment):
                 yield posixpath.join(directory, facts.name), facts
         for file in subtask.files:

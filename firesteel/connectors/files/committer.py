@@ -19,8 +19,9 @@ from typing import Any
 
 from firesteel.connectors.base import Committer
 from firesteel.connectors.files.part_files import PartFileMissingError, has_writer
+from firesteel.connectors.files.paths import FilePaths
 from firesteel.errors import WriteFailedError
-from firesteel.filesystems.file_systems import sync_path
+from firesteel.filesystems.file_systems import is_uri, sync_path
 
 __all__ = ["FileCommitter"]
 
@@ -36,11 +37,16 @@ _NUMBER = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-\d+")
 class FileCommitter(Committer):
     """Publishes part files. A second commit has no effect."""
 
+    def __init__(self, paths: FilePaths) -> None:
+        self._paths = paths
+
     def commit(self, committables: Sequence[Any]) -> None:
         directories: set[str] = set()
         for committable in committables:
             # Firesteel 0.1 also removed files, which other checkpoints may need.
-            if committable["kind"] == "finish":
+            if committable["kind"] == "finish" and is_uri(committable["final"]):
+                _finish_remote(committable, self._paths)
+            elif committable["kind"] == "finish":
                 try:
                     _finish(committable)
                 except OSError as error:
@@ -51,6 +57,35 @@ class FileCommitter(Committer):
         for directory in directories:
             # The new names survive a power failure.
             sync_path(directory)
+
+
+def _finish_remote(committable: dict[str, Any], paths: FilePaths) -> None:
+    """Give a hidden object its final name: the store copies it, and the hidden one goes.
+
+    The copy appears at once and whole. An interrupted commit is repeated.
+    """
+    hidden, final, size = (committable[key] for key in ("in_progress", "final", "size"))
+    file_system, source, _ = paths.locate(hidden)
+    target = paths.locate(final).path
+    try:
+        found = file_system.size(source)
+        if found is None:
+            # A commit of this object has ended before. A reader may have consumed the result.
+            if file_system.size(target) is None:
+                _log.warning(
+                    "FileSink: %s does not exist. Either it was finished before and then moved "
+                    "away, or %s was deleted.",
+                    final,
+                    hidden,
+                )
+            return
+        if found != size:
+            raise PartFileMissingError(hidden, size, f"the object has {found} bytes")
+        file_system.rename(source, target)
+    except OSError as error:
+        if isinstance(error, PartFileMissingError):
+            raise
+        raise WriteFailedError.of(final, error) from error
 
 
 def _finish(committable: dict[str, Any]) -> None:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from firesteel.connectors.base import SourceSplit, SplitEnumerator
-from firesteel.connectors.files.paths import SourcePaths
-from firesteel.connectors.files.reader import compression_of
+from firesteel.connectors.files.paths import FilePaths
 from firesteel.connectors.index_ranges import split_range
 from firesteel.errors import NotYetSupportedError
 from firesteel.filesystems.file_systems import FileStatus, has_wildcard
+from firesteel.formats.base import FileFormat
+from firesteel.formats.lines import compression_of
 
 __all__ = ["FileSplitEnumerator"]
 
@@ -27,11 +28,11 @@ class FileSplitEnumerator(SplitEnumerator):
 
     def __init__(
         self,
-        paths: SourcePaths,
+        paths: FilePaths,
+        file_format: FileFormat,
         *,
         parallelism: int,
         split_files: bool,
-        count_lines: bool,
         discovery_interval: float | None,
         state: Any = None,
         min_split_bytes: int = _MIN_SPLIT_BYTES,
@@ -39,8 +40,8 @@ class FileSplitEnumerator(SplitEnumerator):
     ) -> None:
         self._paths = paths
         self._parallelism = parallelism
-        self._split_files = split_files
-        self._count_lines = count_lines
+        self._format = file_format
+        self._split_files = split_files and file_format.is_splittable
         self._discovery_interval = discovery_interval
         self._min_split_bytes = min_split_bytes
         self._clock = clock
@@ -92,13 +93,14 @@ class FileSplitEnumerator(SplitEnumerator):
         part_bytes = max(self._min_split_bytes, -(-total // self._parallelism))
         splits: list[SourceSplit] = []
         for file in files:
-            compression = compression_of(file.path)
-            if file.path.lower().endswith(".deflate"):
-                raise NotYetSupportedError(f"Reading the .deflate file {file.path}")
-            counted = self._count_lines or compression is not None
+            compression = self._compression_of(file.path)
+            counted = not self._format.has_byte_positions or compression is not None
             parts = 1
             if self._split_files and not counted:
                 parts = min(self._parallelism, -(-file.size // part_bytes))
+            ranges = split_range(0, file.size, parts)
+            if not file.size and not self._format.allows_empty_files:
+                ranges = [(0, 0)]
             splits += [
                 SourceSplit(
                     f"{file.path}:{start}",
@@ -111,6 +113,13 @@ class FileSplitEnumerator(SplitEnumerator):
                         "counted": counted,
                     },
                 )
-                for start, stop in split_range(0, file.size, parts)
+                for start, stop in ranges
             ]
         return splits
+
+    def _compression_of(self, path: str) -> str | None:
+        if not self._format.decompresses:
+            return None
+        if path.lower().endswith(".deflate"):
+            raise NotYetSupportedError(f"Reading the .deflate file {path}")
+        return compression_of(path)

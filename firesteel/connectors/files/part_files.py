@@ -7,8 +7,11 @@ import fcntl
 import os
 import uuid
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Protocol
 
+from firesteel.common.serialization import BulkWriterFactory
+from firesteel.connectors.files.paths import FilePaths
 from firesteel.errors import FiresteelError, WriteFailedError
 from firesteel.filesystems.file_systems import LocalFileSystem
 from firesteel.stability import public_evolving
@@ -304,69 +307,60 @@ def has_writer(path: str) -> bool:
     return False
 
 
-class PartFile:
-    """The open file of a bucket. It is hidden, and a rename finishes it.
+class PartFile(ABC):
+    """The open file of a bucket. It is hidden until a commit finishes it.
 
     ``in_progress_path`` contains a random id, so two attempts of a task never share a file.
+    ``is_resumable``: a snapshot can name the bytes written so far. Otherwise they are lost with the
+    writer, and the file ends at each checkpoint.
     """
 
     def __init__(
-        self, bucket_id: str, final_path: str, creation_time: int, disk: LocalFileSystem
+        self,
+        bucket_id: str,
+        final_path: str,
+        creation_time: int,
+        open_file: Callable[[str], LocalFile | RemoteFile],
     ) -> None:
-        directory, name = os.path.split(final_path)
-        self._disk = disk
-        self._entry_is_durable = False
+        directory, _, name = final_path.rpartition("/")
         self.final_path = final_path
-        self.in_progress_path = os.path.join(directory, f".{name}.inprogress.{uuid.uuid4()}")
+        self.in_progress_path = f"{directory}/.{name}.inprogress.{uuid.uuid4()}"
         #: True if a snapshot names this file. It must then survive its writer.
         self.in_snapshot = False
         self._bucket_id = bucket_id
         self._creation_time = creation_time
         self._last_update_time = creation_time
-        self._size = 0
-        try:
-            os.makedirs(directory, exist_ok=True)
-            self._file = open(self.in_progress_path, "xb")  # noqa: SIM115 - lives as long as the part
-            # Held until the file is closed. Not all file systems have locks.
-            with contextlib.suppress(OSError):
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise WriteFailedError.of(self.in_progress_path, error) from error
+        self._place = open_file(self.in_progress_path)
+        self.is_resumable = self._place.is_resumable
 
-    def write(self, data: bytes, now: int) -> None:
-        try:
-            self._file.write(data)
-        except OSError as error:
-            raise WriteFailedError.of(self.in_progress_path, error) from error
-        self._size += len(data)
-        self._last_update_time = now
+    @abstractmethod
+    def write(self, values: list[Any], now: int) -> None:
+        """Write records."""
+
+    @abstractmethod
+    def get_size(self) -> int: ...
 
     def flush(self) -> None:
-        try:
-            self._file.flush()
-        except OSError as error:
-            raise WriteFailedError.of(self.in_progress_path, error) from error
+        """Hand everything to the operating system that a snapshot may name."""
+        if self.is_resumable:
+            self._place.flush()
 
     def sync(self) -> None:
-        """Write everything to the disk, with the entry of the file in its directory."""
-        try:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            if not self._entry_is_durable:
-                self._disk.sync_directory(os.path.dirname(self.in_progress_path))
-                self._entry_is_durable = True
-        except OSError as error:
-            raise WriteFailedError.of(self.in_progress_path, error) from error
+        """Make everything survive a crash of the machine that a snapshot may name."""
+        if self.is_resumable:
+            self._place.sync()
+
+    def finish(self) -> None:
+        """Write the end of the file, make all of it survive a crash, and close it."""
+        self._place.finish()
 
     def close(self) -> None:
         """Close the file. Everything that matters was flushed before, so errors are ignored."""
-        with contextlib.suppress(OSError):
-            self._file.close()
+        self._place.close()
 
     def discard(self) -> None:
-        self.close()
-        if os.path.exists(self.in_progress_path):
-            os.unlink(self.in_progress_path)
+        """Close and remove the file."""
+        self._place.discard()
 
     def snapshot(self) -> dict[str, Any]:
         self.in_snapshot = True
@@ -374,7 +368,7 @@ class PartFile:
             "bucket": self._bucket_id,
             "in_progress": self.in_progress_path,
             "final": self.final_path,
-            "size": self._size,
+            "size": self.get_size(),
             "created": self._creation_time,
             "updated": self._last_update_time,
         }
@@ -385,8 +379,166 @@ class PartFile:
     def get_creation_time(self) -> int:
         return self._creation_time
 
+    def get_last_update_time(self) -> int:
+        return self._last_update_time
+
+
+class RowPartFile(PartFile):
+    """A file of encoded records."""
+
+    def __init__(
+        self,
+        bucket_id: str,
+        final_path: str,
+        creation_time: int,
+        open_file: Callable[[str], LocalFile | RemoteFile],
+        encode: Callable[[list[Any]], bytes],
+    ) -> None:
+        super().__init__(bucket_id, final_path, creation_time, open_file)
+        self._encode = encode
+        self._size = 0
+
+    def write(self, values: list[Any], now: int) -> None:
+        self.write_bytes(self._encode(values), now)
+
+    def write_bytes(self, data: bytes, now: int) -> None:
+        try:
+            self._place.file.write(data)
+        except OSError as error:
+            raise WriteFailedError.of(self.in_progress_path, error) from error
+        self._size += len(data)
+        self._last_update_time = now
+
     def get_size(self) -> int:
         return self._size
 
-    def get_last_update_time(self) -> int:
-        return self._last_update_time
+
+class BulkPartFile(PartFile):
+    """A file whose format needs an end, such as Parquet."""
+
+    def __init__(
+        self,
+        bucket_id: str,
+        final_path: str,
+        creation_time: int,
+        open_file: Callable[[str], LocalFile | RemoteFile],
+        factory: BulkWriterFactory,
+    ) -> None:
+        super().__init__(bucket_id, final_path, creation_time, open_file)
+        self.is_resumable = False
+        self._writer = factory.create(self._place.file)
+        self._size: int | None = None
+
+    def write(self, values: list[Any], now: int) -> None:
+        try:
+            self._writer.add_elements(values)
+        except OSError as error:
+            raise WriteFailedError.of(self.in_progress_path, error) from error
+        self._last_update_time = now
+
+    def finish(self) -> None:
+        try:
+            self._writer.finish()
+            self._size = self._place.file.tell()
+        except OSError as error:
+            raise WriteFailedError.of(self.in_progress_path, error) from error
+        super().finish()
+
+    def get_size(self) -> int:
+        """Return the bytes in the file. The writer may have more in memory."""
+        return int(self._place.file.tell()) if self._size is None else self._size
+
+
+class LocalFile:
+    """A hidden file on a local disk."""
+
+    is_resumable = True
+
+    def __init__(self, path: str, disk: LocalFileSystem) -> None:
+        self._path = path
+        self._disk = disk
+        self._entry_is_durable = False
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            self.file = open(path, "xb")  # noqa: SIM115 - lives as long as the part
+            # Held until the file is closed. Not all file systems have locks.
+            with contextlib.suppress(OSError):
+                fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise WriteFailedError.of(path, error) from error
+
+    def flush(self) -> None:
+        try:
+            self.file.flush()
+        except OSError as error:
+            raise WriteFailedError.of(self._path, error) from error
+
+    def sync(self) -> None:
+        """Write everything to the disk, with the entry of the file in its directory."""
+        try:
+            self.file.flush()
+            os.fsync(self.file.fileno())
+            if not self._entry_is_durable:
+                self._disk.sync_directory(os.path.dirname(self._path))
+                self._entry_is_durable = True
+        except OSError as error:
+            raise WriteFailedError.of(self._path, error) from error
+
+    def finish(self) -> None:
+        self.sync()
+        self.close()
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self.file.close()
+
+    def discard(self) -> None:
+        self.close()
+        if os.path.exists(self._path):
+            os.unlink(self._path)
+
+
+class RemoteFile:
+    """A hidden object in an object store. It appears when it is closed.
+
+    The store receives a large object in parts while records arrive (a multipart upload). Parts of
+    an object that is never closed are invisible. A rule of the bucket should remove them.
+    """
+
+    is_resumable = False
+
+    def __init__(self, path: str, paths: FilePaths) -> None:
+        self._path = path
+        self._system, self._inner, _ = paths.locate(path)
+        try:
+            self.file = self._system.create(self._inner)
+        except OSError as error:
+            raise WriteFailedError.of(path, error) from error
+
+    def flush(self) -> None:
+        """Do nothing: no snapshot names the object before its end."""
+
+    def sync(self) -> None:
+        """Do nothing: no snapshot names the object before its end."""
+
+    def finish(self) -> None:
+        try:
+            size = self.file.tell()
+            self.file.close()
+            found = self._system.size(self._inner)
+        except OSError as error:
+            raise WriteFailedError.of(self._path, error) from error
+        if found != size:
+            loss = OSError(f"{size} bytes were written, but the store has {found or 0}")
+            raise WriteFailedError.of(self._path, loss)
+
+    def close(self) -> None:
+        """Remove the object, unless it was finished: without its end it is worth nothing."""
+        if not self.file.closed:
+            self.discard()
+
+    def discard(self) -> None:
+        with contextlib.suppress(OSError):
+            self.file.close()
+        with contextlib.suppress(OSError):
+            self._system.delete(self._inner)

@@ -1,4 +1,4 @@
-"""The paths that a file source reads, and the files at them."""
+"""Paths of file sources and sinks, and the files at them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from firesteel.errors import FiresteelError
 from firesteel.filesystems.file_systems import (
     FileStatus,
     FileSystemOptions,
+    Location,
     find_file_system,
     has_wildcard,
     is_hidden,
@@ -18,7 +19,7 @@ from firesteel.filesystems.file_systems import (
     without_password,
 )
 
-__all__ = ["PathNotFoundError", "SourcePaths"]
+__all__ = ["FilePaths", "PathNotFoundError"]
 
 
 class PathNotFoundError(FiresteelError, FileNotFoundError):
@@ -33,7 +34,7 @@ class PathNotFoundError(FiresteelError, FileNotFoundError):
 
 
 @dataclass(frozen=True, slots=True)
-class SourcePaths:
+class FilePaths:
     """Files, directories and globs on this machine or in object stores.
 
     ``paths`` and the paths of all files found contain no credentials, so splits, checkpoints and
@@ -46,7 +47,7 @@ class SourcePaths:
     credentials: dict[str, str] = field(default_factory=dict, repr=False)
 
     @staticmethod
-    def of(paths: tuple[str, ...]) -> SourcePaths:
+    def of(paths: tuple[str, ...]) -> FilePaths:
         plain: list[str] = []
         credentials: dict[str, str] = {}
         for path in map(qualify, paths):
@@ -55,9 +56,9 @@ class SourcePaths:
             plain.append(without_password(head) + mark + tail)
             if is_uri(path) and "@" in urlsplit(path).netloc:
                 credentials[_authority(plain[-1])] = _authority(path)
-        return SourcePaths(tuple(plain), credentials=credentials)
+        return FilePaths(tuple(plain), credentials=credentials)
 
-    def with_options(self, options: FileSystemOptions) -> SourcePaths:
+    def with_options(self, options: FileSystemOptions) -> FilePaths:
         return replace(self, options=options)
 
     def list_files(self, path: str, *, must_exist: bool = True) -> list[FileStatus]:
@@ -68,7 +69,7 @@ class SourcePaths:
             must_exist: Whether finding nothing at all is an error. An empty directory is none.
         """
         fixed = _without_wildcards(path)
-        file_system, root, uri = find_file_system(self._with_credentials(fixed), self.options)
+        file_system, root, uri = self.locate(fixed)
         pattern = root.rstrip("/") + path.rstrip("/")[len(fixed.rstrip("/")) :]
         found = file_system.find(pattern)
         if [status.path for status in found] != [pattern]:
@@ -87,8 +88,12 @@ class SourcePaths:
 
     def open(self, path: str) -> BinaryIO:
         """Open a file that ``list_files`` has returned."""
-        file_system, inner, _ = find_file_system(self._with_credentials(path), self.options)
+        file_system, inner, _ = self.locate(path)
         return file_system.open(inner)
+
+    def locate(self, path: str) -> Location:
+        """Return the file system of a path without credentials, and the path within it."""
+        return find_file_system(self._with_credentials(path), self.options)
 
     def _with_credentials(self, path: str) -> str:
         authority = _authority(path)

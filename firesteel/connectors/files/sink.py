@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
-from firesteel.common.serialization import Encoder
+from firesteel.common.configuration import Configuration
+from firesteel.common.serialization import BulkWriterFactory, Encoder
 from firesteel.connectors.base import Committer, Sink, SinkWriter, WriterContext
 from firesteel.connectors.files.buckets import BucketAssigner
 from firesteel.connectors.files.committer import FileCommitter
 from firesteel.connectors.files.part_files import OutputFileConfig, RollingPolicy
+from firesteel.connectors.files.paths import FilePaths
 from firesteel.connectors.files.writer import FileWriter, FileWriterConfig
 from firesteel.errors import NotYetSupportedError
-from firesteel.filesystems.file_systems import local_path
+from firesteel.filesystems.settings import file_system_options
 
 __all__ = ["FileSink"]
 
@@ -50,37 +52,113 @@ class FileSink(Sink):
         return FileSink.RowFormatBuilder(base_path, encoder)
 
     @staticmethod
-    def for_bulk_format(base_path: str, writer_factory: Any) -> Any:
-        """Raise NotYetSupportedError. Use ``to_dataframe`` to write Parquet.
+    def for_bulk_format(
+        base_path: str, writer_factory: BulkWriterFactory
+    ) -> FileSink.BulkFormatBuilder:
+        """Start building a sink for a format that needs whole files, such as Parquet.
+
+        Each file ends at a checkpoint.
 
         Args:
             base_path: The directory of the buckets.
             writer_factory: The format.
 
         >>> from firesteel.datastream.connectors.file_system import FileSink
-        >>> FileSink.for_bulk_format("out", None)
-        Traceback (most recent call last):
-        firesteel.errors.NotYetSupportedError: FileSink.for_bulk_format is not yet supported ...
+        >>> from firesteel.datastream.formats.parquet import ParquetBulkWriters
+        >>> columns = Types.ROW_NAMED(["id"], [Types.LONG()])
+        >>> FileSink.for_bulk_format("/data/out", ParquetBulkWriters.for_row_type(columns)).build()
+        FileSink(/data/out)
         """
-        raise NotYetSupportedError(
-            "FileSink.for_bulk_format", "use for_row_format, or to_dataframe to write Parquet"
-        )
+        return FileSink.BulkFormatBuilder(base_path, writer_factory)
 
     def create_writer(self, context: WriterContext, state: Any = None) -> SinkWriter:
         return FileWriter(self._config, state, context=context)
 
     def create_committer(self) -> Committer:
-        return FileCommitter()
+        return FileCommitter(self._config.paths)
 
     def with_input_type(self, type_info: Any) -> Sink:
-        if type_info is None:
+        encoder = self._config.encoder
+        if type_info is None or encoder is None:
             return self
-        return FileSink(replace(self._config, encoder=self._config.encoder.with_type(type_info)))
+        return FileSink(replace(self._config, encoder=encoder.with_type(type_info)))
+
+    def with_configuration(self, configuration: Configuration) -> Sink:
+        """Return the sink with the S3 settings of the job.
+
+        >>> from firesteel.common import Configuration
+        >>> from firesteel.datastream.connectors.file_system import FileSink
+        >>> sink = FileSink.for_row_format("s3://bucket/out", Encoder.simple_string_encoder())
+        >>> sink.build().with_configuration(Configuration.from_dict({"s3.access-key": "key"}))
+        FileSink(s3://bucket/out)
+        """
+        paths = self._config.paths.with_options(file_system_options(configuration))
+        return FileSink(replace(self._config, paths=paths))
 
     def __repr__(self) -> str:
         return f"FileSink({self._config.base_path})"
 
-    class RowFormatBuilder:
+    class _Builder:
+        """The settings that the builders of both kinds of format have."""
+
+        _config: FileWriterConfig
+
+        def with_bucket_check_interval(self, interval: int) -> Self:
+            """Set the interval in which open files are compared with the clock.
+
+            Args:
+                interval: Milliseconds. The default is one minute.
+
+            Raises:
+                ValueError: The interval is not positive.
+            """
+            if interval <= 0:
+                raise ValueError(f"The bucket check interval must be positive, got {interval}")
+            self._config = replace(self._config, bucket_check_interval=interval / 1000)
+            return self
+
+        def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
+            """Set the rule for directories. The default is a directory per hour.
+
+            Args:
+                bucket_assigner: The rule.
+            """
+            self._config = replace(self._config, bucket_assigner=bucket_assigner)
+            return self
+
+        def with_output_file_config(self, output_file_config: OutputFileConfig) -> Self:
+            """Set the names of files.
+
+            Args:
+                output_file_config: The names.
+            """
+            self._config = replace(self._config, output_file_config=output_file_config)
+            return self
+
+        def enable_compact(self, strategy: Any, compactor: Any) -> Self:
+            """Raise NotYetSupportedError. Small files are not merged.
+
+            Args:
+                strategy: The rule for merging.
+                compactor: Merges files.
+
+            >>> from firesteel.datastream.connectors.file_system import FileSink
+            >>> builder = FileSink.for_row_format("out", Encoder.simple_string_encoder())
+            >>> builder.enable_compact(None, None)
+            Traceback (most recent call last):
+            firesteel.errors.NotYetSupportedError: FileSink.RowFormatBuilder.enable_compact ...
+            """
+            raise NotYetSupportedError(f"FileSink.{type(self).__name__}.enable_compact")
+
+        def disable_compact(self) -> Self:
+            """Do nothing, because files are never merged."""
+            return self
+
+        def build(self) -> FileSink:
+            """Create the sink."""
+            return FileSink(self._config)
+
+    class RowFormatBuilder(_Builder):
         """Builds a FileSink that encodes record by record.
 
         >>> from firesteel.datastream.connectors.file_system import (
@@ -104,42 +182,12 @@ class FileSink(Sink):
         def __init__(self, base_path: str, encoder: Encoder) -> None:
             if not isinstance(encoder, Encoder):
                 raise TypeError(f"FileSink.for_row_format needs an Encoder, got {encoder!r}")
-            self._config = FileWriterConfig(
-                base_path=local_path(base_path, "FileSink"),
-                encoder=encoder,
-                bucket_assigner=BucketAssigner.date_time_bucket_assigner(),
-                rolling_policy=RollingPolicy.default_rolling_policy(),
-                output_file_config=OutputFileConfig.builder().build(),
-                bucket_check_interval=60.0,
-            )
+            self._config = _config_of(base_path, RollingPolicy.default_rolling_policy(), encoder)
 
-        def with_bucket_check_interval(self, interval: int) -> FileSink.RowFormatBuilder:
-            """Set the interval in which open files are compared with the clock.
-
-            Args:
-                interval: Milliseconds. The default is one minute.
-
-            Raises:
-                ValueError: The interval is not positive.
-            """
-            if interval <= 0:
-                raise ValueError(f"The bucket check interval must be positive, got {interval}")
-            self._config = replace(self._config, bucket_check_interval=interval / 1000)
-            return self
-
-        def with_bucket_assigner(
-            self, bucket_assigner: BucketAssigner
-        ) -> FileSink.RowFormatBuilder:
-            """Set the rule for directories. The default is a directory per hour.
-
-            Args:
-                bucket_assigner: The rule.
-            """
-            self._config = replace(self._config, bucket_assigner=bucket_assigner)
-            return self
-
-        def with_rolling_policy(self, rolling_policy: RollingPolicy) -> FileSink.RowFormatBuilder:
+        def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
             """Set the rule for the end of files.
+
+            Files in an object store also end at each checkpoint.
 
             Args:
                 rolling_policy: The rule. The default is ``RollingPolicy.default_rolling_policy()``.
@@ -147,36 +195,53 @@ class FileSink(Sink):
             self._config = replace(self._config, rolling_policy=rolling_policy)
             return self
 
-        def with_output_file_config(
-            self, output_file_config: OutputFileConfig
-        ) -> FileSink.RowFormatBuilder:
-            """Set the names of files.
+    class BulkFormatBuilder(_Builder):
+        """Builds a FileSink for a format that needs whole files.
+
+        >>> from firesteel.datastream.connectors.file_system import FileSink, RollingPolicy
+        >>> from firesteel.datastream.formats.csv import CsvBulkWriters, CsvSchema
+        >>> schema = CsvSchema.builder().add_string_column("word").build()
+        >>> sink = (
+        ...     FileSink.for_bulk_format("out", CsvBulkWriters.for_schema(schema))
+        ...     .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
+        ...     .with_bucket_check_interval(10_000)
+        ...     .build()
+        ... )
+        """
+
+        def __init__(self, base_path: str, writer_factory: BulkWriterFactory) -> None:
+            if not isinstance(writer_factory, BulkWriterFactory):
+                raise TypeError(
+                    f"FileSink.for_bulk_format needs a BulkWriterFactory, got {writer_factory!r}"
+                )
+            policy = RollingPolicy.on_checkpoint_rolling_policy()
+            self._config = _config_of(base_path, policy, writer_factory=writer_factory)
+
+        def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
+            """Set the rule for the end of files. They also end at each checkpoint.
 
             Args:
-                output_file_config: The names.
+                rolling_policy: The rule. The default ends files at checkpoints only. The size of an
+                    open file does not include the records that its writer has in memory.
             """
-            self._config = replace(self._config, output_file_config=output_file_config)
+            self._config = replace(self._config, rolling_policy=rolling_policy)
             return self
 
-        def enable_compact(self, strategy: Any, compactor: Any) -> FileSink.RowFormatBuilder:
-            """Raise NotYetSupportedError. Small files are not merged.
 
-            Args:
-                strategy: The rule for merging.
-                compactor: Merges files.
-
-            >>> from firesteel.datastream.connectors.file_system import FileSink
-            >>> builder = FileSink.for_row_format("out", Encoder.simple_string_encoder())
-            >>> builder.enable_compact(None, None)
-            Traceback (most recent call last):
-            firesteel.errors.NotYetSupportedError: FileSink.RowFormatBuilder.enable_compact ...
-            """
-            raise NotYetSupportedError("FileSink.RowFormatBuilder.enable_compact")
-
-        def disable_compact(self) -> FileSink.RowFormatBuilder:
-            """Do nothing, because files are never merged."""
-            return self
-
-        def build(self) -> FileSink:
-            """Create the sink."""
-            return FileSink(self._config)
+def _config_of(
+    base_path: str,
+    rolling_policy: RollingPolicy,
+    encoder: Encoder | None = None,
+    writer_factory: BulkWriterFactory | None = None,
+) -> FileWriterConfig:
+    paths = FilePaths.of((base_path,))
+    return FileWriterConfig(
+        base_path=paths.paths[0].rstrip("/"),
+        paths=paths,
+        encoder=encoder,
+        writer_factory=writer_factory,
+        bucket_assigner=BucketAssigner.date_time_bucket_assigner(),
+        rolling_policy=rolling_policy,
+        output_file_config=OutputFileConfig.builder().build(),
+        bucket_check_interval=60.0,
+    )

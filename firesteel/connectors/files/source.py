@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 from firesteel.common.configuration import Configuration
 from firesteel.common.time import Duration
-from firesteel.common.typeinfo import Types
 from firesteel.connectors.base import (
     Boundedness,
     ReaderContext,
@@ -15,10 +15,10 @@ from firesteel.connectors.base import (
     SplitEnumerator,
 )
 from firesteel.connectors.files.enumerator import FileSplitEnumerator
-from firesteel.connectors.files.paths import SourcePaths
-from firesteel.connectors.files.reader import StreamFormat, TextLineReader
-from firesteel.errors import NotYetSupportedError
+from firesteel.connectors.files.paths import FilePaths
+from firesteel.connectors.files.reader import FileReader
 from firesteel.filesystems.settings import file_system_options
+from firesteel.formats.base import BulkFormat, FileFormat, StreamFormat
 from firesteel.stability import public_evolving
 
 __all__ = [
@@ -89,6 +89,22 @@ class FileSplitAssignerProvider:
         return FileSplitAssignerProvider()
 
 
+@dataclass(frozen=True, slots=True)
+class FileSourceConfig:
+    """The settings of a file source.
+
+    Broken records fail the job, are skipped and counted, or go to the side output of a tag.
+    """
+
+    format: FileFormat
+    paths: FilePaths
+    split_files: bool
+    discovery_interval: Duration | None = None
+    in_time_order: bool = False
+    fails_on_broken_records: bool = True
+    broken_records_tag: str | None = None
+
+
 class FileSource(Source):
     """Reads files: those that exist, or also those that appear while the job runs.
 
@@ -105,19 +121,10 @@ class FileSource(Source):
 
     side_by_side = False
 
-    def __init__(
-        self,
-        stream_format: StreamFormat,
-        paths: SourcePaths,
-        split_files: bool,
-        discovery_interval: Duration | None,
-        in_time_order: bool = False,
-    ) -> None:
-        self._format = stream_format
-        self._paths = paths
-        self._split_files = split_files
-        self._discovery_interval = discovery_interval
-        self.in_time_order = in_time_order
+    def __init__(self, config: FileSourceConfig) -> None:
+        self._config = config
+        self.in_time_order = config.in_time_order
+        self.broken_records_tag = config.broken_records_tag
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
@@ -127,44 +134,55 @@ class FileSource(Source):
             stream_format: The format of the files.
             *paths: Files, directories or glob patterns, as local paths or URIs.
         """
+        if not isinstance(stream_format, StreamFormat):
+            raise TypeError(f"FileSource needs a StreamFormat, got {stream_format!r}")
         return FileSourceBuilder(stream_format, paths)
 
     @staticmethod
-    def for_bulk_file_format(bulk_format: Any, *paths: str) -> FileSourceBuilder:
-        """Raise NotYetSupportedError. Use ``env.from_dataframe`` to read Parquet.
+    def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
+        """Start building a source that reads batches of records.
 
         Args:
             bulk_format: The format of the files.
-            *paths: Files, directories or glob patterns.
+            *paths: Files, directories or glob patterns, as local paths or URIs.
 
+        >>> import pyarrow as pa, pyarrow.parquet
         >>> from firesteel.datastream.connectors.file_system import FileSource
-        >>> FileSource.for_bulk_file_format(None, "/data/in")
-        Traceback (most recent call last):
-        firesteel.errors.NotYetSupportedError: FileSource.for_bulk_file_format is not ...
+        >>> from firesteel.datastream.formats.parquet import ParquetColumnarRowInputFormat
+        >>> pa.parquet.write_table(pa.table({"id": [1, 2]}), "ids.parquet")
+        >>> columns = Types.ROW_NAMED(["id"], [Types.LONG()])
+        >>> parquet = ParquetColumnarRowInputFormat(columns)
+        >>> source = FileSource.for_bulk_file_format(parquet, "ids.parquet").build()
+        >>> stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "ids")
+        >>> list(stream.execute_and_collect())
+        [Row(id=1), Row(id=2)]
         """
-        raise NotYetSupportedError(
-            "FileSource.for_bulk_file_format",
-            "use for_record_stream_format, or env.from_dataframe to read Parquet",
-        )
+        if not isinstance(bulk_format, BulkFormat):
+            raise TypeError(f"FileSource needs a BulkFormat, got {bulk_format!r}")
+        return FileSourceBuilder(bulk_format, paths)
 
     def get_boundedness(self) -> Boundedness:
-        if self._discovery_interval is None:
+        if self._config.discovery_interval is None:
             return Boundedness.BOUNDED
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
-        interval = self._discovery_interval
+        config = self._config
+        interval = config.discovery_interval
         return FileSplitEnumerator(
-            self._paths,
+            config.paths,
+            config.format,
             parallelism=parallelism,
-            split_files=self._split_files,
-            count_lines=not self._format.is_splittable,
+            split_files=config.split_files,
             discovery_interval=None if interval is None else interval.to_nanos() / 1e9,
             state=state,
         )
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
-        return TextLineReader(self._format, self._paths)
+        config = self._config
+        return FileReader(
+            config.format, config.paths, fail_on_broken_records=config.fails_on_broken_records
+        )
 
     def with_configuration(self, configuration: Configuration) -> Source:
         """Return the source with the S3 settings of the job.
@@ -177,16 +195,14 @@ class FileSource(Source):
         >>> source.with_configuration(Configuration.from_dict(settings))
         FileSource(s3://bucket/in)
         """
-        paths = self._paths.with_options(file_system_options(configuration))
-        return FileSource(
-            self._format, paths, self._split_files, self._discovery_interval, self.in_time_order
-        )
+        paths = self._config.paths.with_options(file_system_options(configuration))
+        return FileSource(replace(self._config, paths=paths))
 
     def get_produced_type(self) -> Any:
-        return Types.STRING()
+        return self._config.format.get_produced_type()
 
     def __repr__(self) -> str:
-        return f"FileSource({', '.join(self._paths.paths)})"
+        return f"FileSource({', '.join(self._config.paths.paths)})"
 
 
 class FileSourceBuilder:
@@ -206,16 +222,12 @@ class FileSourceBuilder:
     FileSource(/data/in, /data/archive/*.gz)
     """
 
-    def __init__(self, stream_format: StreamFormat, paths: tuple[str, ...]) -> None:
-        if not isinstance(stream_format, StreamFormat):
-            raise TypeError(f"FileSource needs a StreamFormat, got {stream_format!r}")
+    def __init__(self, file_format: FileFormat, paths: tuple[str, ...]) -> None:
         if not paths:
             raise ValueError("FileSource needs at least one path")
-        self._format = stream_format
-        self._paths = SourcePaths.of(paths)
-        self._enumerator = FileEnumeratorProvider.default_non_splittable_file_enumerator()
-        self._discovery_interval: Duration | None = None
-        self._in_time_order = False
+        self._config = FileSourceConfig(
+            file_format, FilePaths.of(paths), split_files=file_format.splits_by_default
+        )
 
     def monitor_continuously(self, discovery_interval: Duration) -> FileSourceBuilder:
         """Look for new files without end. The source is unbounded.
@@ -235,21 +247,22 @@ class FileSourceBuilder:
         """
         if discovery_interval.to_nanos() <= 0:
             raise ValueError(f"The discovery interval must be positive, got {discovery_interval!r}")
-        self._discovery_interval = discovery_interval
+        self._config = replace(self._config, discovery_interval=discovery_interval)
         return self
 
     def process_static_file_set(self) -> FileSourceBuilder:
         """End after the files that exist when the job starts. This is the default."""
-        self._discovery_interval = None
+        self._config = replace(self._config, discovery_interval=None)
         return self
 
     def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
         """Choose if several subtasks may read a large file.
 
         Args:
-            file_enumerator: The choice. The default is a split per file.
+            file_enumerator: The choice. By default a text or CSV file is one split, and files of
+                other formats are divided.
         """
-        self._enumerator = file_enumerator
+        self._config = replace(self._config, split_files=file_enumerator.split_files)
         return self
 
     @public_evolving
@@ -266,7 +279,54 @@ class FileSourceBuilder:
         >>> builder.set_files_in_time_order().build()
         FileSource(/logs/2024-*.txt)
         """
-        self._in_time_order = True
+        self._config = replace(self._config, in_time_order=True)
+        return self
+
+    @public_evolving
+    def skip_broken_records(self) -> FileSourceBuilder:
+        """Skip records that cannot be read, and count them. Not in PyFlink.
+
+        The metric ``numRecordsInErrors`` of the source counts them. By default such a record fails
+        the job with the file, the line and the reason.
+
+        >>> from pathlib import Path
+        >>> from firesteel.datastream.connectors.file_system import FileSource
+        >>> from firesteel.datastream.formats.json import JsonReaderFormat
+        >>> size = Path("in.json").write_text('{"id": 1}' + chr(10) + '{"id"' + chr(10))
+        >>> json = JsonReaderFormat.for_type_info(Types.ROW_NAMED(["id"], [Types.INT()]))
+        >>> builder = FileSource.for_record_stream_format(json, "in.json")
+        >>> source = builder.skip_broken_records().build()
+        >>> stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "json")
+        >>> list(stream.execute_and_collect())
+        [Row(id=1)]
+        """
+        self._config = replace(self._config, fails_on_broken_records=False, broken_records_tag=None)
+        return self
+
+    @public_evolving
+    def side_output_broken_records(self, output_tag: Any) -> FileSourceBuilder:
+        """Send records that cannot be read to a side output of the source. Not in PyFlink.
+
+        Args:
+            output_tag: The OutputTag to pass to ``get_side_output`` of the stream. Its records are
+                of the class ``BrokenRecord``.
+
+        >>> from pathlib import Path
+        >>> from firesteel.datastream import OutputTag
+        >>> from firesteel.datastream.connectors.file_system import FileSource
+        >>> from firesteel.datastream.formats.json import JsonReaderFormat
+        >>> size = Path("in.json").write_text('{"id": 1}' + chr(10) + '{"id"' + chr(10))
+        >>> json = JsonReaderFormat.for_type_info(Types.ROW_NAMED(["id"], [Types.INT()]))
+        >>> broken = OutputTag("broken")
+        >>> builder = FileSource.for_record_stream_format(json, "in.json")
+        >>> source = builder.side_output_broken_records(broken).build()
+        >>> stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "json")
+        >>> [record.line for record in stream.get_side_output(broken).execute_and_collect()]
+        [2]
+        """
+        self._config = replace(
+            self._config, fails_on_broken_records=False, broken_records_tag=output_tag.tag_id
+        )
         return self
 
     def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:
@@ -294,10 +354,4 @@ class FileSourceBuilder:
 
     def build(self) -> FileSource:
         """Create the source."""
-        return FileSource(
-            self._format,
-            self._paths,
-            self._enumerator.split_files,
-            self._discovery_interval,
-            self._in_time_order,
-        )
+        return FileSource(self._config)

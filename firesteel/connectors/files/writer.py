@@ -6,24 +6,27 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from firesteel.common.serialization import Encoder, SimpleStringEncoder
+from firesteel.common.serialization import BulkWriterFactory, Encoder, SimpleStringEncoder
 from firesteel.connectors.base import SinkWriter, WriteContext, WriterContext
 from firesteel.connectors.files.buckets import BucketAssigner
 from firesteel.connectors.files.part_files import (
+    BulkPartFile,
     DefaultRollingPolicy,
+    LocalFile,
     OnCheckpointRollingPolicy,
     OutputFileConfig,
     PartFile,
     PartFileMissingError,
+    RemoteFile,
     RollingPolicy,
+    RowPartFile,
 )
-from firesteel.errors import FiresteelError, shorten
-from firesteel.filesystems.file_systems import LocalFileSystem
-from firesteel.usercode.failures import failed_function, is_failure, user_function_error
+from firesteel.connectors.files.paths import FilePaths
+from firesteel.filesystems.file_systems import LocalFileSystem, is_uri
+from firesteel.usercode.failures import WrongResultError, explaining
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,10 @@ class FileWriterConfig:
     """The settings of a file sink. ``bucket_check_interval`` is in seconds."""
 
     base_path: str
-    encoder: Encoder
+    paths: FilePaths
+    # Exactly one of them: records are encoded one by one, or the format needs whole files.
+    encoder: Encoder | None
+    writer_factory: BulkWriterFactory | None
     bucket_assigner: BucketAssigner
     rolling_policy: RollingPolicy
     output_file_config: OutputFileConfig
@@ -61,13 +67,15 @@ class FileWriter(SinkWriter):
         self._config = config
         self._clock = clock
         self._disk = LocalFileSystem()
-        self._encode_batch = batch_encoder(config.encoder)
+        self._is_remote = is_uri(config.base_path)
+        encoder = config.encoder
+        self._encode_batch = None if encoder is None else batch_encoder(encoder)
         policy = config.rolling_policy
-        self._functions = (
+        self._functions: tuple[Callable[..., Any], ...] = (
             policy.should_roll_on_event,
             policy.should_roll_on_checkpoint,
             policy.should_roll_on_processing_time,
-            config.encoder.encode,
+            *([] if encoder is None else [encoder.encode]),
             # Wrong bucket ids are detected when a file is opened.
             config.bucket_assigner.get_bucket_id,
         )
@@ -81,8 +89,7 @@ class FileWriter(SinkWriter):
         for snapshot in _snapshots(state):
             self._restore(snapshot, disposable)
         for path in disposable.difference(file["in_progress"] for file in self._pending):
-            with suppress(FileNotFoundError):
-                os.unlink(path)
+            self._remove(path)
 
     def write(self, value: Any, context: WriteContext) -> None:
         bucket_id = self._config.bucket_assigner.get_bucket_id(value, context)
@@ -138,7 +145,9 @@ class FileWriter(SinkWriter):
         policy = self._config.rolling_policy
         for bucket_id, part in list(self._open_parts.items()):
             with explaining(self._functions):
-                rolls = end_of_input or policy.should_roll_on_checkpoint(part)
+                rolls = (
+                    end_of_input or not part.is_resumable or policy.should_roll_on_checkpoint(part)
+                )
             if rolls:
                 self._close_part(bucket_id)
             else:
@@ -153,11 +162,16 @@ class FileWriter(SinkWriter):
             part.flush()
         self._unreported.clear()
         return {
-            "in_progress": [part.snapshot() for part in self._open_parts.values()],
+            "in_progress": [
+                part.snapshot() for part in self._open_parts.values() if part.is_resumable
+            ],
             "pending": list(self._pending),
             "job": self._job_id,
             "attempt": self._attempt,
         }
+
+    def has_open_transaction(self) -> bool:
+        return any(not part.is_resumable for part in self._open_parts.values())
 
     def close(self) -> None:
         """Close all files, and remove those that no snapshot refers to."""
@@ -179,27 +193,35 @@ class FileWriter(SinkWriter):
         part = self._open_parts.get(bucket_id)
         if part is None or self._config.rolling_policy.should_roll_on_event(part, value):
             part = self._open_part(bucket_id, now)
-        data = self._config.encoder.encode(value)
-        try:
-            part.write(data, now)
-        except TypeError:
-            raise WrongResultError(self._config.encoder.encode, "bytes", data) from None
+        part.write([value], now)
 
     def _write_at_once(self, bucket_id: str, values: list[Any]) -> bool:
         """Write a batch in one piece. Return False if a file may have to roll within it."""
         policy = self._config.rolling_policy
         if type(policy) not in {DefaultRollingPolicy, OnCheckpointRollingPolicy}:
             return False
-        data = self._encode_batch(values)
         part = self._open_parts.get(bucket_id)
         if isinstance(policy, DefaultRollingPolicy):
-            size = part.get_size() if part is not None else 0
-            if size + len(data) > policy.part_size:
-                return False
+            return self._encode_batch is not None and self._write_below_size(
+                bucket_id, self._encode_batch(values), policy.part_size
+            )
         now = self._now()
         if part is None:
             part = self._open_part(bucket_id, now)
-        part.write(data, now)
+        part.write(values, now)
+        return True
+
+    def _write_below_size(self, bucket_id: str, data: bytes, part_size: int) -> bool:
+        """Write encoded records, unless they make the file longer than ``part_size``."""
+        part = self._open_parts.get(bucket_id)
+        size = part.get_size() if part is not None else 0
+        if size + len(data) > part_size:
+            return False
+        now = self._now()
+        if part is None:
+            part = self._open_part(bucket_id, now)
+        assert isinstance(part, RowPartFile)
+        part.write_bytes(data, now)
         return True
 
     def _open_part(self, bucket_id: str, now: int) -> PartFile:
@@ -210,19 +232,35 @@ class FileWriter(SinkWriter):
             f"{config.get_part_suffix()}"
         )
         directory = _bucket_directory(self._config.base_path, bucket_id)
-        part = PartFile(bucket_id, os.path.join(directory, name), now, self._disk)
+        part = self._new_part(bucket_id, f"{directory}/{name}", now)
         self._part_counter += 1
         self._open_parts[bucket_id] = part
         return part
+
+    def _new_part(self, bucket_id: str, path: str, now: int) -> PartFile:
+        factory = self._config.writer_factory
+        if factory is not None:
+            return BulkPartFile(bucket_id, path, now, self._open_file, factory)
+        assert self._encode_batch is not None
+        return RowPartFile(bucket_id, path, now, self._open_file, self._encode_batch)
+
+    def _open_file(self, path: str) -> LocalFile | RemoteFile:
+        if self._is_remote:
+            return RemoteFile(path, self._config.paths)
+        return LocalFile(path, self._disk)
+
+    def _remove(self, path: str) -> None:
+        """Remove a hidden file, if it exists."""
+        file_system, inner, _ = self._config.paths.locate(path)
+        file_system.delete(inner)
 
     def _close_part(self, bucket_id: str) -> None:
         part = self._open_parts.get(bucket_id)
         if part is None:
             return
         # If this fails, the file is still open, and ``close`` removes it.
-        part.sync()
+        part.finish()
         del self._open_parts[bucket_id]
-        part.close()
         self._pending.append(
             {
                 "in_progress": part.in_progress_path,
@@ -294,51 +332,7 @@ def _bucket_directory(base_path: str, bucket_id: str) -> str:
         raise TypeError(f"A bucket id must be str, but the bucket assigner returned {bucket_id!r}")
     if os.path.isabs(bucket_id) or ".." in bucket_id.split("/"):
         raise ValueError(f"The bucket id {bucket_id!r} is outside of the base path {base_path}")
-    return os.path.join(base_path, bucket_id) if bucket_id else base_path
-
-
-class WrongResultError(FiresteelError, TypeError):
-    """A function of the user returned a value of the wrong type."""
-
-    def __init__(self, function: Callable[..., Any], expected: str, result: object) -> None:
-        name = getattr(function, "__qualname__", type(function).__qualname__)
-        super().__init__(f"{name} must return {expected}, but it returned {shorten(result)}")
-        self.function = function
-
-
-@contextmanager
-def explaining(
-    functions: Sequence[Callable[..., Any]],
-    values: Sequence[Any] | None = None,
-    iterator: Iterator[Any] | None = None,
-) -> Iterator[None]:
-    """Turn an error of a user function into one that names the function and the record.
-
-    Args:
-        functions: The functions that may have raised it. The last one is named if none of them
-            is in the traceback.
-        values: The records at hand.
-        iterator: The iterator over ``values``, whose position identifies the record.
-    """
-    try:
-        yield
-    except WrongResultError as error:
-        raise _failure(error, error.function, values, iterator) from error
-    except FiresteelError:
-        raise
-    except BaseException as error:
-        if not is_failure(error):
-            raise
-        raise _failure(error, failed_function(error, *functions), values, iterator) from error
-
-
-def _failure(
-    error: BaseException,
-    function: Callable[..., Any],
-    values: Sequence[Any] | None,
-    iterator: Iterator[Any] | None,
-) -> Exception:
-    return user_function_error(error, "", function, values, iterator)
+    return f"{base_path}/{bucket_id.rstrip('/')}" if bucket_id else base_path
 
 
 def batch_encoder(encoder: Encoder) -> Callable[[list[Any]], bytes]:

@@ -8,11 +8,15 @@ from firesteel.connectors.kafka.topic_partition import KafkaTopicPartition
 from firesteel.errors import FiresteelError
 
 __all__ = [
+    "KafkaAuthenticationError",
+    "KafkaAuthorizationError",
     "KafkaReadError",
     "KafkaUnreachableError",
+    "KafkaWriteError",
     "NoCommittedOffsetError",
     "OffsetOutOfRangeError",
     "TopicRecreatedError",
+    "TransactionLostError",
     "UnknownTopicError",
     "listed",
 ]
@@ -42,6 +46,63 @@ class KafkaUnreachableError(FiresteelError, ConnectionError):
         self.servers = servers
         self.what = what
         self.reason = reason
+
+
+class KafkaAuthenticationError(FiresteelError, ConnectionError):
+    """A broker does not accept the user, or the client does not trust the broker."""
+
+    def __init__(self, server: str, reason: str, settings: str) -> None:
+        super().__init__(f"Kafka at {server} cannot be used: {reason}. Check {settings}.")
+        self.server = server
+        self.reason = reason
+        self.settings = settings
+
+
+class KafkaAuthorizationError(FiresteelError, PermissionError):
+    """The user may not do something with a topic or a transactional id."""
+
+    def __init__(self, servers: str, what: str) -> None:
+        super().__init__(
+            f"Kafka at {servers} refused when Firesteel {what}: the user has no permission. A sink "
+            "needs the ACLs WRITE on its topics and, with EXACTLY_ONCE, WRITE on the transactional "
+            "ids with the prefix of set_transactional_id_prefix."
+        )
+        self.servers = servers
+        self.what = what
+
+
+class KafkaWriteError(FiresteelError, RuntimeError):
+    """Kafka does not take a record."""
+
+    def __init__(self, topic: str, reason: str, remedy: str = "") -> None:
+        super().__init__(f"Topic {topic!r}: {reason}.{remedy and ' ' + remedy}")
+        self.topic = topic
+        self.reason = reason
+        self.remedy = remedy
+
+
+_WHY_LOST = {
+    47: "a newer producer uses its transactional id",
+    48: "it is not open any more",
+    49: "Kafka has forgotten its transactional id",
+    90: "a newer producer uses its transactional id, or it took too long",
+}
+
+
+class TransactionLostError(FiresteelError, RuntimeError):
+    """A transaction of a checkpoint cannot be committed, so its records are lost."""
+
+    def __init__(self, what: str, code: int) -> None:
+        why = _WHY_LOST.get(code, f"error {code} of Kafka's protocol")
+        super().__init__(
+            f"Kafka refused when Firesteel {what}: {why}. Kafka aborts a transaction after "
+            "transaction.timeout.ms, which must be longer than two checkpoints and a restart, and "
+            "at most the broker's transaction.max.timeout.ms. Each sink and each job needs its own "
+            "set_transactional_id_prefix. To continue without these records, restore with the "
+            "property ignore.failures.after.transaction.timeout set to true."
+        )
+        self.what = what
+        self.code = code
 
 
 class UnknownTopicError(FiresteelError, LookupError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import uuid
 from collections.abc import Mapping
@@ -23,7 +22,14 @@ from firesteel.connectors.kafka.offsets import (
     KafkaOffsetsInitializer,
     SettledStart,
 )
-from firesteel.connectors.kafka.properties import admin_properties, check_properties, translate
+from firesteel.connectors.kafka.properties import (
+    admin_properties,
+    check_properties,
+    flag,
+    number,
+    require_client,
+    translate,
+)
 from firesteel.connectors.kafka.subscription import (
     PartitionSet,
     Subscription,
@@ -100,10 +106,10 @@ class KafkaSource(Source):
         self._servers = properties["bootstrap.servers"]
         self._group = properties.get("group.id", "")
         self._client_id_prefix = properties["client.id.prefix"]
-        self._timeout = _millis(properties, "default.api.timeout.ms", _TIMEOUT_MILLIS) / 1000
-        interval = _millis(properties, "partition.discovery.interval.ms", _DISCOVERY_MILLIS)
+        self._timeout = number(properties, "default.api.timeout.ms", _TIMEOUT_MILLIS) / 1000
+        interval = number(properties, "partition.discovery.interval.ms", _DISCOVERY_MILLIS)
         self._discovery_interval = interval / 1000 if interval > 0 else None
-        self._commits = _flag(properties, "commit.offsets.on.checkpoint", bool(self._group))
+        self._commits = flag(properties, "commit.offsets.on.checkpoint", bool(self._group))
         self.client_properties = translate(properties)
         # Filled in the driver.
         self._settled = SettledStart()
@@ -117,7 +123,7 @@ class KafkaSource(Source):
         return self._boundedness
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
-        _require_client()
+        require_client("KafkaSource")
         from firesteel.connectors.kafka.cluster import KafkaCluster
         from firesteel.connectors.kafka.enumerator import KafkaPartitionEnumerator
 
@@ -140,7 +146,7 @@ class KafkaSource(Source):
         )
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
-        _require_client()
+        require_client("KafkaSource")
         from firesteel.connectors.kafka.reader import KafkaPartitionReader
 
         properties = {
@@ -413,7 +419,7 @@ class KafkaSourceBuilder:
             self._stopping,
             self._boundedness,
         )
-        _require_client()
+        require_client("KafkaSource")
         check_properties(source.client_properties)
         return source
 
@@ -432,7 +438,7 @@ class KafkaSourceBuilder:
         asked_for = [
             name
             for name in ("enable.auto.commit", "commit.offsets.on.checkpoint")
-            if _flag(self._properties, name, False)
+            if flag(self._properties, name, False)
         ]
         if asked_for:
             raise ConfigurationError(
@@ -459,32 +465,3 @@ class KafkaSourceBuilder:
         prefix = properties.get("group.id") or f"KafkaSource-{uuid.uuid4().hex[:8]}"
         properties.setdefault("client.id.prefix", prefix)
         return properties
-
-
-def _require_client() -> None:
-    if importlib.util.find_spec("confluent_kafka") is None:
-        raise ConfigurationError(
-            "KafkaSource needs the Python package confluent-kafka, which is not installed. Install "
-            "it on every machine that runs tasks: pip install 'firesteel[kafka]'"
-        )
-
-
-def _millis(properties: Mapping[str, str], name: str, default: int) -> int:
-    text = properties.get(name)
-    try:
-        return default if text is None else int(text)
-    except ValueError:
-        raise ConfigurationError(
-            f"The Kafka property {name} must be a number of milliseconds, got {text!r}", key=name
-        ) from None
-
-
-def _flag(properties: Mapping[str, str], name: str, default: bool) -> bool:
-    text = properties.get(name)
-    if text is None:
-        return default
-    if text.lower() not in ("true", "false"):
-        raise ConfigurationError(
-            f"The Kafka property {name} must be true or false, got {text!r}", key=name
-        )
-    return text.lower() == "true"

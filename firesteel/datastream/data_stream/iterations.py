@@ -41,10 +41,25 @@ def close_loop(head: Transformation, feedback: StreamBase) -> StreamBase:
             f"iteration: '{origins[0].transformation.name}' reads nothing that comes "
             f"from '{head.name}'. Build it from the stream that iterate() returned."
         )
-    tail = Transformation(name="Iteration Tail", spec=IterationTailSpec(), inputs=(origins,))
-    head.tails.append(tail)
-    feedback.get_execution_environment().program.add_operator(tail)
+    for share in _by_partitioning(origins):
+        tail = Transformation(name="Iteration Tail", spec=IterationTailSpec(), inputs=(share,))
+        head.tails.append(tail)
+        feedback.get_execution_environment().program.add_operator(tail)
     return feedback
+
+
+def _by_partitioning(origins: tuple[Origin, ...]) -> list[tuple[Origin, ...]]:
+    """Divide the streams of a union, so that the records of a tail have one partitioning.
+
+    When a loop is rescaled, the partitioning sends the records in it to their new heads.
+    """
+    shares: dict[object, list[Origin]] = {}
+    for origin in origins:
+        partitioning = origin.partitioning
+        has_selector = partitioning is not None and partitioning.key_selector is not None
+        key = id(partitioning) if has_selector else partitioning
+        shares.setdefault(key, []).append(origin)
+    return [tuple(share) for share in shares.values()]
 
 
 def _comes_from(transformation: Transformation, head: Transformation) -> bool:

@@ -535,12 +535,12 @@ class StreamBase(ABC):
         """
         return self._sink("Print to Std. Out", PrintSpec(sink_identifier, self._type))
 
-    def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
+    def add_sink(self, sink_func: SinkFunction | Sink) -> DataStreamSink:
         """Write each record with a SinkFunction.
 
         Args:
             sink_func: Its ``invoke`` is called for each record. A TwoPhaseCommitSinkFunction writes in
-                transactions.
+                transactions. A JdbcSink is accepted, as in PyFlink.
 
         >>> class Shout(SinkFunction):
         ...     def invoke(self, value, context):
@@ -550,6 +550,8 @@ class StreamBase(ABC):
         A
         B
         """
+        if isinstance(sink_func, Sink) and sink_func.is_sink_function:
+            return self.sink_to(sink_func)
         require_instance("add_sink", sink_func, SinkFunction, hint="For a Sink, use sink_to().")
         if isinstance(sink_func, TwoPhaseCommitSinkFunction):
             return self._sink("Unnamed", TwoPhaseCommitSinkSpec(sink_func))

@@ -9,12 +9,13 @@ from typing import Any, NoReturn
 
 from firesteel.common.configuration import Configuration
 from firesteel.common.execution_config import ExecutionConfig
+from firesteel.common.io import InputFormat
 from firesteel.common.job_client import JobClient
-from firesteel.common.job_execution_result import JobExecutionResult
+from firesteel.common.job_execution_result import DetachedJobExecutionResult, JobExecutionResult
 from firesteel.common.restart_strategy import RestartStrategyConfiguration
 from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.common.watermark_strategy import WatermarkStrategy
-from firesteel.config import check_keys, checkpoint_options, options
+from firesteel.config import check_keys, checkpoint_options, options, rest_options
 from firesteel.config.loader import load_configuration, override
 from firesteel.connectors.base import Source
 from firesteel.connectors.collection import CollectionSource
@@ -97,6 +98,29 @@ class StreamExecutionEnvironment:
         """
         return StreamExecutionEnvironment(load_configuration(configuration))
 
+    @staticmethod
+    @public_evolving
+    def create_local_environment_with_web_ui(
+        configuration: Configuration | None = None,
+    ) -> StreamExecutionEnvironment:
+        """Return an environment whose jobs run in this process and show up in a dashboard.
+
+        The dashboard is at http://localhost:8081, unless ``rest.port`` says otherwise. PyFlink does not
+        have this method; it is Flink's ``createLocalEnvironmentWithWebUI``.
+
+        Args:
+            configuration: Settings that override those of config.yaml.
+
+        >>> settings = Configuration().set_string("rest.port", "0")
+        >>> env = StreamExecutionEnvironment.create_local_environment_with_web_ui(settings)
+        >>> env.set_parallelism(2).get_parallelism()
+        2
+        """
+        loaded = load_configuration(configuration)
+        loaded.set(rest_options.REST_ENABLED, True)
+        loaded.set(options.TARGET, "local")
+        return StreamExecutionEnvironment(loaded)
+
     # -- settings ------------------------------------------------------------------------------
 
     def get_config(self) -> ExecutionConfig:
@@ -144,6 +168,9 @@ class StreamExecutionEnvironment:
         parallelism = self._configuration.get_optional(options.DEFAULT_PARALLELISM)
         if parallelism is not None:
             return check_parallelism(parallelism)
+        if self.program.is_remote:
+            # The cores of this machine are not those of the session. It is 1, as in Flink.
+            return 1
         master = self._configuration.get(options.SPARK_MASTER)
         return program_process.default_parallelism(master, self.get_default_local_parallelism())
 
@@ -334,7 +361,7 @@ class StreamExecutionEnvironment:
         return self.get_checkpointing_mode()
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """Return the setting for unaligned checkpoints. It has no effect.
+        """Return True if barriers of checkpoints may overtake records.
 
         >>> env.is_unaligned_checkpoints_enabled()
         False
@@ -633,10 +660,12 @@ class StreamExecutionEnvironment:
         True
         """
         job = self.program.launch(self._compile(job_name))
+        if self.program.is_detached:
+            return DetachedJobExecutionResult(job.job_id)
         try:
             return job.result().result()
         except KeyboardInterrupt:
-            job.cancel_and_wait()
+            job.interrupt()
             if program_process.is_interactive():
                 raise
             # A script ends as the shell expects, without a traceback of Firesteel.
@@ -734,21 +763,25 @@ class StreamExecutionEnvironment:
             "a SourceFunction is a Java object; derive from Source and call from_source()",
         )
 
-    def create_input(self, input_format: Any, type_info: TypeInformation | None = None) -> NoReturn:
-        """Not supported: an InputFormat is a Java object. Use ``from_source``.
+    def create_input(
+        self, input_format: InputFormat, type_info: TypeInformation | None = None
+    ) -> DataStream:
+        """Make a bounded stream of the records of an input format.
 
-        Raises:
-            NeverSupportedError: Always.
+        Args:
+            input_format: The format, such as ``AvroInputFormat``.
+            type_info: The type of the records. Without it the format determines it.
 
-        >>> env.create_input(None)
-        Traceback (most recent call last):
-        ...
-        firesteel.errors.NeverSupportedError: ...derive from Source and call from_source()...
+        >>> from firesteel.common.io import InputFormat
+        >>> from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+        >>> class Numbers(InputFormat):
+        ...     def to_source(self):
+        ...         return NumberSequenceSource(1, 3)
+        >>> list(env.create_input(Numbers()).execute_and_collect())
+        [1, 2, 3]
         """
-        raise NeverSupportedError(
-            "StreamExecutionEnvironment.create_input",
-            "an InputFormat is a Java object; derive from Source and call from_source()",
-        )
+        require_instance("create_input", input_format, InputFormat)
+        return self.from_source(input_format.to_source(), None, "Custom Source", type_info)
 
     def add_jars(self, *jars_path: str) -> NoReturn:
         """Not supported: Firesteel has no JVM to load a jar.

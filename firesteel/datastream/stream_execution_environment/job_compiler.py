@@ -21,6 +21,7 @@ from firesteel.graph.operator_specs import (
     DataFrameSourceSpec,
     KeyedAggregationSpec,
     OperatorSpec,
+    SinkSpec,
     SourceSpec,
     TwoPhaseCommitSinkSpec,
 )
@@ -89,10 +90,11 @@ class CompiledJob:
 
     def draw(self, graph: str, style: str) -> str:
         """Return a drawing of the stream graph, the job graph or the execution graph."""
+        note = rendering.note_on_slots(self.levels, batch=self.settings.is_batch)
         pictures = {
             "stream": lambda: rendering.picture_of_stream_graph(self.stream_graph),
-            "job": lambda: rendering.picture_of_job_graph(self.job_graph),
-            "execution": lambda: rendering.picture_of_levels(self.levels),
+            "job": lambda: replace(rendering.picture_of_job_graph(self.job_graph), notes=(note,)),
+            "execution": lambda: replace(rendering.picture_of_levels(self.levels), notes=(note,)),
         }
         if graph not in pictures or style not in _STYLES:
             raise InvalidProgramError(
@@ -133,16 +135,15 @@ def compile_job(
 
 
 def with_configuration(stream_graph: StreamGraph, configuration: Configuration) -> StreamGraph:
-    """Return the graph with sources that know the configuration of the job."""
-    nodes = {
-        number: replace(
-            node,
-            spec=replace(node.spec, source=node.spec.source.with_configuration(configuration)),
-        )
-        if isinstance(node.spec, SourceSpec)
-        else node
-        for number, node in stream_graph.nodes.items()
-    }
+    """Return the graph with sources and sinks that know the configuration of the job."""
+    nodes = {}
+    for number, node in stream_graph.nodes.items():
+        spec = node.spec
+        if isinstance(spec, SourceSpec):
+            spec = replace(spec, source=spec.source.with_configuration(configuration))
+        elif isinstance(spec, SinkSpec):
+            spec = replace(spec, sink=spec.sink.with_configuration(configuration))
+        nodes[number] = node if spec is node.spec else replace(node, spec=spec)
     return replace(stream_graph, nodes=nodes)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable
 
 from firesteel.common.configuration import Configuration
 from firesteel.common.job_client import JobControl
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.config import options
+from firesteel.config import options, rest_options
 from firesteel.datastream.data_stream.cache import CacheWriting, StreamCache
 from firesteel.datastream.data_stream.collected import CloseableIterator, CollectBuffer
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
@@ -19,6 +20,13 @@ from firesteel.datastream.stream_execution_environment.job_compiler import (
 )
 from firesteel.errors import InvalidProgramError
 from firesteel.graph.transformations import Origin, Transformation
+
+_REMOTE = "remote"
+
+# For commands that run a program in this process. They are called with each job, before it starts and
+# after.
+before_launch: list[Callable[[CompiledJob], None]] = []
+after_launch: list[Callable[[JobControl], None]] = []
 
 
 class Program:
@@ -70,19 +78,44 @@ class Program:
             )
         return job
 
+    @property
+    def is_remote(self) -> bool:
+        """True if jobs of the program run in a session."""
+        return self.configuration.get_optional(options.TARGET) == _REMOTE
+
+    @property
+    def is_detached(self) -> bool:
+        """True if ``execute`` does not wait for the job."""
+        return self.is_remote and not self.configuration.get(options.ATTACHED)
+
     def launch(self, job: CompiledJob) -> JobControl:
         """Start a job. The program drops the operators that were compiled, even if the job fails."""
-        from firesteel.master.launcher import launch
-
         self.clear()
+        for call in before_launch:
+            call(job)
         warn_of_sinks_that_never_commit(job)
-        running = launch(job.stream_graph, job.levels, job.settings)
+        running = self._start(job)
         for watching in job.stream_graph.driver_objects.values():
             if isinstance(watching, CollectBuffer):
                 _end_with_the_job(watching, running)
             elif isinstance(watching, CacheWriting):
                 watching.cache.written_by(running.result(), watching.source)
+        for told in after_launch:
+            told(running)
         return running
+
+    def _start(self, job: CompiledJob) -> JobControl:
+        if self.is_remote:
+            from firesteel.client.remote_job import submit
+
+            return submit(job.stream_graph, job.levels, job.settings)
+        if self.configuration.get(rest_options.REST_ENABLED):
+            from firesteel.rest.server import serve_program
+
+            serve_program(self.configuration)
+        from firesteel.master.launcher import launch
+
+        return launch(job.stream_graph, job.levels, job.settings)
 
     def launch_and_collect(self, job: CompiledJob, buffer: CollectBuffer) -> CloseableIterator:
         """Start a job with a sink that fills ``buffer``, and return an iterator over its records."""

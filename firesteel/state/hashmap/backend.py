@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.state.backend import KeyedStateBackend, KeyGroupFilter
+from firesteel.state.backend import SNAPSHOT_TITLE, KeyedStateBackend, KeyGroupFilter
 from firesteel.state.changelog import (
     CHUNK_ENTRIES,
-    FullSnapshot,
+    BackgroundSegment,
     Segment,
     SegmentStore,
     UnknownFormatError,
 )
 from firesteel.state.changes import Changes
+from firesteel.state.frozen_state import FrozenState, GroupedTable
 from firesteel.state.hashmap.tables import HashMapListTable, HashMapMapTable, HashMapValueTable
 from firesteel.state.segment_format import encode_changes
 from firesteel.state.table_descriptions import TableDescription, TableKind
@@ -34,6 +35,8 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
     def __init__(self, key_type: TypeInformation | None = None, *, compress: bool = False) -> None:
         super().__init__(key_type, compress=compress)
         self._expired: dict[str, Callable[[Any], bool]] = {}
+        # The tables that the running snapshot has frozen.
+        self._frozen: list[HashMapTable] = []
 
     def _create_table(self, name: str, description: TableDescription) -> HashMapTable:
         return _TABLES[description.kind](name, description)
@@ -67,11 +70,23 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
         return small and account.is_log_long(store, log_bytes)
 
     def _cover(self, epoch: int, store: SegmentStore) -> Segment:
-        return self.write_everything(epoch, store)
+        """Write the bases, which are at the previous epoch."""
+        write = self._full_segment(epoch - 1, store)
+        try:
+            return write(lambda: None)
+        finally:
+            self._thaw()
 
-    def _start_snapshot(self, epoch: int, store: SegmentStore) -> FullSnapshot:
+    def _start_snapshot(self, epoch: int, store: SegmentStore) -> BackgroundSegment:
+        return BackgroundSegment(SNAPSHOT_TITLE, self._full_segment(epoch, store))
+
+    def _full_segment(
+        self, epoch: int, store: SegmentStore
+    ) -> Callable[[Callable[[], None]], Segment]:
+        """Freeze the bases, and return the function that writes them."""
         descriptions = dict(self.descriptions())
-        frozen = [table.freeze() for table in self._tables.values()]
+        self._frozen = list(self._tables.values())
+        frozen = [table.freeze() for table in self._frozen]
 
         def write(check: Callable[[], None]) -> Segment:
             alive = self._alive(chunks(check))
@@ -84,12 +99,37 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
                     check()
                     yield chunk
 
-        return FullSnapshot(write)
+        return write
 
     def _snapshot_ended(self) -> None:
         super()._snapshot_ended()
-        for table in self._tables.values():
+        self._thaw()
+
+    def _thaw(self) -> None:
+        for table in self._frozen:
             table.thaw()
+        self._frozen = []
+
+    def freeze(self, max_parallelism: int) -> FrozenState:
+        tables = list(self._tables.values())
+
+        def release() -> None:
+            for table in tables:
+                table.thaw()
+
+        return FrozenState(
+            [
+                GroupedTable(
+                    table.name,
+                    table.description.namespaced,
+                    table.freeze().columns,
+                    max_parallelism,
+                )
+                for table in tables
+            ],
+            dict(self.descriptions()),
+            release,
+        )
 
     def _read(
         self, segments: Sequence[Segment], store: SegmentStore, only: KeyGroupFilter | None

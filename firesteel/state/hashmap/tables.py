@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 from firesteel.state.changes import ChangeKind, Changes, list_changes, map_changes
+from firesteel.state.frozen_state import Columns
 from firesteel.state.table_descriptions import TableDescription
 from firesteel.state.tables import MISSING, ListTable, MapTable, ValueTable, has_missing
 
@@ -89,6 +90,9 @@ class FrozenValues:
         while chunk := list(islice(keys, entries)):
             yield Changes(self._name, ChangeKind.PUT, chunk, list(islice(values, entries)))
 
+    def columns(self) -> Columns:
+        return self._keys, self._values
+
 
 class HashMapListTable(ListTable):
     def __init__(self, name: str, description: TableDescription) -> None:
@@ -167,6 +171,10 @@ class FrozenLists:
         self._lists = list(base.values())
         self._lengths = list(map(len, self._lists))
 
+    def columns(self) -> Columns:
+        lengths = zip(self._lists, self._lengths, strict=True)
+        return self._keys, [values[:length] for values, length in lengths]
+
     def chunks(self, entries: int) -> Iterator[Changes]:
         """Chunks of about ``entries`` elements. A longer list is written in parts."""
         keys: list[Any] = []
@@ -198,8 +206,10 @@ class HashMapMapTable(MapTable):
         super().__init__(name, description)
         self._base: dict[Any, dict[Any, Any]] = {}
         self._round = KeyRound()
-        # The keys whose map was created or copied since the running snapshot froze the maps. None
-        # if no snapshot is running.
+        # The number of running snapshots: a full segment and savepoints.
+        self._snapshots = 0
+        # The keys whose map was created or copied since the last snapshot froze the maps. None if
+        # no snapshot is running.
         self._unshared: set[Any] | None = None
 
     def base_value(self, key: Any, entry: Any) -> Any:
@@ -274,15 +284,17 @@ class HashMapMapTable(MapTable):
     def clear(self) -> None:
         self._base.clear()
         self.forget_changes()
-        self._unshared = None
 
     def freeze(self) -> FrozenMaps:
+        self._snapshots += 1
         self._unshared = set()
         return FrozenMaps(self.name, self._base)
 
     def thaw(self) -> None:
-        """Allow in-place changes of maps again after a snapshot."""
-        self._unshared = None
+        """Allow in-place changes of maps again after the last snapshot."""
+        self._snapshots -= 1
+        if not self._snapshots:
+            self._unshared = None
 
 
 class FrozenMaps:
@@ -294,6 +306,9 @@ class FrozenMaps:
         self._name = name
         self._keys = list(base)
         self._maps = list(base.values())
+
+    def columns(self) -> Columns:
+        return self._keys, self._maps
 
     def chunks(self, entries: int) -> Iterator[Changes]:
         """Chunks of about ``entries`` entries. A larger map is written in parts."""

@@ -11,19 +11,25 @@ from pathlib import Path
 from typing import Any
 
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.state.backend import KeyedStateBackend, KeyGroupFilter
+from firesteel.state.backend import SNAPSHOT_TITLE, KeyedStateBackend, KeyGroupFilter
 from firesteel.state.backend_factory import StateBackendSettings
 from firesteel.state.changelog import (
-    FullSnapshot,
+    BackgroundSegment,
     Segment,
     SegmentFile,
     SegmentStore,
     check_version,
     delete_files,
 )
+from firesteel.state.frozen_state import FrozenState
 from firesteel.state.rocksdb.database import Database, is_data_file
 from firesteel.state.rocksdb.rows import RowFormat, key_group_of_row, moved_to_table, table_prefix
-from firesteel.state.rocksdb.tables import RocksDBListTable, RocksDBMapTable, RocksDBValueTable
+from firesteel.state.rocksdb.tables import (
+    FrozenRows,
+    RocksDBListTable,
+    RocksDBMapTable,
+    RocksDBValueTable,
+)
 from firesteel.state.table_descriptions import (
     TableDescription,
     TableKind,
@@ -100,7 +106,15 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         for table in self._tables.values():
             table.forget_changes()
 
-    # Full segments
+    # Snapshots
+
+    def freeze(self, max_parallelism: int) -> FrozenState:
+        view = self._database.snapshot()
+        tables = [
+            FrozenRows(name, table.description.kind, table.rows, view)
+            for name, table in self._tables.items()
+        ]
+        return FrozenState(tables, dict(self.descriptions()), view.release)
 
     def _cover(self, epoch: int, store: SegmentStore) -> Segment:
         """Write the files of the bases, which are at the previous epoch."""
@@ -115,9 +129,11 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         self._planned = epoch, store
         self._database.start_flush()
 
-    def _start_snapshot(self, epoch: int, store: SegmentStore) -> FullSnapshot:
+    def _start_snapshot(self, epoch: int, store: SegmentStore) -> BackgroundSegment:
         directory = self._checkpoint()
-        return FullSnapshot(lambda check: self._write_files(directory, epoch, store, check))
+        return BackgroundSegment(
+            SNAPSHOT_TITLE, lambda check: self._write_files(directory, epoch, store, check)
+        )
 
     def _checkpoint(self) -> Path:
         self._write_meta()

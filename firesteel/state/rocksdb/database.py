@@ -16,6 +16,7 @@ from rocksdict import (
     DBCompressionType,
     Options,
     Rdict,
+    RdictIter,
     ReadOptions,
     WriteBatch,
     WriteBufferManager,
@@ -28,6 +29,45 @@ from firesteel.state.backend_factory import StateBackendSettings
 # Operations per batch. Batches limit memory. Nothing reads the database between two batches, so
 # they do not have to be atomic.
 _BATCH_OPERATIONS = 5_000
+
+
+class View:
+    """The rows of a database at one moment. One thread at a time may read it.
+
+    It is an iterator, which RocksDB keeps at the moment of its creation.
+    """
+
+    def __init__(self, rows: RdictIter) -> None:
+        self._rows: RdictIter | None = rows
+
+    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """All rows whose key begins with ``prefix``. Read them before the next call."""
+        assert self._rows is not None
+        return _scan(self._rows, prefix, prefix)
+
+    def first(self, start: bytes) -> tuple[bytes, bytes] | None:
+        """The first row at or after ``start``."""
+        assert self._rows is not None
+        return _first(self._rows, start)
+
+    def release(self) -> None:
+        """Let the database forget the rows that it has replaced since."""
+        self._rows = None
+
+
+def _scan(rows: RdictIter, prefix: bytes, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+    rows.seek(start)
+    while rows.valid():
+        key: bytes = rows.key()
+        if not key.startswith(prefix):
+            return
+        yield key, rows.value()
+        rows.next()
+
+
+def _first(rows: RdictIter, start: bytes) -> tuple[bytes, bytes] | None:
+    rows.seek(start)
+    return (rows.key(), rows.value()) if rows.valid() else None
 
 
 class Database:
@@ -48,20 +88,15 @@ class Database:
 
     def scan(self, prefix: bytes, start: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """All rows whose key begins with ``prefix``, beginning at ``start``."""
-        rows = self._db.iter(_scan_options())
-        rows.seek(prefix if start is None else start)
-        while rows.valid():
-            key: bytes = rows.key()
-            if not key.startswith(prefix):
-                return
-            yield key, rows.value()
-            rows.next()
+        return _scan(self._db.iter(_scan_options()), prefix, prefix if start is None else start)
+
+    def snapshot(self) -> View:
+        """The rows at this moment. A different thread may read them."""
+        return View(self._db.iter(_scan_options()))
 
     def first(self, start: bytes) -> tuple[bytes, bytes] | None:
         """The first row at or after ``start``."""
-        rows = self._db.iter(_scan_options())
-        rows.seek(start)
-        return (rows.key(), rows.value()) if rows.valid() else None
+        return _first(self._db.iter(_scan_options()), start)
 
     def write(self, operations: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Put rows. A value of None deletes the row."""

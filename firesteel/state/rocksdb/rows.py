@@ -32,6 +32,11 @@ def key_group_of_row(row: bytes) -> int:
     return group
 
 
+def group_prefix(table: bytes, group: int) -> bytes:
+    """The first bytes of all rows of a key group, after the prefix of its table."""
+    return table + _TABLE.pack(group)
+
+
 def table_prefix(number: int) -> bytes:
     """The first bytes of all rows of a table."""
     return _TABLE.pack(number)

@@ -8,9 +8,10 @@ from typing import Any
 
 from firesteel.state.changes import ChangeKind, Changes
 from firesteel.state.elements import decode_elements, encode_elements
-from firesteel.state.rocksdb.database import Database
-from firesteel.state.rocksdb.rows import AFTER, RowFormat
-from firesteel.state.table_descriptions import TableDescription
+from firesteel.state.frozen_state import Columns
+from firesteel.state.rocksdb.database import Database, View
+from firesteel.state.rocksdb.rows import AFTER, RowFormat, group_prefix, key_group_of_row
+from firesteel.state.table_descriptions import TableDescription, TableKind
 from firesteel.state.tables import MISSING, ListTable, MapTable, ValueTable
 
 
@@ -96,6 +97,49 @@ class RocksDBValueTable(ValueTable):
 
 
 _NUMBER = struct.Struct(">Q")
+_LAST_GROUP = 0xFFFF
+
+
+class FrozenRows:
+    """A table in a view of the database. Its rows are sorted by key group already."""
+
+    def __init__(self, name: str, kind: TableKind, rows: RowFormat, view: View) -> None:
+        self.name = name
+        self._kind = kind
+        self._rows = rows
+        self._view = view
+
+    def groups(self) -> Iterator[int]:
+        prefix = self._rows.table_prefix
+        group = 0
+        while group <= _LAST_GROUP:
+            found = self._view.first(group_prefix(prefix, group))
+            if found is None or not found[0].startswith(prefix):
+                return
+            group = key_group_of_row(found[0])
+            yield group
+            group += 1
+
+    def of_group(self, group: int) -> Columns:
+        found = self._view.scan(group_prefix(self._rows.table_prefix, group))
+        rows = self._rows
+        if self._kind is TableKind.VALUE:
+            pairs = [(rows.key(row, value), rows.element(value)) for row, value in found]
+            return [key for key, _ in pairs], [element for _, element in pairs]
+        keys: list[Any] = []
+        values: list[Any] = []
+        before: bytes | None = None
+        for row, value in found:
+            _, end = rows.split(row)
+            if row[:end] != before:
+                before = row[:end]
+                keys.append(rows.key(row, value))
+                values.append([] if self._kind is TableKind.LIST else {})
+            if self._kind is TableKind.LIST:
+                values[-1] += decode_elements(rows.content(value))
+            else:
+                values[-1][rows.entry(row, value)] = rows.element(value)
+        return keys, values
 
 
 class RocksDBListTable(ListTable):

@@ -16,15 +16,17 @@ from firesteel.errors import ChannelSequenceError, JobExecutionError
 from firesteel.protocol.rows import (
     ABORTED,
     BARRIER,
+    COUNTED,
     DATA,
     END_OF_EPOCH,
+    END_OF_INPUT,
     FINISHED,
     IDLENESS,
     WATERMARK,
     BufferRow,
 )
 from firesteel.task.codegen.key_loops import KeySelection
-from firesteel.task.exchange.buffers import decode_buffer
+from firesteel.task.exchange.buffers import BufferEncoder, decode_buffer
 from firesteel.task.record_batch import Emit, RecordBatch
 from firesteel.task.time.clock import ChunkPacer
 from firesteel.task.time.watermark_valve import ChannelTime, GateTime
@@ -92,7 +94,7 @@ class InputGate:
         self.barriers = BarrierTracker()
         self._time = GateTime(on_watermark, on_idle)
         self._channels: dict[tuple[int, int], Channel] = {}
-        self._local_channels = 0
+        self._local_channels: set[tuple[int, int]] = set()
         self.aborted = False
         # The rows of the next epoch may follow at once. The slot decides which of them must wait.
         self.flowing = False
@@ -102,11 +104,28 @@ class InputGate:
         self.bytes_in = 0
         self._pacer: ChunkPacer | None = None
         self._after_chunk: Callable[[], None] = lambda: None
+        self._may_continue: Callable[[], bool] = lambda: True
+        # The part of a row that was not processed, because the slot has something else to do.
+        self._rest: BufferRow | None = None
 
-    def pace(self, after_chunk: Callable[[], None]) -> None:
-        """Process large buffers in chunks of some milliseconds, and call back after each."""
-        self._pacer = ChunkPacer()
+    def pace(
+        self,
+        after_chunk: Callable[[], None],
+        may_continue: Callable[[], bool] = lambda: True,
+        seconds: float | None = None,
+    ) -> None:
+        """Process large buffers in chunks of some milliseconds, and call back after each.
+
+        may_continue: if it returns False, the rest of the buffer is left for ``take_rest``.
+        """
+        self._pacer = ChunkPacer() if seconds is None else ChunkPacer(seconds)
         self._after_chunk = after_chunk
+        self._may_continue = may_continue
+
+    def take_rest(self) -> BufferRow | None:
+        """Return the part of the last row that was not processed, to be accepted next."""
+        rest, self._rest = self._rest, None
+        return rest
 
     def add_channel(
         self,
@@ -127,9 +146,9 @@ class InputGate:
         self._channels[edge, upstream] = Channel(process, selection, time)
 
     @property
-    def remote_channels(self) -> int:
-        """The number of channels from other slots."""
-        return len(self._channels) - self._local_channels
+    def remote_channels(self) -> list[tuple[int, int]]:
+        """The channels from other slots: an edge and an upstream subtask."""
+        return [channel for channel in self._channels if channel not in self._local_channels]
 
     @property
     def watermark(self) -> int:
@@ -158,48 +177,71 @@ class InputGate:
         if row.kind == END_OF_EPOCH and row.payload == ABORTED:
             self.aborted = True
             return
-        if row.seq != channel.seq:
-            raise ChannelSequenceError(
-                f"{row.channel} of edge {row.edge} into {self._name}", channel.seq, row.seq
-            )
-        channel.seq += 1
+        if row.seq != COUNTED:
+            self._count_row(channel, row)
         if row.kind == DATA:
             try:
                 batch = decode_buffer(row.payload, channel.selection)
             except USER_ERRORS as error:
                 raise raised_by(error, self._operator, "the unpickling of its records") from error
-            self.records_in += len(batch.values)
             self.bytes_in += len(row.payload)
             if self._pacer is None:
+                self.records_in += len(batch.values)
                 channel.process(batch)
             else:
-                self._process_paced(self._pacer, channel.process, batch)
+                self._process_paced(self._pacer, channel.process, batch, row)
         elif row.kind == WATERMARK:
             channel.time.advance(pickling.loads(row.payload))
         elif row.kind == IDLENESS:
             channel.time.set_idle(row.payload == IDLE)
         elif row.kind == BARRIER:
             self._barrier((row.edge, row.channel), pickling.loads(row.payload))
+        elif row.kind == END_OF_INPUT:
+            self._finish(channel)
         else:
             self._end(channel, finished=row.payload == FINISHED)
+
+    def count(self, row: BufferRow) -> BufferRow:
+        """Check the place of a row in its channel when it is read, long before it is processed."""
+        if row.seq == COUNTED:
+            return row
+        self._count_row(self._channels[row.edge, row.channel], row)
+        return row._replace(seq=COUNTED)
+
+    def _count_row(self, channel: Channel, row: BufferRow) -> None:
+        if row.seq != channel.seq:
+            raise ChannelSequenceError(
+                f"{row.channel} of edge {row.edge} into {self._name}", channel.seq, row.seq
+            )
+        channel.seq += 1
+        if row.kind == END_OF_EPOCH:
             channel.seq = 0 if self.flowing else _NOTHING
 
     def _barrier(self, channel: tuple[int, int], checkpoint_id: int) -> None:
         self.barriers.arrived(channel, checkpoint_id, len(self._channels))
 
-    def _process_paced(self, pacer: ChunkPacer, process: Emit, batch: RecordBatch) -> None:
+    def _process_paced(
+        self, pacer: ChunkPacer, process: Emit, batch: RecordBatch, row: BufferRow
+    ) -> None:
         start, count = 0, len(batch)
         while start < count:
             stop = start + pacer.records
+            chunk = batch if start == 0 and stop >= count else batch.part(start, stop)
+            self.records_in += len(chunk)
             began = time.perf_counter()
-            process(batch if start == 0 and stop >= count else batch.part(start, stop))
-            pacer.took(time.perf_counter() - began, min(stop, count) - start)
+            process(chunk)
+            pacer.took(time.perf_counter() - began, len(chunk))
             self._after_chunk()
             start = stop
+            if start < count and not self._may_continue():
+                payload, _ = BufferEncoder().encode(batch.part(start, count))
+                self.bytes_in -= len(payload)
+                self._rest = row._replace(seq=COUNTED, payload=payload)
+                return
 
     def accept_local(self, edge: int, upstream: int) -> Entrance:
         channel = self._channels[edge, upstream]
-        self._local_channels += 1
+        self._local_channels.add((edge, upstream))
 
         def count(records: int) -> None:
             self.records_in += records
@@ -223,6 +265,11 @@ class InputGate:
         channel.finished = finished
         if finished:
             channel.time.advance(MAX_WATERMARK)
+
+    def _finish(self, channel: Channel) -> None:
+        """Nothing follows on the channel but marks."""
+        channel.finished = True
+        channel.time.advance(MAX_WATERMARK)
 
     def check_complete(self) -> None:
         """Raise an error unless every channel has reported the end of the epoch."""

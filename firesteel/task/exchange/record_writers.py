@@ -18,6 +18,7 @@ from firesteel.protocol.rows import (
     BARRIER,
     DATA,
     END_OF_EPOCH,
+    END_OF_INPUT,
     FINISHED,
     IDLENESS,
     OPEN,
@@ -82,6 +83,9 @@ class RecordWriter:
         self._limit = 1 if self._unbuffered else _FIRST_BUFFER_RECORDS
         self.records_out = 0
         self.bytes_out = 0
+        # The rows of an epoch follow those of the epoch before, and its mark may be left out.
+        self.flowing = False
+        self._has_finished = False
 
     @property
     def has_records(self) -> bool:
@@ -90,9 +94,10 @@ class RecordWriter:
 
     def begin_epoch(self, epoch: int) -> None:
         """Clear everything, because an abandoned attempt may have left something."""
-        for index in range(self._count):
-            self._clear(index)
-        self._seq = [0] * self._count
+        if not self.flowing:
+            for index in range(self._count):
+                self._clear(index)
+            self._seq = [0] * self._count
         self.records_out = 0
         self.bytes_out = 0
 
@@ -191,6 +196,14 @@ class RecordWriter:
         for index in range(self._count):
             self._send_row(index, END_OF_EPOCH, payload)
         self._seq = [0] * self._count
+
+    def finish(self) -> None:
+        """Tell every reader that no records follow, in an epoch that ends without a mark."""
+        if not self._has_finished:
+            self._has_finished = True
+            self.flush()
+            for index in range(self._count):
+                self._send_row(index, END_OF_INPUT, b"")
 
     def abort_epoch(self) -> None:
         """Drop the rest, and tell every reader that the epoch is void."""

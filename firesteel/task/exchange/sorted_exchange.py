@@ -273,7 +273,7 @@ class SortedInput:
             start = stop
 
     def end_key(self) -> None:
-        """The current key, if there is one, has no more records."""
+        """End the current key, if there is one. It has no more records."""
         if self._front:
             self._sort()
             self._flush(len(self._values))
@@ -306,7 +306,7 @@ class SortingGate(InputGate):
         try:
             key, stamps, values = pickling.loads(memoryview(payload)[start:])
         except USER_ERRORS as error:
-            raise raised_by(error, self._operator, "what unpickles its records") from error
+            raise raised_by(error, self._operator, "the unpickling of its records") from error
         self.records_in += len(values)
         self.bytes_in += len(payload)
         front = payload[: start - _PLACE.size]

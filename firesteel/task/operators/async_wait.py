@@ -6,6 +6,7 @@ results, so that all consumers run in one thread.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any, NoReturn
 
@@ -16,6 +17,7 @@ from firesteel.graph.operator_specs import AsyncWaitSpec
 from firesteel.metrics import MetricGroup
 from firesteel.task.async_io.element_queues import OrderedElementQueue, UnorderedElementQueue
 from firesteel.task.async_io.invoker import AsyncInvoker, AsyncRequest, EventLoopThread
+from firesteel.task.capabilities import Ticking
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
 from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode.failures import USER_ERRORS
@@ -81,8 +83,24 @@ def _no_state() -> NoReturn:
 _ALIVE_SECONDS = 5.0
 
 
-class AsyncWaitOperator(FunctionOperator):
+class _Answers(SimpleQueue[AsyncRequest]):
+    """Requests that have an answer. The first of them wakes up the slot."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        super().__init__()
+        self._wake = wake
+
+    def put(self, item: AsyncRequest, block: bool = True, timeout: float | None = None) -> None:
+        was_empty = self.empty()
+        super().put(item, block, timeout)
+        if was_empty:
+            self._wake()
+
+
+class AsyncWaitOperator(FunctionOperator, Ticking):
     """Makes requests across batches, and waits for all of them at the end of an epoch.
+
+    Results leave as soon as they are there: an answer wakes up the slot, which calls ``tick``.
 
     No request is in flight at a barrier, so the operator has no state. An epoch that is retried
     makes its requests again.
@@ -102,7 +120,7 @@ class AsyncWaitOperator(FunctionOperator):
         self._queue: OrderedElementQueue | UnorderedElementQueue = (
             OrderedElementQueue() if ordered else UnorderedElementQueue()
         )
-        self._completed: SimpleQueue[AsyncRequest] = SimpleQueue()
+        self._completed = _Answers(self._wake_slot)
         self._invoker = AsyncInvoker(self._descriptor, self._completed)
 
     def open(self) -> None:
@@ -154,6 +172,19 @@ class AsyncWaitOperator(FunctionOperator):
     def process_watermark(self, watermark: int) -> None:
         self._queue.add_watermark(watermark)
         self._take_completed()
+
+    def _wake_slot(self) -> None:
+        if self.context.wake is not None:
+            self.context.wake()
+
+    def tick(self) -> None:
+        # A slot that works epoch by epoch emits the results with the next batch, or at the end.
+        if self.context.wake is not None and not self._completed.empty():
+            self._take_completed()
+
+    def next_tick(self) -> int | None:
+        """Return None: answers wake up the slot."""
+        return None
 
     def finish(self) -> None:
         self._drain()

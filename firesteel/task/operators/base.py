@@ -51,6 +51,8 @@ class OperatorContext:
     # The operator continues from a snapshot, and the checkpoint from which the job was restored.
     restored: bool = False
     restored_checkpoint_id: int | None = None
+    # Makes a live slot call ``tick`` soon. A different thread may call it.
+    wake: Callable[[], None] | None = None
     timers: TimerServices = field(init=False)
     _state_store: TaskKeyedStateStore | None = field(init=False, default=None)
 

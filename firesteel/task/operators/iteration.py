@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, count, groupby
 from typing import Any
@@ -36,6 +36,7 @@ _TABLES = {name: TableDescription(TableKind.LIST) for name in (VALUES, TIMESTAMP
 _MOST_LISTS = 128
 
 Timestamps = list[int | None]
+Records = tuple[list[Any], Timestamps | None]
 
 
 @lru_cache(maxsize=64)
@@ -79,18 +80,24 @@ def _dealt(table: str, keys: list[str], elements: list[Any]) -> Changes:
 
 def read_feedback(
     handle: OperatorHandle, store: SegmentStore, options: FileSystemOptions | None = None
-) -> tuple[list[Any], Timestamps | None]:
-    """Read the records that ``write_feedback`` wrote, or this subtask's share after rescaling."""
-    tables: dict[str, list[list[Any]]] = {VALUES: [], TIMESTAMPS: []}
+) -> Records:
+    """Read the records that ``write_feedback`` wrote, or this subtask's share after rescaling.
+
+    After rescaling they may come from several subtasks, some with timestamps and some without.
+    """
+    lists: dict[str, dict[Any, list[Any]]] = {VALUES: {}, TIMESTAMPS: {}}
     backend = HashMapKeyedStateBackend()
     try:
         restore_from_handle(backend, handle, store, options)
         for entry in backend.entries():
-            tables[entry.table].append(entry.value)
+            lists[entry.table][entry.key] = entry.value
     finally:
         backend.close()
-    values = _collected(tables[VALUES])
-    return values, _collected(tables[TIMESTAMPS]) if tables[TIMESTAMPS] else None
+    values, stamps = lists[VALUES], lists[TIMESTAMPS]
+    collected = _collected([*values.values()])
+    if not stamps:
+        return collected, None
+    return collected, _collected([stamps.get(key) or [None] * len(values[key]) for key in values])
 
 
 def _collected(lists: list[list[Any]]) -> list[Any]:
@@ -118,9 +125,6 @@ def uniform_batches(values: list[Any], timestamps: Timestamps | None) -> Iterato
         start = stop
 
 
-Records = tuple[list[Any], Timestamps | None]
-
-
 class IterationHeadOperator(Operator):
     """Emits its input and the feedback. Watermarks come from the input only."""
 
@@ -130,6 +134,8 @@ class IterationHeadOperator(Operator):
         self._pacer = ChunkPacer()
         # Tails in the same slot. Their records need not wait for the next epoch.
         self.tails: list[IterationTailOperator] = []
+        # By tail: returns the share of this subtask in the records of all subtasks.
+        self.shares: dict[int, Callable[[Records], Records]] = {}
         self.records_read = 0
 
     def create_head(self, gate: InputGate) -> SubtaskHead:
@@ -185,7 +191,7 @@ class IterationHead(GateHead):
     def __init__(self, operator: IterationHeadOperator, gate: InputGate) -> None:
         super().__init__(gate)
         self._operator = operator
-        self._feedback: tuple[OperatorHandle, ...] = ()
+        self._feedback: Mapping[int, OperatorHandle] = {}
         # The gate stays open until the loop is over, even if all channels have ended.
         gate.held_open = True
 
@@ -195,16 +201,22 @@ class IterationHead(GateHead):
 
     def apply(self, control: SlotControl) -> None:
         node_id = self._operator.context.node.id
-        self._feedback = control.feedback.get(node_id, ())
+        self._feedback = control.feedback.get(node_id, {})
         if node_id in control.ended_loops:
             self.gate.held_open = False
 
     def read_epoch(self, budget: ReadBudget, store: SegmentStore, *, drain: bool) -> Iterator[None]:
-        options = self._operator.context.subtask.file_systems
-        feedback, self._feedback = self._feedback, ()
-        carried = (read_feedback(handle, store, options) for handle in feedback)
+        feedback, self._feedback = self._feedback, {}
+        carried = (self._read(tail, handle, store) for tail, handle in feedback.items())
         yield from self._operator.read_epoch(carried, budget)
         self.records_read = self._operator.records_read
+
+    def _read(self, tail: int, handle: OperatorHandle, store: SegmentStore) -> Records:
+        operator = self._operator
+        records = read_feedback(handle, store, operator.context.subtask.file_systems)
+        if handle.restored is not None and handle.restored.assignment.is_shared:
+            return operator.shares[tail](records)
+        return records
 
 
 _log = logging.getLogger("firesteel")

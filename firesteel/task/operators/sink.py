@@ -48,6 +48,25 @@ class SinkOperator(Operator, Scheduled, Committing, Rescalable):
     def restore_several(self, wholes: Sequence[Any]) -> None:
         self.restore(list(wholes))
 
+    @property
+    def saves_itself(self) -> bool:
+        """With checkpoints, only they make committables of an open transaction."""
+        writer = self._writer
+        checkpointed = self.context.subtask.checkpointed
+        return checkpointed and writer is not None and self._call(writer.has_open_transaction)
+
+    def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
+        if checkpoint_id is not None and self._writer is not None:
+            self._call(self._writer.begin_checkpoint, checkpoint_id)
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        if self._writer is not None:
+            self._call(self._writer.notify_checkpoint_complete, checkpoint_id)
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        if self._writer is not None:
+            self._call(self._writer.notify_checkpoint_aborted, checkpoint_id)
+
     def snapshot(self) -> Any:
         return self._call(self._writer.snapshot_state) if self._writer is not None else None
 

@@ -10,6 +10,7 @@ from firesteel.common.constants import MAX_WATERMARK, MIN_WATERMARK
 from firesteel.connectors.base import ReaderContext, SourceReader, SourceSplit
 from firesteel.errors import shorten
 from firesteel.graph.operator_specs import SourceSpec
+from firesteel.metrics import Counter
 from firesteel.protocol.messages import ReadBudget, SlotControl, SourceStatus
 from firesteel.state.changelog import SegmentStore
 from firesteel.task.capabilities import Ticking
@@ -25,7 +26,9 @@ from firesteel.usercode.failures import USER_ERRORS, called, failed_function
 # Large records are read, sent and freed before they leave a core's cache. Small records fill a
 # chunk in less time.
 _CHUNK_SECONDS = 0.001
-# A source that is ahead of its alignment group looks this often whether it may continue.
+# The metric of records that cannot be read, with Flink's name.
+BROKEN_RECORDS = "numRecordsInErrors"
+# A source that is ahead of its alignment group checks this often if it may continue.
 _AHEAD_SECONDS = 0.02
 
 
@@ -49,6 +52,7 @@ class SourceOperator(Operator, Ticking):
         self._aligned_watermark = MAX_WATERMARK
         self._ahead = False
         self._paused: frozenset[str] = frozenset()
+        self._broken: Counter | None = None
         self._complete = False
         # A split of this reader has not been begun, or splits wait in the driver.
         self._has_unread = self._held = False
@@ -65,6 +69,9 @@ class SourceOperator(Operator, Ticking):
         self.close()
         context = ReaderContext(self.context.subtask.index, self.context.node.parallelism)
         self._reader = self._call(self._source.create_reader, context)
+        if _overrides(self._reader, "broken_records"):
+            group = self.context.metrics.group(self.context.node.name)
+            self._broken = group.counter(BROKEN_RECORDS)
         self._finished = False
         self._complete = False
         self._has_unread = self._held = False
@@ -90,6 +97,14 @@ class SourceOperator(Operator, Ticking):
     def resume_time(self, watermark: int) -> None:
         if self._time is not None:
             self._time.resume(watermark)
+
+    def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
+        if checkpoint_id is not None and self._reader is not None:
+            self._call(self._reader.begin_checkpoint, checkpoint_id)
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        if self._reader is not None:
+            self._call(self._reader.notify_checkpoint_complete, checkpoint_id)
 
     def snapshot(self) -> tuple[tuple[SourceSplit, ...], bool, Any]:
         assert self._reader is not None
@@ -125,7 +140,7 @@ class SourceOperator(Operator, Ticking):
         """
         reader = self._reader
         assert reader is not None
-        if self._time is None or not _overrides(reader, "current_split"):
+        if self._time is None or not self._call(reader.names_splits):
             return
         in_line = self._source.side_by_side is False
         self._time.expect(
@@ -140,7 +155,7 @@ class SourceOperator(Operator, Ticking):
         """
         assert self._reader is not None
         self._has_unread = has_unread
-        if not self._source.in_time_order and _overrides(self._reader, "current_split"):
+        if not self._source.in_time_order and self._call(self._reader.names_splits):
             stream_time.hold(has_unread or self._held)
 
     def align(self, watermark: int) -> None:
@@ -201,6 +216,8 @@ class SourceOperator(Operator, Ticking):
         started = time.perf_counter()
         pacer = self._pacer
         batch, split = self._read(reader, min(limit, 1 if pacer is None else pacer.records))
+        if self._broken is not None:
+            self._pass_on_broken_records(reader, self._broken)
         count = len(batch.values)
         if not count:
             return 0
@@ -212,6 +229,15 @@ class SourceOperator(Operator, Ticking):
         if pacer is not None:
             pacer.took(time.perf_counter() - started, count)
         return count
+
+    def _pass_on_broken_records(self, reader: SourceReader, counter: Counter) -> None:
+        broken = self._call(reader.broken_records)
+        if not broken:
+            return
+        counter.inc(len(broken))
+        tag_id = self._source.broken_records_tag
+        if tag_id is not None:
+            self.output.emit_side(tag_id, RecordBatch(broken, None))
 
     def report(self, *, available: bool) -> None:
         """Note the progress at the end of an epoch. ``available``: there may be more to read now."""

@@ -6,9 +6,9 @@ import posixpath
 from collections.abc import Iterable
 
 from firesteel.checkpoint.rules.restore import SubtaskAssignment
-from firesteel.checkpoint.savepoints.keyed_state_files import read_keyed_file
 from firesteel.checkpoint.state_descriptions import StateDescription, table_descriptions
 from firesteel.checkpoint.storage.storage import open_storage
+from firesteel.checkpoint.storage.verification import facts_of
 from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.protocol.messages import OperatorHandle
 from firesteel.state.backend import KeyedStateBackend, KeyGroupFilter
@@ -46,12 +46,13 @@ def restore_keyed_state(
         return
     backend.restore((), store)
     only = KeyGroupFilter(assignment.key_groups, max_parallelism)
-    descriptions = table_descriptions(states)
     for part in parts:
         wanted = None if part.is_exact else only
         if part.segments:
             backend.add(part.segments, store, wanted)
+        if part.files:
+            backend.declare_restored(table_descriptions(states))
         for file in part.files:
             directory = open_storage(posixpath.dirname(file.path), options)
-            entries = read_keyed_file(file, directory, wanted, allow_pickle=True)
-            backend.load(descriptions, entries)
+            facts = facts_of(file)
+            backend.load(directory.read(facts.name, facts), wanted)

@@ -34,7 +34,7 @@ class _TimerQueue:
     A deleted timer stays in the heap until its time comes, or until there are too many.
     """
 
-    __slots__ = ("_heap", "_live", "_sequence", "_table")
+    __slots__ = ("_heap", "_live", "_sequence", "_table", "fired")
 
     def __init__(self, keyed_state: KeyedStateBackend, name: str) -> None:
         # The namespace of an entry is (time, the timer's own namespace).
@@ -43,6 +43,8 @@ class _TimerQueue:
         # Orders timers of the same time, so that keys need not be comparable.
         self._sequence = 0
         self._live = 0
+        #: The number of timers that have fired.
+        self.fired = 0
 
     def register(self, key: Any, namespace: Any, time: int) -> None:
         entry = (key, (time, namespace))
@@ -74,7 +76,7 @@ class _TimerQueue:
     def fire_until(self, time: float, on_timer: OnTimer) -> bool:
         """Fire all timers that are due, including those registered meanwhile. True if one fired."""
         heap, table = self._heap, self._table
-        fired = False
+        fired = 0
         while heap and heap[0][0] <= time:
             due, _, key, namespace = heappop(heap)
             entry = (key, (due, namespace))
@@ -83,9 +85,10 @@ class _TimerQueue:
                 continue
             table.remove(entry)
             self._live -= 1
-            fired = True
+            fired += 1
             on_timer(key, namespace, due)
-        return fired
+        self.fired += fired
+        return fired > 0
 
     def restore(self) -> None:
         """Build the heap from the table."""
@@ -188,6 +191,11 @@ class InternalTimerService:
         """The numbers of pending timers in event time and in processing time."""
         return len(self._event_time), len(self._processing_time)
 
+    @property
+    def fired(self) -> int:
+        """The number of timers that have fired."""
+        return self._event_time.fired + self._processing_time.fired
+
 
 class BatchTimerService(InternalTimerService):
     """The timers of a batch job, which has one key at a time. They fire when their key ends.
@@ -267,6 +275,14 @@ class TimerServices:
     def restore(self) -> None:
         for service in self._services.values():
             service.restore()
+
+    @property
+    def fired(self) -> int:
+        return sum(service.fired for service in self._services.values())
+
+    @property
+    def registered(self) -> int:
+        return sum(sum(service.count()) for service in self._services.values())
 
     def __bool__(self) -> bool:
         return bool(self._services)

@@ -4,8 +4,8 @@ A channel counts while it is active. After it was idle, it counts again when its
 caught up with that of its input. So a silent channel delays nothing, and a channel that wakes up
 late cannot turn time back.
 
-An operator with two inputs combines their watermarks. An input counts as soon as it is active: one
-that wakes up behind holds time back until it has caught up.
+An operator with two inputs combines their watermarks. An input counts as soon as it is active. An
+input that wakes up late holds time back until it has caught up.
 """
 
 from __future__ import annotations

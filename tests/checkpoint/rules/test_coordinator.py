@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from firesteel.checkpoint.metadata import SnapshotType, SubtaskState
+from firesteel.checkpoint.metadata import (
+    KeyedStateFile,
+    OperatorFiles,
+    SnapshotType,
+    SubtaskState,
+)
 from firesteel.checkpoint.payload import Payload
 from firesteel.checkpoint.rules.completed_checkpoint import CompletedCheckpoint
 from firesteel.checkpoint.rules.decisions import (
@@ -12,14 +17,15 @@ from firesteel.checkpoint.rules.decisions import (
     Barrier,
     CleanUp,
     DeleteCheckpoint,
+    DeleteSavepoint,
     FailJob,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
-    StopJob,
     WriteSnapshot,
 )
 from firesteel.checkpoint.rules.failure_reason import (
     CheckpointFailureReason,
+    StopWithSavepointStoppingError,
     TooManyFailedCheckpointsError,
 )
 from firesteel.checkpoint.rules.requests import SnapshotRequest, StopMode
@@ -28,6 +34,8 @@ from firesteel.checkpoint.state_descriptions import StateDescription
 from firesteel.checkpoint.storage.storage import StorageError
 from firesteel.common.job_status import JobStatus
 from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from firesteel.errors import JobExecutionError
+from firesteel.state.key_groups import KeyGroupRange
 from tests.checkpoint.coordination import (
     TASKS,
     acks,
@@ -255,24 +263,64 @@ class TestSavepoints:
         assert it.request(savepoint()) == []
         assert it.delay(11.0) == 0.0
         assert it.trigger(11.0, epoch=2) == Barrier(
-            2, SnapshotType.SAVEPOINT, 2, timestamp=1_011_000
+            2, SnapshotType.SAVEPOINT, 2, target="/savepoints/1"
         )
+
+    def test_checkpoints_do_not_wait_for_it(self) -> None:
+        """With one checkpoint at a time, a savepoint under way and a finished one do not count."""
+        it = coordinator(min_pause=5.0)
+        it.request(savepoint())
+        saved = start(it, 9.0)
+        assert it.acknowledge(saved.checkpoint_id, acks(), 9.0) == []
+        assert it.delay(9.5) == 0.5
+        barrier = start(it, 10.0, epoch=2)
+        assert barrier.type is SnapshotType.CHECKPOINT
+        written(it, it.acknowledge(barrier.checkpoint_id, acks(), 10.0), 11.0)
+        written(it, it.files_written(saved.checkpoint_id, [], 19.0), 19.0)
+        assert it.delay(19.0) == 1.0
+
+    def test_its_metadata_has_the_files_of_slots_and_no_segment(self) -> None:
+        it = coordinator()
+        it.request(savepoint())
+        start(it, 1.0)
+        assert it.acknowledge(1, acks(files=["a"]), 1.0) == []
+        file = KeyedStateFile("/savepoints/1/state-c-0-0", 10, 1, KeyGroupRange(0, 63))
+        state = StateDescription("counts", "value")
+        files = [OperatorFiles("c", 0, (file,), (state,))]
+        (write,) = it.files_written(1, files, 5.0)
+        assert isinstance(write, WriteSnapshot)
+        counting = write.metadata.operators[1]
+        assert [one.files for one in counting.subtasks] == [(file,), ()]
+        assert not any(one.segments for one in counting.subtasks)
+        assert counting.states == (state,)
+        assert write.metadata.type is SnapshotType.SAVEPOINT
+        assert write.metadata.completion_time == 1_005_000
+
+    def test_one_that_takes_too_long_is_given_up_with_its_files(self) -> None:
+        it = coordinator(timeout=60.0)
+        it.request(savepoint())
+        start(it, 1.0)
+        it.acknowledge(1, acks(), 2.0)
+        aborted, deletion, answer = it.expire(61.0)
+        assert aborted == NotifyCheckpointAborted(1)
+        assert deletion == DeleteSavepoint("/savepoints/1")
+        assert isinstance(answer, AnswerRequest)
+        assert "it was still being written" in str(answer.error)
+        assert it.files_written(1, [], 70.0) == []
 
     def test_it_is_answered_and_neither_kept_nor_committed(self) -> None:
         it = coordinator()
         complete(it, 10.0, files=["a"])
         it.request(savepoint())
         barrier = start(it, 11.0)
-        decisions = it.acknowledge(barrier.checkpoint_id, acks(files=["a", "b"]), 11.0)
-        (write,) = decisions
+        assert it.acknowledge(barrier.checkpoint_id, acks(files=["a", "b"]), 11.0) == []
+        (write,) = it.files_written(barrier.checkpoint_id, [], 11.0)
         assert isinstance(write, WriteSnapshot)
         assert write.request == savepoint()
         own = write.metadata
         answers = it.snapshot_written(barrier.checkpoint_id, "/savepoints/1", own, 12.0)
-        assert answers == [
-            DeleteCheckpoint(None, ("/job/shared/b",)),
-            AnswerRequest("r1", "/savepoints/1"),
-        ]
+        # The slots do not need the segments, so nothing holds them.
+        assert answers == [AnswerRequest("r1", "/savepoints/1")]
         latest = it.store.latest
         assert latest is not None
         assert latest.checkpoint_id == 1
@@ -281,30 +329,103 @@ class TestSavepoints:
         it = coordinator()
         it.request(savepoint())
         start(it, 1.0)
-        aborted, answer = it.write_failed(1, _DISK_FULL, 1.0)
+        aborted, deletion, answer = it.write_failed(1, _DISK_FULL, 1.0)
         assert aborted == NotifyCheckpointAborted(1)
+        assert deletion == DeleteSavepoint("/savepoints/1")
         assert isinstance(answer, AnswerRequest)
         assert "savepoint 1 failed: it could not be written to checkpoint storage" in str(
             answer.error
         )
 
-    @pytest.mark.parametrize("stop", StopMode)
+    @pytest.mark.parametrize("stop", [StopMode.SUSPEND, StopMode.DRAIN])
     def test_stopping_with_one(self, stop: StopMode) -> None:
         it = coordinator()
         it.request(savepoint(stop=stop))
-        assert start(it, 1.0) == Barrier(1, SnapshotType.SAVEPOINT, 1, stop, 1_001_000)
+        assert start(it, 1.0) == Barrier(1, SnapshotType.SAVEPOINT, 1, stop, target="/savepoints/1")
         assert it.is_stopping
         assert it.delay(1000.0) is None
         assert it.trigger(1000.0, epoch=2) is None
         (refused,) = it.request(savepoint("r2"))
         assert isinstance(refused, AnswerRequest)
         assert "a different savepoint is already stopping it" in str(refused.error)
-        write = it.acknowledge(1, acks(), 2.0)
-        assert written(it, write, 3.0) == [
-            AnswerRequest("r1", "/job/chk-1"),
-            NotifyCheckpointComplete(1),
-            StopJob(stop, "/job/chk-1"),
-        ]
+        it.acknowledge(1, acks(), 2.0)
+        write = it.files_written(1, [], 2.0)
+        assert written(it, write, 3.0) == [NotifyCheckpointComplete(1)]
+        assert it.stopped_with is not None
+        answer, *_ = it.shutdown(JobStatus.FINISHED, 4.0)
+        assert answer == AnswerRequest("r1", "/job/chk-1")
+
+    def test_rescaling_at_a_checkpoint(self) -> None:
+        it = coordinator()
+        it.request(
+            SnapshotRequest("r1", SnapshotType.CHECKPOINT, stop=StopMode.RESCALE),
+        )
+        assert start(it, 1.0) == Barrier(1, SnapshotType.CHECKPOINT, 1, StopMode.RESCALE, 1_001_000)
+        assert it.is_stopping
+        decisions = written(it, it.acknowledge(1, acks(), 2.0), 3.0)
+        # The user gets the answer when the next attempt starts.
+        assert decisions == [NotifyCheckpointComplete(1)]
+        assert it.is_rescaling
+        assert it.stopped_with == it.store.latest
+        failure = JobExecutionError("the slots could not be closed")
+        assert it.final_failure(failure) is failure
+        assert it.rescaled(()) == [AnswerRequest("r1", "/job/chk-1")]
+        assert it.stopped_with is None
+        assert it.store.latest is not None
+
+    def test_a_checkpoint_for_rescaling_that_fails_concerns_its_user_only(self) -> None:
+        it = coordinator(tolerable_failures=0)
+        it.request(SnapshotRequest("r1", SnapshotType.CHECKPOINT, stop=StopMode.RESCALE))
+        start(it, 1.0)
+        it.acknowledge(1, acks(), 2.0)
+        decisions = it.write_failed(1, _DISK_FULL, 3.0)
+        assert not any(isinstance(one, FailJob) for one in decisions)
+        assert any(isinstance(one, AnswerRequest) and one.error for one in decisions)
+        assert not it.is_stopping
+
+    def test_its_savepoint_is_the_only_point_to_return_to(self) -> None:
+        """Sinks commit it, so a job that went back behind it would write records again."""
+        it = coordinator(retained=3, max_concurrent=2)
+        complete(it, 10.0, files=["a"])
+        complete(it, 20.0, files=["b"])
+        start(it, 30.0)
+        it.request(savepoint(stop=StopMode.SUSPEND))
+        start(it, 31.0)
+        it.acknowledge(4, acks(), 32.0)
+        decisions = written(it, it.files_written(4, [], 32.0), 33.0)
+        assert NotifyCheckpointComplete(4) in decisions
+        # A checkpoint before it that is still under way does not count any more.
+        assert NotifyCheckpointAborted(3) in decisions
+        deleted = [one.directory for one in decisions if isinstance(one, DeleteCheckpoint)]
+        assert deleted == ["/job/chk-1", "/job/chk-2"]
+        latest = it.store.latest
+        assert latest is not None
+        assert latest.location == "/job/chk-4"
+        assert it.store.checkpoints == (latest,)
+        # It belongs to the user.
+        assert not any(
+            isinstance(one, DeleteCheckpoint) and one.directory
+            for one in it.shutdown(JobStatus.FINISHED, 40.0)
+        )
+
+    @pytest.mark.parametrize("status", [JobStatus.FAILED, JobStatus.CANCELED])
+    def test_a_job_that_does_not_end_well_after_it_says_where_it_is(
+        self, status: JobStatus
+    ) -> None:
+        it = coordinator()
+        it.request(savepoint(stop=StopMode.SUSPEND))
+        start(it, 1.0)
+        it.acknowledge(1, acks(), 2.0)
+        written(it, it.files_written(1, [], 2.0), 3.0)
+        failure = None
+        if status is JobStatus.FAILED:
+            failure = it.final_failure(JobExecutionError("the commit failed"))
+        answer, *_ = it.shutdown(status, 4.0, failure)
+        assert isinstance(answer, AnswerRequest)
+        assert isinstance(answer.error, StopWithSavepointStoppingError)
+        assert answer.error.savepoint == "/job/chk-1"
+        assert "/job/chk-1 is complete" in str(answer.error)
+        assert ("the commit failed" in str(answer.error)) is (failure is not None)
 
     def test_if_that_fails_the_job_goes_on(self) -> None:
         it = coordinator()

@@ -14,6 +14,7 @@ from firesteel.checkpoint.rules.decisions import (
     CleanUp,
     Decision,
     DeleteCheckpoint,
+    DeleteSavepoint,
     FailJob,
     NotifyCheckpointComplete,
     WriteSnapshot,
@@ -48,6 +49,7 @@ class JobHistory(RuleBasedStateMachine):
         self.notified = 0
         self.asked: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
+        self.saving: list[int] = []
 
     def carry_out(self, decisions: list[Decision]) -> None:
         for decision in decisions:
@@ -69,7 +71,7 @@ class JobHistory(RuleBasedStateMachine):
             needed |= checkpoint.files
             assert checkpoint.location != decision.directory
         for pending in self.it.pending:
-            if pending.metadata is not None:
+            if pending.metadata is not None and pending.target is None:
                 needed |= pending.metadata.files()
         assert not needed & set(decision.files)
         self.existing -= set(decision.files)
@@ -98,8 +100,25 @@ class JobHistory(RuleBasedStateMachine):
             names = [file.removeprefix("/job/shared/") for file in sorted(self.running)]
             ack = acks(files=names, epoch=self.epoch)
             decisions = self.it.acknowledge(barrier.checkpoint_id, ack, self.now)
-            assert any(isinstance(decision, WriteSnapshot) for decision in decisions)
+            if barrier.target is not None:
+                assert decisions == []
+                self.saving.append(barrier.checkpoint_id)
+            else:
+                assert any(isinstance(decision, WriteSnapshot) for decision in decisions)
             self.carry_out(decisions)
+
+    @precondition(lambda self: self.saving)
+    @rule(which=st.integers(0, 3), succeeds=st.booleans())
+    def slots_have_written_a_savepoint(self, which: int, succeeds: bool) -> None:
+        checkpoint_id = self.saving.pop(which % len(self.saving))
+        was_pending = any(one.checkpoint_id == checkpoint_id for one in self.it.pending)
+        if succeeds:
+            decisions = self.it.files_written(checkpoint_id, [], self.now)
+        else:
+            decisions = self.it.write_failed(checkpoint_id, OSError("disk full"), self.now)
+            assert any(isinstance(one, DeleteSavepoint) for one in decisions) is was_pending
+        assert bool(decisions) is was_pending
+        self.carry_out(decisions)
 
     @precondition(lambda self: self.writes)
     @rule(which=st.integers(0, 3), succeeds=st.booleans())

@@ -354,3 +354,23 @@ def test_a_graph_takes_over_the_key_groups_of_the_checkpoint() -> None:
     env.set_max_parallelism(128)
     with pytest.raises(MaxParallelismChangedError):
         plan_restore(metadata(stored), restore_targets(env._compile().job_graph))
+
+
+class TestRowsInFlight:
+    OLD = (Segment(1, True, 1, inline=b"a"),), (Segment(1, True, 1, inline=b"b"),)
+
+    def assigned(self, parallelism: int) -> OperatorAssignment:
+        states = tuple(SubtaskState(in_flight=rows) for rows in self.OLD)
+        stored = metadata(operator("map", *states))
+        target = RestoreTarget("id-of-map", None, "map", parallelism, 128)
+        return plan_restore(stored, [target]).assignments["id-of-map"]
+
+    def test_with_the_same_parallelism_each_subtask_gets_its_own(self) -> None:
+        found = self.assigned(2)
+        assert [subtask.in_flight for subtask in found.subtasks] == [(rows,) for rows in self.OLD]
+        assert not found.is_rescaled
+
+    def test_with_a_different_one_each_subtask_looks_at_all(self) -> None:
+        found = self.assigned(3)
+        assert [subtask.in_flight for subtask in found.subtasks] == [self.OLD] * 3
+        assert found.is_rescaled

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from firesteel.checkpoint.metadata import SubtaskState
@@ -17,7 +19,7 @@ def _subtask(
     size: int = 1000,
     *,
     is_source: bool = False,
-    **timing: float,
+    **timing: Any,
 ) -> SubtaskStats:
     name = "numbers" if is_source else "count"
     return SubtaskStats(
@@ -95,7 +97,8 @@ def test_the_history_has_every_subtask() -> None:
         "ack_timestamp": 1_011_000,
         "end_to_end_duration": 600,
         "start_delay": 100,
-        "alignment": {"duration": 200},
+        "alignment": {"duration": 200, "persisted": 0},
+        "unaligned_checkpoint": False,
         "checkpoint": {"sync": 300, "async": 400},
         "state_size": 120,
         "checkpointed_size": 120,

@@ -38,7 +38,6 @@ from firesteel.checkpoint.savepoints.savepoint import (
     NoSavepointError,
     dispose_savepoint,
     savepoint_directory,
-    write_savepoint,
 )
 from firesteel.checkpoint.savepoints.savepoint_reader import (
     StateNotFoundError,
@@ -59,7 +58,6 @@ from firesteel.checkpoint.storage.storage import (
 )
 from firesteel.common import Instant, Row, RowKind, Types
 from firesteel.filesystems.file_systems import FileSystemOptions
-from firesteel.state.changelog import Segment
 from firesteel.state.changes import StateEntry
 from firesteel.state.elements import encode_pair
 from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
@@ -67,7 +65,7 @@ from firesteel.state.key_groups import key_group_of, subtask_of
 from firesteel.state.operator_state import OperatorState, Redistribution
 from firesteel.task.state.restoring import restore_keyed_state
 from firesteel.testing import StorageFault, StorageFaultKind, with_faults
-from tests.checkpoint.builders import metadata, operator
+from tests.checkpoint.builders import metadata, operator, write_savepoint
 
 _MAX = 16
 
@@ -126,16 +124,9 @@ class Job:
         counting = operator("count", *states, uid="counter", max_parallelism=_MAX)
         return metadata(counting, *more, checkpoint_id=12)
 
-    def open_backend(
-        self, operator_id: str, segments: Sequence[Segment]
-    ) -> HashMapKeyedStateBackend:
-        backend = HashMapKeyedStateBackend()
-        backend.restore(segments, self.store)
-        return backend
-
     def savepoint(self, target: Storage, taken: CheckpointMetadata | None = None) -> None:
         taken = taken or self.checkpoint()
-        write_savepoint(taken, target, self.open_backend, lambda _: Types.STRING())
+        write_savepoint(taken, target, self.store, Types.STRING())
 
     def entries(self) -> list[StateEntry]:
         return sorted(entry for one in self.backends for entry in one.entries())
@@ -406,7 +397,7 @@ class TestReading:
         states = SubtaskState(backend.seal(1, StorageSegmentStore(None, 0)))
         job = Job(local.at("job"))
         taken = metadata(operator("rows", states))
-        write_savepoint(taken, local.at("s"), job.open_backend)
+        write_savepoint(taken, local.at("s"), job.store)
         location = local.at("s").location
         assert _table(location, "rows", "rows").to_pylist() == [
             {"key": {"f0": 1, "f1": "x"}, "value": {"name": "a", "age": 3}}

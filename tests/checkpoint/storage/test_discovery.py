@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from hypothesis import settings
@@ -16,9 +15,11 @@ from firesteel.checkpoint.rules.completed_checkpoint import CompletedCheckpoint
 from firesteel.checkpoint.rules.coordinator import CheckpointCoordinator
 from firesteel.checkpoint.rules.decisions import (
     AnswerRequest,
+    Barrier,
     CleanUp,
     Decision,
     DeleteCheckpoint,
+    DeleteSavepoint,
     WriteSnapshot,
 )
 from firesteel.checkpoint.rules.requests import SnapshotRequest
@@ -38,6 +39,7 @@ from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
 from firesteel.state.key_groups import key_group_of, subtask_of
 from firesteel.task.state.restoring import restore_keyed_state
 from firesteel.testing import StorageFault, StorageFaultKind, with_faults
+from tests.checkpoint.builders import written_files
 
 _MAX = 8
 _FAULTS = st.builds(
@@ -65,16 +67,9 @@ class Job:
             now=0.0,
             wall_clock_offset=skew,
         )
-        self.writer = SnapshotWriter(self.directory, self.open_backend)
+        self.writer = SnapshotWriter(self.directory)
         self.backends = [HashMapKeyedStateBackend() for _ in range(parallelism)]
         self.logs: list[list[Segment]] = [[] for _ in range(parallelism)]
-
-    def open_backend(
-        self, operator_id: str, segments: Sequence[Segment]
-    ) -> HashMapKeyedStateBackend:
-        backend = HashMapKeyedStateBackend()
-        backend.restore(segments, self.store)
-        return backend
 
     def restore(self, metadata: CheckpointMetadata, *, same_directory: bool) -> None:
         target = RestoreTarget("count", "counter", "count", self.parallelism, _MAX)
@@ -125,7 +120,7 @@ class Recovery(RuleBasedStateMachine):
         for decision in decisions:
             if isinstance(decision, WriteSnapshot):
                 self.write(decision)
-            elif isinstance(decision, DeleteCheckpoint | CleanUp):
+            elif isinstance(decision, DeleteCheckpoint | DeleteSavepoint | CleanUp):
                 self.job.writer.delete(decision)
             elif isinstance(decision, AnswerRequest) and decision.location is not None:
                 number = self.job.it.stats.overview()["latest"]["savepoint"]["id"]
@@ -170,6 +165,17 @@ class Recovery(RuleBasedStateMachine):
                 for index, log in enumerate(self.job.logs)
             ]
             self.carry_out(self.job.it.acknowledge(barrier.checkpoint_id, acks, self.now))
+            if barrier.target is not None:
+                self.save(barrier, barrier.target)
+
+    def save(self, barrier: Barrier, target: str) -> None:
+        """The slots write their files of a savepoint."""
+        (pending,) = (
+            one for one in self.job.it.pending if one.checkpoint_id == barrier.checkpoint_id
+        )
+        assert pending.metadata is not None
+        files = written_files(pending.metadata, open_storage(target), self.job.store)
+        self.carry_out(self.job.it.files_written(barrier.checkpoint_id, files, self.now))
 
     @rule()
     def fail_over(self) -> None:

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from firesteel.common.time import Duration
 from firesteel.common.typeinfo import Types
 from firesteel.connectors.files.enumerator import FileSplitEnumerator
-from firesteel.connectors.files.paths import PathNotFoundError, SourcePaths
-from firesteel.connectors.files.reader import TextLineReader
+from firesteel.connectors.files.paths import FilePaths, PathNotFoundError
+from firesteel.connectors.files.reader import FileReader
 from firesteel.datastream.connectors.base import Boundedness, ReaderContext, SourceSplit
 from firesteel.datastream.connectors.file_system import (
     FileEnumeratorProvider,
@@ -28,6 +28,7 @@ from firesteel.datastream.connectors.file_system import (
 )
 from firesteel.errors import NotYetSupportedError
 from firesteel.filesystems import file_systems
+from firesteel.formats.lines import TextLineFormat
 
 _CUT = FileEnumeratorProvider.default_splittable_file_enumerator()
 
@@ -244,10 +245,10 @@ def test_a_file_that_shrinks_is_an_error(driver, lines_file):
 
 def _watching(path, clock, state=None):
     return FileSplitEnumerator(
-        SourcePaths.of((str(path),)),
+        FilePaths.of((str(path),)),
+        StreamFormat.text_line_format(),
         parallelism=2,
         split_files=True,
-        count_lines=False,
         discovery_interval=5.0,
         state=state,
         clock=clock,
@@ -304,8 +305,8 @@ def test_builder_errors(tmp_path):
         FileSource.for_record_stream_format(StreamFormat.text_line_format())
     with pytest.raises(TypeError, match="StreamFormat"):
         FileSource.for_record_stream_format("text", str(tmp_path))  # type: ignore[arg-type]  # refused
-    with pytest.raises(NotYetSupportedError):
-        FileSource.for_bulk_file_format(None, str(tmp_path))
+    with pytest.raises(TypeError, match="BulkFormat"):
+        FileSource.for_bulk_file_format(None, str(tmp_path))  # type: ignore[arg-type]  # refused
 
 
 def test_remote_file_systems_through_pyarrow(tmp_path, monkeypatch):
@@ -342,7 +343,7 @@ def test_remote_file_systems_through_pyarrow(tmp_path, monkeypatch):
 
 
 def _names(path):
-    return [status.path for status in SourcePaths.of((path,)).list_files(path)]
+    return [status.path for status in FilePaths.of((path,)).list_files(path)]
 
 
 texts = st.text(st.sampled_from("a\n\r\u00e9\u2028"), min_size=4, max_size=40)
@@ -364,7 +365,7 @@ def test_any_cut_and_any_restarts_give_each_line_once_in_order(
     splits = [_byte_split(path, len(data), start, stop) for start, stop in pairwise(bounds)]
 
     def new_reader():
-        return TextLineReader(StreamFormat.text_line_format(), SourcePaths(()), block_bytes)
+        return FileReader(TextLineFormat("utf-8", block_bytes), FilePaths(()))
 
     assert driver.read_with_restarts(new_reader, splits, steps) == _java_lines(text)
     line_starts = _line_starts(data)
@@ -386,10 +387,12 @@ def test_counted_lines_survive_any_restarts(driver, tmp_path_factory, text, step
     data = text.encode(charset)
     path = _written(tmp_path_factory, gzip.compress(data) if kind == "gz" else data)
     compression = "gzip" if kind == "gz" else None
-    properties = {"path": str(path), "compression": compression, "counted": True}
+    size = path.stat().st_size
+    properties = {"path": str(path), "size": size, "start": 0, "stop": size}
+    properties |= {"compression": compression, "counted": True}
 
     def new_reader():
-        return TextLineReader(StreamFormat.text_line_format(charset), SourcePaths(()))
+        return FileReader(StreamFormat.text_line_format(charset), FilePaths(()))
 
     records = driver.read_with_restarts(new_reader, [SourceSplit("s", properties)], steps)
     assert records == _java_lines(text)

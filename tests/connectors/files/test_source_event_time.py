@@ -15,7 +15,8 @@ from firesteel.checkpoint.rules.failure_reason import CheckpointFailedError
 from firesteel.common import Duration, WatermarkStrategy
 from firesteel.common.time import Time
 from firesteel.connectors.files.enumerator import FileSplitEnumerator
-from firesteel.connectors.files.paths import SourcePaths
+from firesteel.connectors.files.paths import FilePaths
+from firesteel.connectors.files.source import FileSourceConfig
 from firesteel.datastream.connectors.base import SplitEnumerator
 from firesteel.datastream.connectors.file_system import (
     FileEnumeratorProvider,
@@ -90,8 +91,8 @@ class CutFinely(FileSource):
     """Cuts files into parts of a few lines."""
 
     def __init__(self, directory: str) -> None:
-        self._directory = SourcePaths.of((directory,))
-        super().__init__(TEXT, self._directory, split_files=True, discovery_interval=None)
+        self._directory = FilePaths.of((directory,))
+        super().__init__(FileSourceConfig(TEXT, self._directory, split_files=True))
 
     def with_configuration(self, configuration: Any) -> FileSource:
         return self
@@ -99,9 +100,9 @@ class CutFinely(FileSource):
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
         return FileSplitEnumerator(
             self._directory,
+            TEXT,
             parallelism=parallelism,
             split_files=True,
-            count_lines=False,
             discovery_interval=None,
             state=state,
             min_split_bytes=50,

@@ -6,7 +6,7 @@ from textwrap import dedent
 import pytest
 
 from firesteel.common import Types
-from firesteel.datastream import OutputTag, ProcessFunction
+from firesteel.datastream import OutputTag, ProcessFunction, RuntimeExecutionMode
 from firesteel.graph.rendering import (
     as_dot,
     as_mermaid,
@@ -248,3 +248,19 @@ def test_plan_json(env):
         ]
     }
     assert env.get_execution_plan() == plan, "asking for the plan changes nothing"
+
+
+@pytest.mark.parametrize("graph", ["job", "execution"])
+def test_explain_ends_with_the_task_slots_that_spark_needs(env, graph):
+    env.set_parallelism(3)
+    numbers = env.from_sequence(1, 100)
+    numbers.print()
+    one_level = env.explain(graph).splitlines()[-1]
+    assert one_level == "task slots: 3 in real time, 3 (the largest level) in micro-batches"
+    numbers.key_by(lambda n: n % 7).map(str).set_parallelism(2).rebalance().print()
+    *_, note = env.explain(graph).splitlines()
+    assert note == "task slots: 8 (3 + 2 + 3) in real time, 3 (the largest level) in micro-batches"
+    assert f"%% {note}" in env.explain(graph, "mermaid")
+    assert f"// {note}" in env.explain(graph, "dot")
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    assert env.explain(graph).splitlines()[-1] == "task slots: 3 (the largest level)"

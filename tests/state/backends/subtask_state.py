@@ -25,6 +25,8 @@ class SubtaskState:
         self.ledger = StateLedger()
         self.backend = create()
         self.epoch = 0
+        self._unneeded: frozenset[str] = frozenset()
+        self._retained: list[tuple[Segment, ...]] = []
 
     def seal(self) -> tuple[Segment, ...]:
         """An epoch ends and its ack arrives."""
@@ -46,10 +48,29 @@ class SubtaskState:
                 user_metrics={},
             )
         )
-        # As the driver does, once no checkpoint needs them.
-        for path in before - self.ledger.files():
-            Path(path).unlink()
+        self._unneeded |= before - self.ledger.files()
+        self._delete_unneeded()
         return segments
+
+    def retain(self) -> tuple[Segment, ...]:
+        """Keep the files of the current segments, as a checkpoint does."""
+        segments = self.segments()
+        self._retained.append(segments)
+        return segments
+
+    def release(self) -> None:
+        """Give up the oldest retained segments."""
+        del self._retained[0]
+        self._delete_unneeded()
+
+    def _delete_unneeded(self) -> None:
+        """Delete files as the driver does, once no checkpoint needs them."""
+        kept = {
+            path for segments in self._retained for segment in segments for path in segment.paths()
+        }
+        for path in self._unneeded - kept:
+            Path(path).unlink()
+        self._unneeded &= kept
 
     def end_epoch(self) -> tuple[Segment, ...]:
         """Sealed, and confirmed by the epoch after it."""
@@ -61,9 +82,8 @@ class SubtaskState:
         """Wait until the snapshot in the background, if there is one, can be handed over."""
         if getattr(self.backend, "_planned", None) is not None:
             self.end_epoch()  # which begins it
-        snapshot = self.backend._snapshot
-        if snapshot is not None:
-            assert snapshot.wait(60)
+        for background in (self.backend._snapshot, self.backend._merge):
+            assert background is None or background.wait(60)
 
     def segments(self) -> tuple[Segment, ...]:
         handle = self.ledger.handle(1, 0).operators.get(_NODE)

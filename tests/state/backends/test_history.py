@@ -151,6 +151,128 @@ def test_any_history_equals_plain_dictionaries(
         state.backend.close()
 
 
+@given(
+    _OPERATIONS,
+    st.sampled_from([0, 100, 1000]),
+    st.sampled_from([50, 1 << 22]),
+    st.booleans(),
+)
+@settings(
+    deadline=None,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_any_history_with_merged_segments_equals_plain_dictionaries(
+    create: Create,
+    operations: list[tuple[Any, ...]],
+    inline_threshold: int,
+    large_bytes: int,
+    waits: bool,
+) -> None:
+    with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("firesteel.state.changelog._MERGED_NEIGHBORS", 2)
+        patch.setattr("firesteel.state.changelog._LARGE_BYTES", large_bytes)
+        patch.setattr("firesteel.state.hashmap.backend._SMALL_BYTES", 0)
+        # Full snapshots are rare, and happen while segments are merged.
+        patch.setattr("firesteel.state.changelog._LOG_GROWTH", 10)
+        state = SubtaskState(create, directory, inline_threshold)
+        now = Model()
+        confirmed = copy.deepcopy(now)
+        retained: list[tuple[tuple[Segment, ...], Model]] = []
+        for name, *arguments in operations:
+            if name == "epoch":
+                state.end_epoch()
+                if waits:
+                    state.wait_for_snapshot()
+                    state.end_epoch()
+                confirmed = copy.deepcopy(now)
+                if arguments[0]:
+                    retained.append((state.retain(), confirmed))
+                if len(retained) > 3:
+                    state.release()
+                    retained.pop(0)
+            elif name == "crash":
+                state.crash(same_process=arguments[0])
+                now = copy.deepcopy(confirmed)
+            else:
+                now.apply(state.backend, name, tuple(arguments))
+            now.check(state.backend)
+        for segments, model in retained:
+            other = create()
+            other.restore(segments, state.store)
+            model.check(other)
+            other.close()
+        state.backend.close()
+
+
+def test_the_log_stays_short_in_number_over_thousands_of_epochs(
+    create: Create, tmp_path: Path
+) -> None:
+    state = SubtaskState(create, tmp_path, inline_threshold=2000)
+    table = state.backend.value_table("t")
+    random = Random(1)
+    for number in range(20_000):
+        table.put(number, random.randbytes(100))
+    state.end_epoch()
+    state.wait_for_snapshot()
+    state.end_epoch()
+    handles, files, written = [], [], 0
+    for epoch in range(3_000):
+        table.put(epoch, "y")
+        for segment in state.end_epoch():
+            assert not segment.full
+            written += segment.size
+        handles.append(len(state.segments()))
+        files.append(len(list(tmp_path.iterdir())))
+        if epoch % 16 == 0:
+            state.wait_for_snapshot()
+    size = sum(segment.size for segment in state.segments() if not segment.full)
+    assert max(handles) <= 60
+    # RocksDB's full segment consists of several files.
+    assert max(files) <= 100
+    # Each change is written about as often as the log can double.
+    assert written <= 12 * size
+    state.crash()
+    assert state.backend.value_table("t").get(2_999) == "y"
+    assert len(state.backend.value_table("t")) == 20_000
+    state.backend.close()
+    needed = {path for segment in state.segments() for path in segment.paths()}
+    assert {str(path) for path in tmp_path.iterdir()} == needed
+
+
+def test_a_merge_that_fails_is_tried_again_with_the_next_segments(
+    create: Create, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    monkeypatch.setattr("firesteel.state.changelog._MERGED_NEIGHBORS", 4)
+    state = SubtaskState(create, tmp_path)
+    table = state.backend.value_table("t")
+    for number in range(5_000):
+        table.put(number, f"{number:0100d}")
+    state.end_epoch()
+    state.wait_for_snapshot()
+    state.end_epoch()
+    read = state.store.read
+
+    def broken(segment: Segment) -> bytes:
+        raise OSError("the disk is away")
+
+    monkeypatch.setattr(state.store, "read", broken)
+    for epoch in range(6):
+        table.put(epoch, "y")
+        state.end_epoch()
+        state.wait_for_snapshot()
+    assert "the disk is away" in caplog.text
+    assert len(state.segments()) == 7
+    monkeypatch.setattr(state.store, "read", read)
+    for epoch in range(6):
+        table.put(epoch, "z")
+        state.end_epoch()
+        state.wait_for_snapshot()
+    assert len(state.segments()) < 7
+    state.crash()
+    assert [state.backend.value_table("t").get(key) for key in (5, 6)] == ["z", f"{6:0100d}"]
+
+
 def test_the_log_stays_within_a_multiple_of_the_state(create: Create, tmp_path: Path) -> None:
     state = SubtaskState(create, tmp_path, inline_threshold=1000)
     for epoch in range(500):

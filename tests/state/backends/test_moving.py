@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+import posixpath
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from firesteel.checkpoint.savepoints.keyed_state_files import read_keyed_file, write_frozen_state
+from firesteel.checkpoint.storage.storage import open_storage
 from firesteel.state.backend import KeyedStateBackend, KeyGroupFilter
 from firesteel.state.changelog import UnknownFormatError
+from firesteel.state.frozen_state import FrozenState
 from firesteel.state.key_groups import KeyGroupRange, key_group_of, subtask_of
 from tests.state.backends.conftest import BACKENDS, MAX_PARALLELISM
 from tests.state.backends.subtask_state import SubtaskState
@@ -118,19 +124,54 @@ def test_everything_written_at_once_can_be_read_by_every_backend(
         other.close()
 
 
-def test_entries_can_be_read_and_loaded(create: Create) -> None:
+def test_files_of_savepoints_can_be_loaded(create: Create, tmp_path: Path) -> None:
     state = SubtaskState(create)
     _fill(state.backend, ["a", "b"], "x")
     state.end_epoch()
     entries = list(state.backend.entries())
     assert ("w", "a", ("window", 1), "x") in entries
     assert ("l", "b", None, ["x", "b"]) in entries
+    storage = open_storage(str(tmp_path))
+    frozen = state.backend.freeze(128)
+    (file,) = write_frozen_state(frozen, storage, "state")
+    frozen.release()
+    assert list(read_keyed_file(file, storage)) != []
+    assert {*map(repr, read_keyed_file(file, storage))} == {*map(repr, entries)}
     other = SubtaskState(create)
-    other.backend.load(state.backend.descriptions(), entries)
+    other.backend.load(storage.read("state-0"))
     assert other.backend.snapshot() == state.backend.snapshot()
     other.end_epoch()
     other.crash()
     assert other.backend.snapshot() == state.backend.snapshot()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_frozen_state_does_not_change(create: Create, tmp_path: Path, seed: int) -> None:
+    """Two savepoints and a full segment may be written while all tables change."""
+    random = Random(seed)
+    state = SubtaskState(create)
+    storage = open_storage(str(tmp_path))
+    running: list[tuple[FrozenState, dict[str, dict[Any, Any]]]] = []
+    finished = 0
+    for step in range(40):
+        keys = random.sample("abcdefgh", 3)
+        _fill(state.backend, keys, f"x{step}")
+        state.backend.map_table("m").remove(random.choice("abcdefgh"))
+        state.backend.value_table("v").remove(random.choice("abcdefgh"))
+        state.end_epoch()
+        if len(running) < 3 and random.random() < 0.4:
+            expected = copy.deepcopy(state.backend.snapshot())
+            running.append((state.backend.freeze(128), expected))
+        elif running and random.random() < 0.5:
+            frozen, expected = running.pop(random.randrange(len(running)))
+            other = BACKENDS["hashmap"]()
+            for file in write_frozen_state(frozen, storage, f"savepoint-{step}"):
+                other.load(storage.read(posixpath.basename(file.path)))
+            frozen.release()
+            found = other.snapshot()
+            assert found == {name: table for name, table in expected.items() if table}
+            finished += 1
+    assert finished > 2
 
 
 def test_files_of_rocksdb_are_not_for_the_hash_map(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from random import randrange
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from firesteel.datastream.functions import (
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.errors import InvalidProgramError
+from firesteel.state.key_groups import key_group_of, subtask_of
 from firesteel.testing import Fault, JobHarness, ListSink, Pause, ScriptedSource, Timed
 
 _RESTARTS = Configuration.from_dict(
@@ -233,6 +235,120 @@ def test_a_loop_is_rescaled_with_all_that_is_in_it(with_savepoint: bool, backend
         harness = harness.resume(path, parallelism=parallelism)
     harness.run()
     assert Counter(sink.values()) == _expected_visits(hops)
+
+
+class Visit(ProcessFunction):
+    """Emits where a record is, and sends it round until its hops are used up."""
+
+    again = OutputTag("again", Types.PICKLED_BYTE_ARRAY())
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.subtask = runtime_context.get_index_of_this_subtask()
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        number, hops = value
+        yield (number, hops, self.subtask, ctx.timestamp())
+        if hops:
+            yield self.again, (number, hops - 1)
+
+
+def _owner(number: int, subtasks: int) -> int:
+    return subtask_of(key_group_of(number, 128), subtasks, 128)
+
+
+# By partitioning of the feedback: how it is made, and the subtasks that a number goes to.
+_PARTITIONINGS: dict[str, tuple[Any, Any]] = {
+    "forward": (lambda stream: stream, None),
+    "rebalance": (lambda stream: stream.rebalance(), None),
+    "shuffle": (lambda stream: stream.shuffle(), None),
+    "broadcast": (lambda stream: stream.broadcast(), lambda _, subtasks: [*range(subtasks)]),
+    "global": (lambda stream: stream.global_(), lambda *_: [0]),
+    "key_by": (lambda s: s.key_by(lambda r: r[0]), lambda n, subtasks: [_owner(n, subtasks)]),
+    "custom": (
+        lambda s: s.partition_custom(lambda key, subtasks: key % subtasks, lambda r: r[0]),
+        lambda number, subtasks: [number % subtasks],
+    ),
+    "random": (
+        lambda s: s.partition_custom(lambda _, subtasks: randrange(subtasks), lambda r: r[0]),
+        None,
+    ),
+}
+
+
+@given(
+    feedback=st.lists(st.sampled_from(sorted(_PARTITIONINGS)), min_size=1, max_size=2),
+    parallelisms=st.lists(st.integers(1, 4), min_size=2, max_size=4),
+    stamped=st.lists(st.booleans(), min_size=1, max_size=12),
+    epochs=st.integers(1, 3),
+    with_savepoint=st.booleans(),
+    execution=st.sampled_from(["micro-batch", "real-time"]),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_rescaling_brings_every_record_of_a_loop_to_its_head_with_its_timestamp(
+    feedback, parallelisms, stamped, epochs, with_savepoint, execution, seed
+) -> None:
+    """Numbers from 100 take the second feedback stream. A hop of a copy is a hop of its own."""
+    numbers = range(len(stamped))
+    sink: ListSink = ListSink()
+
+    def program(env: Any) -> None:
+        records = [(100 * way + n, 1) for n in numbers for way in range(len(feedback))]
+        timed = [Timed(one, one[0] % 100) for one in records if stamped[one[0] % 100]]
+        others = [one for one in records if not stamped[one[0] % 100]]
+        first, second = (
+            env.from_source(ScriptedSource(script, bounded=False), None, name)
+            .set_parallelism(1)
+            .uid(name)
+            for name, script in (("timed", timed), ("others", others))
+        )
+        parallel = first.union(second).rebalance().map(lambda n: n)
+        loop = parallel.iterate(50).uid("loop")
+        visited = loop.process(Visit())
+        ways = [
+            _PARTITIONINGS[name][0](
+                visited.get_side_output(Visit.again).filter(lambda r, way=way: r[0] // 100 == way)
+            )
+            for way, name in enumerate(feedback)
+        ]
+        loop.close_with(ways[0] if len(ways) == 1 else ways[0].union(ways[1]))
+        visited.sink_to(sink).uid("sink")
+
+    first, *others = parallelisms
+    harness = JobHarness(
+        program,
+        parallelism=first,
+        records_per_epoch=3,
+        checkpoint_every=0,
+        seed=seed,
+        configuration=Configuration.from_dict({"firesteel.execution": execution}),
+    )
+    for parallelism in others:
+        for _ in range(epochs):
+            harness.run_epoch()
+        if with_savepoint:
+            path = harness.stop()
+        else:
+            path = harness.checkpoint()
+            harness.kill()
+        harness = harness.resume(path, parallelism=parallelism)
+    for _ in range(20):
+        harness.run_epoch()
+    harness.stop()
+    visits: dict[tuple[int, int], list[int]] = {}
+    for number, hops, subtask, timestamp in sink.values():
+        visits.setdefault((number, hops), []).append(subtask)
+        assert timestamp == (number % 100 if stamped[number % 100] else None)
+    for way, name in enumerate(feedback):
+        targets = _PARTITIONINGS[name][1]
+        for number in (100 * way + n for n in numbers):
+            assert len(visits.pop((number, 1))) == 1
+            came = sorted(visits.pop((number, 0)))
+            if targets is None:
+                assert len(came) == 1
+            else:
+                assert came in [targets(number, subtasks) for subtasks in parallelisms]
+    assert not visits
 
 
 def test_the_uid_of_the_loop_finds_its_records_again_in_a_changed_program() -> None:

@@ -14,6 +14,7 @@ import pytest
 from firesteel.common.serialization import Encoder
 from firesteel.connectors.files import committer, part_files
 from firesteel.connectors.files.committer import FileCommitter
+from firesteel.connectors.files.paths import FilePaths
 from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink
 from firesteel.errors import FiresteelError, WriteFailedError
 from firesteel.filesystems import file_systems
@@ -113,7 +114,7 @@ def test_a_file_sink_fails_the_same_way_when_it_finishes_a_restored_file(disk, t
             restored.commit()
         assert hidden(tmp_path) == before
     disk.free = float("inf")
-    FileCommitter().commit(committables)
+    FileCommitter(FilePaths(())).commit(committables)
     assert visible(tmp_path) == ["a", "b", "c"]
     assert hidden(tmp_path) == []
 
@@ -139,7 +140,7 @@ def test_a_file_that_cannot_be_renamed_is_named_and_can_be_committed_later(tmp_p
     assert caught.value.operator == "archive: Writer"
     assert caught.value.path == committables[0]["final"]
     assert visible(tmp_path) == []
-    FileCommitter().commit(committables)
+    FileCommitter(FilePaths(())).commit(committables)
     assert visible(tmp_path) == ["a", "b"]
 
 

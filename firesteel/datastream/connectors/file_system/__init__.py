@@ -1,4 +1,4 @@
-"""FileSource, which reads lines of text, and FileSink, under PyFlink's import path."""
+"""FileSource and FileSink, under PyFlink's import path."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,6 @@ from firesteel.connectors.files.part_files import (
     PartFileInfo,
     RollingPolicy,
 )
-from firesteel.connectors.files.reader import StreamFormat
 from firesteel.connectors.files.sink import FileSink
 from firesteel.connectors.files.source import (
     FileEnumeratorProvider,
@@ -18,10 +17,14 @@ from firesteel.connectors.files.source import (
     FileSourceBuilder,
     FileSplitAssignerProvider,
 )
+from firesteel.formats.base import BrokenRecord, BrokenRecordError, BulkFormat, StreamFormat
 from firesteel.gaps import gap_importer
 
 __all__ = [
+    "BrokenRecord",
+    "BrokenRecordError",
     "BucketAssigner",
+    "BulkFormat",
     "DefaultRollingPolicy",
     "FileEnumeratorProvider",
     "FileSink",

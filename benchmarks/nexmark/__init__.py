@@ -1,0 +1,1 @@
+"""Nexmark: queries over an auction site, the common benchmark of stream processors."""

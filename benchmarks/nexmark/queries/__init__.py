@@ -1,0 +1,1 @@
+"""The queries of Nexmark, one program each."""

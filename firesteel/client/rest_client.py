@@ -1,0 +1,158 @@
+"""HTTP calls to the REST server of a session, with the errors of the server as exceptions."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from http.client import HTTPException
+from typing import Any, BinaryIO
+from urllib.parse import urlsplit
+
+from firesteel.errors import ConfigurationError, FiresteelError
+
+_TIMEOUT_SECONDS = 60.0
+_SUBMIT_SECONDS = 600.0
+_POLL_SECONDS = (0.02, 0.05, 0.1, 0.2)
+
+
+class RestClientError(FiresteelError, RuntimeError):
+    """The server answered with an error. ``status`` is its status code."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class UnreachableError(FiresteelError, RuntimeError):
+    """No server answers at this address."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(
+            f"No session answers at {url}: {reason}. Start one with 'firesteel session start', or "
+            "name one with -m host:port. 'firesteel session list' shows those of this machine."
+        )
+        self.url = url
+
+
+def url_of(address: str) -> str:
+    """Return the URL of ``host:port``, or of a URL."""
+    text = address if "://" in address else f"http://{address}"
+    parts = urlsplit(text)
+    try:
+        port = parts.port
+    except ValueError:
+        port = None
+    if parts.scheme not in ("http", "https") or not parts.hostname or port is None:
+        raise ConfigurationError(
+            f"The address of a session is host:port or http://host:port, not {address!r}."
+        )
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+
+
+class RestClient:
+    """Calls one server. ``token`` is sent with every call if the server needs one."""
+
+    def __init__(self, url: str, token: str | None = None) -> None:
+        self.url = url
+        self._token = token
+
+    def get(self, path: str) -> Any:
+        return self._json("GET", path)
+
+    def post(self, path: str, body: dict[str, Any]) -> Any:
+        return self._json("POST", path, body)
+
+    def patch(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        return self._json("PATCH", path, body)
+
+    def put(self, path: str, body: dict[str, Any]) -> Any:
+        return self._json("PUT", path, body)
+
+    def delete(self, path: str) -> Any:
+        return self._json("DELETE", path)
+
+    def get_bytes(self, path: str) -> tuple[bytes, dict[str, str]]:
+        """Return a body and the headers, with lower-case names."""
+        with self._open("GET", path) as answer:
+            return answer.read(), {name.lower(): value for name, value in answer.headers.items()}
+
+    def upload(self, path: str, stream: BinaryIO, size: int) -> Any:
+        headers = {"Content-Type": "application/zip", "Content-Length": str(size)}
+        with self._open("POST", path, stream, headers, _SUBMIT_SECONDS) as answer:
+            return json.loads(answer.read())
+
+    def wait_for(self, path: str, seconds: float | None = None) -> dict[str, Any]:
+        """Ask for an asynchronous operation until it has completed, and return its outcome.
+
+        Raises:
+            RestClientError: The operation failed.
+            TimeoutError: It takes longer than ``seconds``.
+        """
+        deadline = None if seconds is None else time.monotonic() + seconds
+        pauses = iter(_POLL_SECONDS)
+        while True:
+            answer = self.get(path)
+            if answer["status"]["id"] == "COMPLETED":
+                operation: dict[str, Any] = answer.get("operation") or {}
+                cause = operation.get("failure-cause") or operation.get("failureCause")
+                if cause:
+                    raise RestClientError(500, str(cause.get("stack-trace") or cause))
+                return operation
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimeoutError(f"{path} did not complete within {seconds:.0f} s")
+            time.sleep(next(pauses, _POLL_SECONDS[-1]))
+
+    def _json(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        with self._open(method, path, data, headers) as answer:
+            text = answer.read()
+        return json.loads(text) if text.strip() else {}
+
+    def _open(
+        self,
+        method: str,
+        path: str,
+        data: bytes | BinaryIO | None = None,
+        headers: dict[str, str] | None = None,
+        seconds: float = _TIMEOUT_SECONDS,
+    ) -> Any:
+        request = urllib.request.Request(
+            f"{self.url}/v1{path}", data, dict(headers or {}), method=method
+        )
+        if self._token:
+            request.add_header("Authorization", f"Bearer {self._token}")
+        try:
+            return _direct.open(request, timeout=seconds)
+        except urllib.error.HTTPError as error:
+            raise RestClientError(error.code, _message(error)) from None
+        except (urllib.error.URLError, HTTPException, OSError) as error:
+            reason = getattr(error, "reason", error)
+            raise UnreachableError(self.url, str(reason)) from error
+
+
+# Without the proxies of the environment: sessions are servers of the user's own network.
+_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def _message(error: urllib.error.HTTPError) -> str:
+    text = error.read().decode(errors="replace")
+    try:
+        errors = json.loads(text)["errors"]
+        return "\n".join(str(one) for one in errors if one)
+    except (ValueError, KeyError, TypeError):
+        return text or str(error)
+
+
+def until_true(ask: Callable[[], bool], seconds: float) -> bool:
+    """Ask again and again until the answer is true. Return False if that takes too long."""
+    deadline = time.monotonic() + seconds
+    pauses = iter(_POLL_SECONDS)
+    while not ask():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(next(pauses, _POLL_SECONDS[-1]))
+    return True

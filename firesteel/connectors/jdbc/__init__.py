@@ -1,0 +1,1 @@
+"""Tables of SQL databases: PostgreSQL, SQLite, MySQL and MariaDB."""

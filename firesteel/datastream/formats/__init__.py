@@ -1,0 +1,1 @@
+"""Formats of files and messages, under PyFlink's import path."""

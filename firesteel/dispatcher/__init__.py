@@ -1,0 +1,1 @@
+"""The dispatcher: the jobs of one driver, running and finished, and the slots that they share."""

@@ -1,0 +1,1 @@
+"""Formats of files and messages: JSON, CSV, Avro, Parquet and ORC."""

@@ -1,0 +1,76 @@
+"""Aggregated metrics: a hot key shows as skew, and salted keys cure it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from firesteel.common import Types, WatermarkStrategy
+from firesteel.datastream import DataStream, StreamExecutionEnvironment
+from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+from firesteel.dispatcher.dispatcher import Dispatcher
+from firesteel.master.running_jobs import RunningJob
+from tests.rest.client import Client
+from tests.rest.jobs import checkpointed, ended, start
+from tests.waiting import wait_until
+
+PARALLELISM = 4
+PAIRS = Types.TUPLE([Types.STRING(), Types.INT()])
+
+
+def orders(env: StreamExecutionEnvironment) -> DataStream:
+    """95 of 100 orders are for tea."""
+    env.set_parallelism(PARALLELISM)
+    source = NumberSequenceSource(0, 10**9)
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    return numbers.map(lambda number: ("tea" if number % 20 else f"cake {number % 7}", number))
+
+
+def hot(env: StreamExecutionEnvironment) -> None:
+    keyed = orders(env).key_by(lambda order: order[0])
+    keyed.reduce(lambda a, b: (a[0], a[1] + b[1])).name("totals")
+
+
+def salted(env: StreamExecutionEnvironment) -> None:
+    keyed = orders(env).key_by(lambda order: (order[0], order[1] % 64))
+    keyed.reduce(lambda a, b: (a[0], a[1] + b[1])).name("totals")
+
+
+def skew_of(
+    dispatcher: Dispatcher, client: Client, build: Callable[..., None], directory: Path
+) -> float:
+    job = start(dispatcher, build, build.__name__, **checkpointed(directory))
+    with ended(job):
+        wait_until(lambda: _records(client, job)["sum"] > 20_000)
+        return float(_records(client, job)["skew"])
+
+
+def _records(client: Client, job: RunningJob) -> dict[str, float]:
+    [vertex] = [one.id for one in job.description().vertices if "totals" in one.name]
+    path = f"/jobs/{job.job_id}/vertices/{vertex}/subtasks/metrics"
+    found: list[dict[str, float]] = client.get(f"{path}?get=numRecordsIn").json()
+    return found[0] if found else {"sum": 0}
+
+
+def test_a_hot_key_is_seen_as_skew_and_salted_keys_remove_it(
+    dispatcher: Dispatcher, client: Client, tmp_path: Path
+) -> None:
+    assert skew_of(dispatcher, client, hot, tmp_path / "hot") > 60
+    assert skew_of(dispatcher, client, salted, tmp_path / "salted") < 25
+
+
+def test_the_parts_of_each_second_add_up(
+    dispatcher: Dispatcher, client: Client, tmp_path: Path
+) -> None:
+    job = start(dispatcher, hot, "parts", **checkpointed(tmp_path))
+    names = [f"{part}TimeMsPerSecond" for part in ("busy", "idle", "backPressured")]
+    with ended(job):
+        wait_until(lambda: _records(client, job)["sum"] > 1000)
+        for vertex in job.description().vertices:
+            for subtask in range(vertex.parallelism):
+                path = f"/jobs/{job.job_id}/vertices/{vertex.id}/subtasks/{subtask}/metrics"
+                found = client.get(f"{path}?get={','.join(names)}").json()
+                assert sum(float(one["value"]) for one in found) == 1000
+                pools = client.get(f"{path}?get=buffers.inPoolUsage,buffers.outPoolUsage").json()
+                assert all(0.0 <= float(one["value"]) <= 1.0 for one in pools)
+                assert len(pools) == 2

@@ -1,0 +1,87 @@
+"""Samples of processes and files: memory, threads, handles. Read from /proc."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_MB = 1 << 20
+# Two pools of Spark with up to 100 and 128 threads, which end when they are idle for a minute.
+_POOLS = "block-manager-"
+
+
+@dataclass(slots=True)
+class Usage:
+    """Resources of one process, or of several together. Memory is in megabytes."""
+
+    processes: int = 0
+    memory: float = 0.0
+    threads: int = 0
+    handles: int = 0
+
+    def add(self, pid: int) -> None:
+        try:
+            self.memory += _proportional_bytes(pid) / _MB
+            self.threads += sum(not name.startswith(_POOLS) for name in _thread_names(pid))
+            self.handles += len(os.listdir(f"/proc/{pid}/fd"))
+        except OSError:
+            # It has just ended.
+            return
+        self.processes += 1
+
+
+@dataclass(slots=True)
+class Sample:
+    """Resources of a driver with its processes, ``seconds`` after the beginning."""
+
+    seconds: float
+    driver: Usage = field(default_factory=Usage)
+    jvm: Usage = field(default_factory=Usage)
+    slots: Usage = field(default_factory=Usage)
+    files: int = 0
+
+
+def take_sample(driver: int, seconds: float, directories: list[Path]) -> Sample:
+    """Read the resources of a driver, of its JVM, and of the Python processes below that."""
+    sample = Sample(seconds)
+    sample.driver.add(driver)
+    for pid, command in processes_below(driver):
+        usage = sample.jvm if command == "java" else sample.slots
+        usage.add(pid)
+    sample.files = sum(len(names) for path in directories for _, _, names in os.walk(path))
+    return sample
+
+
+def processes_below(pid: int) -> list[tuple[int, str]]:
+    """Return the processes that one has started, directly or not, with their names."""
+    children: dict[int, list[tuple[int, str]]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                text = Path(f"/proc/{entry}/stat").read_text()
+            except OSError:
+                continue
+            name = text[text.index("(") + 1 : text.rindex(")")]
+            parent = int(text.rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append((int(entry), name))
+    found = children.get(pid, [])
+    for child, _ in found:
+        found.extend(children.get(child, []))
+    return found
+
+
+def _thread_names(pid: int) -> Iterator[str]:
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with suppress(OSError):
+            yield Path(f"/proc/{pid}/task/{thread}/comm").read_text()
+
+
+def _proportional_bytes(pid: int) -> int:
+    """Return the memory of a process. Pages that several share count for each with its part."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * 1024
+    return 0
