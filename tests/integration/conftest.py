@@ -22,10 +22,19 @@ def _stop_spark_at_the_end() -> Iterator[None]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run every test of this folder on both ways to execute, unless only one makes sense."""
-    if "execution" in metafunc.fixturenames:
-        only = metafunc.definition.get_closest_marker("execution")
-        metafunc.parametrize("execution", only.args if only else ("real-time", "micro-batch"))
+    """Run every test of this folder on both ways to execute, unless only one makes sense.
+
+    Micro-batches are slow, except where a test says that both ways are quick enough.
+    """
+    if "execution" not in metafunc.fixturenames:
+        return
+    if only := metafunc.definition.get_closest_marker("execution"):
+        ways = list(only.args)
+    elif metafunc.definition.get_closest_marker("both_ways"):
+        ways = ["real-time", "micro-batch"]
+    else:
+        ways = ["real-time", pytest.param("micro-batch", marks=pytest.mark.slow)]
+    metafunc.parametrize("execution", ways)
 
 
 @pytest.fixture

@@ -117,7 +117,12 @@ class Snapshots(Function, MapFunction, CheckpointedFunction):
 
 
 @pytest.mark.parametrize(
-    "kind", ["at least once", pytest.param("aligned", marks=pytest.mark.slow), "unaligned"]
+    "kind",
+    [
+        pytest.param("at least once", marks=pytest.mark.slow),
+        pytest.param("aligned", marks=pytest.mark.slow),
+        "unaligned",
+    ],
 )
 def test_a_crash_doubles_exactly_the_records_that_overtook_a_barrier(
     make_env: MakeEnvironment, tmp_path: Path, kind: str

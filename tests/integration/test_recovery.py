@@ -27,6 +27,8 @@ from tests.transactions import DirectoryStore, StoreSink
 from tests.waiting import wait_until
 
 KEYS = 5
+# The process of a slot in real time, and the messenger of a slot host in micro-batches.
+WORKER = "spark.worker_daemon"
 
 
 class Numbering(KeyedProcessFunction):
@@ -170,13 +172,14 @@ def descendants(pid: int) -> Iterator[tuple[int, str]]:
                 continue
 
 
-def kill_one(kind: str, draw: random.Random) -> None:
-    """A slot host, or a Python worker of Spark's; the daemon that they come from stays."""
+def kill_one(kind: str, draw: random.Random) -> bool:
+    """Kill a slot host, or a Python worker of Spark. The daemon that they come from stays."""
     found = [pid for pid, command in descendants(os.getpid()) if kind in command]
-    if kind == "pyspark.daemon":
+    if kind == WORKER:
         found = [pid for pid in found if _parent_is(pid, found)]
     if found:
         os.kill(draw.choice(found), signal.SIGKILL)
+    return bool(found)
 
 
 def _parent_is(pid: int, others: list[int]) -> bool:
@@ -185,16 +188,17 @@ def _parent_is(pid: int, others: list[int]) -> bool:
 
 
 def test_slot_hosts_and_python_workers_that_are_killed_change_nothing(
-    checkpointed: Any, tmp_path: Path
+    checkpointed: Any, tmp_path: Path, execution: str
 ) -> None:
     draw = random.Random(7)
     env = checkpointed()
     count_to_files(env, paced(env, 3000, 500), tmp_path / "out")
     client = env.execute_async("killed processes")
     wait_until(lambda: written(tmp_path / "out"))
-    for kind in ("slothost.host", "pyspark.daemon", "slothost.host"):
+    hosts = WORKER if execution == "real-time" else "slothost.host"
+    for kind in (hosts, WORKER, hosts):
         time.sleep(draw.uniform(0.2, 0.8))
-        kill_one(kind, draw)
+        wait_until(partial(kill_one, kind, draw))
     client.get_job_execution_result().result()
     assert written(tmp_path / "out") == numbered(range(3000), timers=False)
 

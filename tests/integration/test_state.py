@@ -16,6 +16,8 @@ from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from tests.integration.conftest import MakeEnvironment
 
+pytestmark = pytest.mark.both_ways
+
 RECORDS, KEYS = 400, 7
 
 

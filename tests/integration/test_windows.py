@@ -6,6 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from firesteel.common import Duration, Time, WatermarkStrategy
 from firesteel.datastream import (
     AggregateFunction,
@@ -22,6 +24,8 @@ from firesteel.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
+
+pytestmark = pytest.mark.both_ways
 
 _RECORDS = 20_000
 _KEYS = 7
