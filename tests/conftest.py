@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.thoroughness import examples
+
 if TYPE_CHECKING:
     from firesteel.filesystems.file_systems import FileSystemOptions
     from tests.servers.kafka import KafkaBroker, KafkaCluster
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("search", deadline=None)
 # The same examples every time: a new find of the search must not block an unrelated change.
-settings.register_profile("firesteel", deadline=None, derandomize=True)
+settings.register_profile("firesteel", deadline=None, derandomize=True, max_examples=examples(100))
 settings.load_profile(os.environ.get("FIRESTEEL_HYPOTHESIS_PROFILE", "firesteel"))
 
 # Tests start many short-lived JVMs on few cores, and what the optimizing compiler does for them comes too late.

@@ -19,6 +19,7 @@ from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.errors import InvalidProgramError
 from firesteel.testing import Fault, JobHarness
 from tests.recovery.jobs import RESTARTS
+from tests.thoroughness import examples
 
 
 class NumbersAsText(NumberSequenceSource):
@@ -54,7 +55,9 @@ def _hybrid(root: Path, counts: list[int], length: int, by_function: bool) -> Hy
 
 
 @settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None,
+    max_examples=examples(25),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     counts=st.lists(st.integers(0, 12), min_size=1, max_size=4),

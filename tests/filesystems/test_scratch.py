@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firesteel.filesystems.scratch import ScratchDirectory, sweep
+from tests.thoroughness import examples
 
 _PROGRAM = """
 import sys
@@ -95,7 +96,7 @@ def test_directories_that_have_no_lock_or_belong_to_others_stay(tmp_path: Path) 
 
 
 @given(st.lists(st.sampled_from(["kill", "end", "live"]), min_size=1, max_size=4), st.data())
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 def test_a_new_process_sweeps_what_killed_ones_left_and_nothing_else(
     fates: list[str], data: st.DataObject
 ) -> None:

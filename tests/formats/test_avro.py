@@ -30,6 +30,7 @@ from firesteel.datastream.formats.parquet import AvroParquetReaders, AvroParquet
 from firesteel.errors import NeverSupportedError
 from firesteel.testing import JobHarness
 from tests.connectors.conftest import Driver
+from tests.thoroughness import examples
 
 NUMBER: dict[str, Any] = {
     "type": "record",
@@ -50,7 +51,7 @@ def _write(path: Path, count: int, sync_interval: int = 50, codec: str = "null")
     return path
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     st.integers(0, 60),
     st.integers(1, 200),

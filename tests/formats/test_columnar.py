@@ -31,6 +31,7 @@ from firesteel.errors import TypeMismatchError
 from firesteel.table import DataTypes
 from firesteel.testing import JobHarness
 from tests.connectors.conftest import Driver
+from tests.thoroughness import examples
 
 NUMBERS = Types.ROW_NAMED(["n", "text"], [Types.LONG(), Types.STRING()])
 
@@ -80,7 +81,7 @@ def _rows(count: int) -> list[Row]:
     return [Row(n=n, text=None if n % 7 == 3 else f"text {n}") for n in range(count)]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     st.sampled_from(FORMATS),
     st.integers(0, 60),

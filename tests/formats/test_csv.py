@@ -22,6 +22,7 @@ from firesteel.datastream.formats.csv import (
 )
 from firesteel.table import DataTypes
 from firesteel.testing import JobHarness
+from tests.thoroughness import examples
 
 
 def _people(**settings):
@@ -44,7 +45,7 @@ people = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(80))
 @given(people, st.lists(st.integers(0, 5)), st.sampled_from(["\n", "\r\n"]), st.booleans())
 def test_each_row_is_read_once(files, scratch_file, people, steps, end, zipped):
     text = io.StringIO(newline="")
@@ -59,7 +60,7 @@ def test_each_row_is_read_once(files, scratch_file, people, steps, end, zipped):
     assert read == [Row(name=name, age=age) for name, age in people]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(
     st.lists(st.tuples(st.text("abc", min_size=1, max_size=8), st.integers(0, 99)), max_size=30),
     st.lists(st.integers(0, 5)),

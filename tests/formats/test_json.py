@@ -26,6 +26,7 @@ from firesteel.datastream.formats.json import (
     JsonRowSerializationSchema,
 )
 from firesteel.testing import JobHarness
+from tests.thoroughness import examples
 
 PERSON = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
 PEOPLE = JsonReaderFormat.for_type_info(PERSON)
@@ -196,7 +197,7 @@ def test_a_json_schema():
 people = st.lists(st.tuples(st.text(max_size=8), st.none() | st.integers(0, 99)), max_size=30)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     people,
     st.lists(st.integers(0, 5)),

@@ -16,6 +16,7 @@ from firesteel.graph.partitioning import (
 )
 from firesteel.graph.settings import GraphSettings
 from firesteel.graph.transformations import ChainingStrategy, Origin, Transformation
+from tests.thoroughness import examples
 
 HASH = Partitioning(ShipStrategy.HASH)
 
@@ -128,7 +129,7 @@ def programs(draw):
 
 
 @given(programs())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_any_program_fits_its_levels(made):
     defaults = GraphSettings()
     stream_graph = stream_graph_generator.generate(made, defaults)

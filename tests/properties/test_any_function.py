@@ -15,6 +15,7 @@ from firesteel.datastream.functions import AggregateFunction, ProcessWindowFunct
 from firesteel.datastream.state import ValueStateDescriptor
 from tests.properties.window_subtasks import Subtasks, events_of_windows
 from tests.task.windows import LATE, GeneralEventTimeTrigger, Tell, sliding, windows
+from tests.thoroughness import examples
 
 
 class Sorted(AggregateFunction):
@@ -71,7 +72,7 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     lateness=st.sampled_from([0, 5, 30]),
     mode=st.sampled_from([None, "append"]),
 )
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 def test_sliding_windows_with(function, events, size, slide, lateness, mode):
     fast, general = (
         Subtasks(

@@ -14,6 +14,7 @@ from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream.functions import ProcessJoinFunction
 from firesteel.testing import Fault, JobHarness, ScriptedSource, Timed
 from tests.task.windows import sliding
+from tests.thoroughness import examples
 
 _DISORDER = 10
 _ADDED = (RowKind.INSERT, RowKind.UPDATE_AFTER)
@@ -57,7 +58,7 @@ def _windows_of(timestamp: int) -> set[int]:
     seed=st.integers(0, 9),
     faults=_faults,
 )
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_all_joins_give_what_nested_loops_give(left, right, parallelism, budget, seed, faults):
     scripts = [_timed(left), _timed(right)]
     # The watermark of a source is never ahead of what it still sends, so nothing is late.

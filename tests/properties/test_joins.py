@@ -21,6 +21,7 @@ from tests.task.joins import JoinSubtasks
 from tests.task.operators.test_interval_join import interval_join
 from tests.task.operators.test_join import join
 from tests.task.windows import GeneralEventTimeTrigger, sliding, tumbling
+from tests.thoroughness import examples
 
 _END = 2**63 - 1
 
@@ -63,7 +64,7 @@ def _split(tagged: list[Any]) -> Any:
     parallelism=st.integers(1, 3),
     tagged=st.booleans(),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_windows_over_two_streams(kind, events, lateness, parallelism, tagged):
     gap = EventTimeSessionWindows.with_gap(Time.milliseconds(6))
     assigner, assign = {
@@ -154,7 +155,7 @@ class IntervalModel:
     parallelism=1,
     tagged=False,
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_interval_joins(events, bounds, parallelism, tagged):
     lower, upper = bounds[0], bounds[0] + bounds[1]
     model = IntervalModel(lower, upper)
@@ -226,7 +227,7 @@ def _database(tables: list[list[Any]], how: str, condition: str) -> Counter[Any]
     as_rows=st.booleans(),
     batched=st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_joins_without_a_window(how, changes, parallelism, filtered, as_rows, batched):
     def less(left: Any, right: Any) -> bool:
         return left[1] is not None and right[1] is not None and left[1] <= right[1]

@@ -15,6 +15,7 @@ from firesteel.common.job_status import JobStatus
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.testing import Fault, JobHarness, ListSink, Pause, ScriptedSource
 from tests.properties.random_plans import STATELESS, Plan, plans
+from tests.thoroughness import examples
 
 _plans = plans(STATELESS)
 
@@ -63,7 +64,7 @@ _patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @given(_plans, _runs)
-@settings(_patient, max_examples=120)
+@settings(_patient, max_examples=examples(120))
 def test_a_job_without_state_gives_what_plain_python_gives(plan: Plan, run: Run) -> None:
     harness = run.start(plan.build, plan.parallelism)
     run.finish(harness)
@@ -76,7 +77,7 @@ def test_a_job_without_state_gives_what_plain_python_gives(plan: Plan, run: Run)
     st.integers(1, 3),
     _runs,
 )
-@settings(_patient, max_examples=100)
+@settings(_patient, max_examples=examples(100))
 def test_reductions_see_the_records_of_a_key_in_order(
     records: list[tuple[int, int]], parallelism: int, reducers: int, run: Run
 ) -> None:
@@ -106,7 +107,7 @@ def test_reductions_see_the_records_of_a_key_in_order(
     st.integers(1, 3),
     _runs,
 )
-@settings(_patient, max_examples=60)
+@settings(_patient, max_examples=examples(60))
 def test_reductions_behind_a_union_lose_nothing(
     sources: list[list[int]], parallelism: int, run: Run
 ) -> None:
@@ -132,7 +133,7 @@ def test_reductions_behind_a_union_lose_nothing(
 
 
 @given(st.lists(st.sampled_from([*range(8), Pause()]), max_size=40), st.integers(1, 3), _runs)
-@settings(_patient, max_examples=60)
+@settings(_patient, max_examples=examples(60))
 def test_a_list_sink_has_each_record_exactly_once(
     script: list[Any], parallelism: int, run: Run
 ) -> None:

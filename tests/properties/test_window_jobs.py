@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from firesteel.testing import Fault, JobHarness
 from tests.properties.random_windows import expected_windows, kinds, streams, timed, window_job
+from tests.thoroughness import examples
 
 _faults = st.dictionaries(
     st.integers(1, 8), st.tuples(st.integers(0, 5), st.sampled_from(list(Fault))), max_size=4
@@ -24,7 +25,7 @@ _faults = st.dictionaries(
     seed=st.integers(0, 9),
     faults=_faults,
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_the_final_windows_are_always_the_same(streams, kind, parallelism, budget, seed, faults):
     scripts = [timed(stream) for stream in streams]
     harness = JobHarness(

@@ -26,6 +26,7 @@ from tests.task.windows import (
     tumbling,
     windows,
 )
+from tests.thoroughness import examples
 
 _shapes = st.one_of(
     st.tuples(st.integers(1, 20), st.none(), st.integers(-3, 3)),
@@ -89,7 +90,7 @@ def _program(
     parallelism=st.integers(1, 3),
     tag=st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_aligned_windows(events, shape, lateness, parallelism, tag):
     size, slide, offset = shape
     assigner: WindowAssigner
@@ -116,7 +117,7 @@ def test_aligned_windows(events, shape, lateness, parallelism, tag):
     parallelism=st.integers(1, 3),
     tag=st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_session_windows(events, gap, lateness, parallelism, tag):
     assigner = EventTimeSessionWindows.with_gap(Time.milliseconds(gap))
     operators = [
@@ -133,7 +134,7 @@ def test_session_windows(events, gap, lateness, parallelism, tag):
     slide=st.integers(1, 10),
 )
 @pytest.mark.parametrize("lateness", [0, 20])
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_where_batches_are_cut_does_not_matter(lateness, times, cuts, slide):
     """With a watermark in the middle, so that some records are late."""
     records = [("a", number % 10, time) for number, time in enumerate(times)]

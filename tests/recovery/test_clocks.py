@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from firesteel.master import job_recovery
 from firesteel.testing import JobHarness, ListSink
+from tests.thoroughness import examples
 
 RECORDS = 60
 
@@ -60,6 +61,6 @@ def test_a_driver_whose_clock_was_ahead_does_not_take_the_job_back(
         max_size=5,
     )
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_any_clocks(drivers: list[tuple[float, int, int]]) -> None:
     assert run_drivers(drivers) == [*range(1, RECORDS + 1)]

@@ -32,6 +32,7 @@ from firesteel.testing import (
     with_faults,
 )
 from tests.recovery.jobs import RECORDS, RESTARTS, Job, Trap, assert_exactly_once, golden
+from tests.thoroughness import examples
 
 RETAINING = Configuration(RESTARTS).set_string(
     "execution.checkpointing.externalized-checkpoint-retention", "RETAIN_ON_CANCELLATION"
@@ -186,7 +187,7 @@ def test_a_job_that_is_canceled_while_it_stops_says_where_its_savepoint_is(tmp_p
     epochs=st.integers(1, 40),
     parallelism=st.integers(1, 3),
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_however_a_stop_goes_wrong_its_savepoint_continues_exactly_there(
     step: str, times: int, restarts: int, execution: str, epochs: int, parallelism: int
 ) -> None:
@@ -431,7 +432,7 @@ def test_a_final_checkpoint_that_fails_often_is_repeated_with_pauses(tmp_path: P
 
 
 @given(st.sets(st.integers(1, 8)))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_whatever_fails_at_the_end_the_job_does_not_wait_for_the_interval(
     failures: set[int],
 ) -> None:

@@ -16,6 +16,7 @@ from firesteel.common import Configuration, Encoder, Types
 from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
 from firesteel.testing import Fault, JobHarness
 from tests.recovery.jobs import RESTARTS
+from tests.thoroughness import examples
 
 RECORDS = 60
 POLICIES = {
@@ -119,7 +120,7 @@ _ACTIONS = ("epoch", "epoch", "faults", "checkpoint", "savepoint", "crash", "res
     st.sampled_from([*POLICIES]),
     st.integers(1, 2),
 )
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_job_can_go_back_to_any_point_at_any_time(
     actions: list[tuple[str, int]], policy: str, parallelism: int
 ) -> None:

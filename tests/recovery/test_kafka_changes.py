@@ -26,6 +26,7 @@ from firesteel.testing import JobHarness
 from tests.recovery.jobs import RESTARTS
 from tests.recovery.test_kafka import builder as of_texts
 from tests.servers.kafka import KafkaBroker, running_broker
+from tests.thoroughness import examples
 
 NO_WATERMARKS = WatermarkStrategy.no_watermarks()
 PATIENCE = 60.0
@@ -345,7 +346,9 @@ class History:
 
 
 @settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(15),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(starting=st.sampled_from(sorted(STARTS)), steps=st.lists(STEPS, max_size=9))
 @example(starting="timestamp", steps=["checkpoint", "write", "expire", "write"])

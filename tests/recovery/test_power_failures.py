@@ -16,6 +16,7 @@ from firesteel.datastream.connectors.file_system import FileSink, RollingPolicy
 from firesteel.testing import JobHarness
 from tests.power_failure import Disk, disk_below
 from tests.recovery.jobs import RESTARTS
+from tests.thoroughness import examples
 
 RECORDS = 40
 POLICIES = {
@@ -115,7 +116,7 @@ def test_a_checkpoint_is_on_the_disk_before_the_one_before_it_is_deleted(
     ),
     st.sampled_from([*POLICIES]),
 )
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_power_failures_at_any_time_lose_and_double_nothing(
     actions: list[str], policy: str
 ) -> None:

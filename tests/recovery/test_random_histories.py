@@ -29,6 +29,7 @@ from firesteel.master.split_enumerators import EnumeratorOfSource
 from firesteel.testing import Fault, JobHarness, ListSink
 from tests.properties.random_plans import STATEFUL, Plan, Step, plans
 from tests.recovery.jobs import RESTARTS
+from tests.thoroughness import examples
 
 SETTINGS = Configuration(RESTARTS).add_all(
     Configuration.from_dict(
@@ -253,7 +254,7 @@ class History:
     st.sampled_from(["micro-batch", "real-time"]),
     st.booleans(),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_whatever_happens_to_a_job_its_output_is_that_of_a_clean_run(
     plan: Plan,
     actions: list[str],

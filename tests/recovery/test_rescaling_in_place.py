@@ -15,6 +15,7 @@ from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.window import TumblingEventTimeWindows
 from firesteel.errors import FiresteelError
 from firesteel.testing import JobHarness, ScriptedSource, Timed
+from tests.thoroughness import examples
 
 EXECUTIONS = st.sampled_from(["micro-batch", "real-time"])
 
@@ -46,7 +47,7 @@ def expected(program: Any) -> Counter[Any]:
     return Counter(harness.collected)
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(
     execution=EXECUTIONS,
     first=st.integers(1, 4),

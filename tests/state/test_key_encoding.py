@@ -14,6 +14,7 @@ from firesteel.common import Row
 from firesteel.errors import UnstableKeyError
 from firesteel.state.key_encoding import comes_back, decode_key, encode_entry, encode_key
 from firesteel.state.stable_hash import stable_hash
+from tests.thoroughness import examples
 
 _ZONES = st.timezones() | st.integers(-1439, 1439).map(
     lambda minutes: dt.timezone(dt.timedelta(minutes=minutes))
@@ -68,7 +69,7 @@ _KEYS = st.recursive(
 
 
 @given(_KEYS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_a_key_comes_back_equal(key: Any) -> None:
     encoded = encode_key(key)
     decoded, end = decode_key(encoded + b"and more")
@@ -81,7 +82,7 @@ def test_a_key_comes_back_equal(key: Any) -> None:
 
 
 @given(_KEYS, _KEYS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_keys_are_equal_if_and_only_if_their_bytes_are(one: Any, other: Any) -> None:
     assert (encode_key(one) == encode_key(other)) == (one == other)
 
@@ -92,7 +93,7 @@ def test_numbers_are_equal_if_and_only_if_their_bytes_are(one: Any, other: Any) 
 
 
 @given(_KEYS, _KEYS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_no_key_is_the_beginning_of_another(one: Any, other: Any) -> None:
     assume(one != other)
     assert not encode_key(one).startswith(encode_key(other))

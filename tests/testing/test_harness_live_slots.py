@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from typing import Any
 
 import pytest
@@ -45,6 +46,7 @@ def windows(env: StreamExecutionEnvironment) -> Any:
     )
 
 
+@cache
 def expected(program: Any) -> Counter[Any]:
     harness = JobHarness(program, parallelism=2)
     harness.run()

@@ -23,6 +23,7 @@ from firesteel.checkpoint.rules.requests import SnapshotRequest
 from firesteel.common.job_status import JobStatus
 from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from tests.checkpoint.coordination import acks, coordinator, savepoint
+from tests.thoroughness import examples
 
 _MAX_CONCURRENT = 2
 _RETAINED = 2
@@ -178,4 +179,4 @@ class JobHistory(RuleBasedStateMachine):
 
 
 TestJobHistory = JobHistory.TestCase
-TestJobHistory.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestJobHistory.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)

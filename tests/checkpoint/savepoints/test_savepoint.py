@@ -66,6 +66,7 @@ from firesteel.state.operator_state import OperatorState, Redistribution
 from firesteel.task.state.restoring import restore_keyed_state
 from firesteel.testing import StorageFault, StorageFaultKind, with_faults
 from tests.checkpoint.builders import metadata, operator, write_savepoint
+from tests.thoroughness import examples
 
 _MAX = 16
 
@@ -210,7 +211,7 @@ _entries = st.lists(
 
 
 @given(_entries, st.integers(1, 20), st.integers(1, 64))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_files_are_sorted_by_key_group_and_lose_nothing(
     tmp_path_factory: pytest.TempPathFactory,
     changes: list[tuple[str, int, Any]],

@@ -40,6 +40,7 @@ from firesteel.state.key_groups import key_group_of, subtask_of
 from firesteel.task.state.restoring import restore_keyed_state
 from firesteel.testing import StorageFault, StorageFaultKind, with_faults
 from tests.checkpoint.builders import written_files
+from tests.thoroughness import examples
 
 _MAX = 8
 _FAULTS = st.builds(
@@ -263,4 +264,4 @@ class Recovery(RuleBasedStateMachine):
 
 
 TestRecovery = Recovery.TestCase
-TestRecovery.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestRecovery.settings = settings(max_examples=examples(25), stateful_step_count=30, deadline=None)

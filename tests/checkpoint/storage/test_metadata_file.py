@@ -30,6 +30,7 @@ from firesteel.state.changelog import Segment
 from firesteel.state.elements import encode_element
 from firesteel.state.operator_state import OperatorState, Redistribution
 from tests.checkpoint.builders import all_metadata, file_segment, metadata, operator, values
+from tests.thoroughness import examples
 
 _DIRECTORY = open_storage("/checkpoints/job/chk-7")
 _SAMPLE = metadata(
@@ -61,7 +62,7 @@ def test_a_payload_gives_back_the_very_value(value: object) -> None:
 
 
 @given(st.integers(0, len(_ENCODED) * 8 - 1))
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_every_flipped_bit_is_found(bit: int) -> None:
     damaged = bytearray(_ENCODED)
     damaged[bit // 8] ^= 1 << (bit % 8)

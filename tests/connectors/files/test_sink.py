@@ -26,6 +26,7 @@ from firesteel.datastream.connectors.file_system import (
 )
 from firesteel.datastream.formats.csv import CsvBulkWriters, CsvSchema
 from firesteel.errors import FiresteelError, NotYetSupportedError, UserFunctionError
+from tests.thoroughness import examples
 
 CONTEXT = WriterContext(0, 1, "job")
 NOON = WriteContext(
@@ -613,7 +614,7 @@ def no_fsync():
         yield
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(steps, policies)
 def test_each_record_is_once_in_finished_files(driver, no_fsync, steps, policy):
     path = tempfile.mkdtemp(prefix="firesteel-test-")
@@ -633,7 +634,7 @@ def test_each_record_is_once_in_finished_files(driver, no_fsync, steps, policy):
         shutil.rmtree(path)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(wild_steps, policies)
 def test_any_checkpoint_and_savepoint_restores_any_number_of_times(
     driver, no_fsync, wild_steps, policy

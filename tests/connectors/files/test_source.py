@@ -29,6 +29,7 @@ from firesteel.datastream.connectors.file_system import (
 from firesteel.errors import NotYetSupportedError
 from firesteel.filesystems import file_systems
 from firesteel.formats.lines import TextLineFormat
+from tests.thoroughness import examples
 
 _CUT = FileEnumeratorProvider.default_splittable_file_enumerator()
 
@@ -349,7 +350,7 @@ def _names(path):
 texts = st.text(st.sampled_from("a\n\r\u00e9\u2028"), min_size=4, max_size=40)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(
     texts,
     st.lists(st.integers(0, 60), max_size=6),

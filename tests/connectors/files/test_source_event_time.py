@@ -26,6 +26,7 @@ from firesteel.datastream.connectors.file_system import (
 from firesteel.datastream.window import TumblingEventTimeWindows
 from firesteel.errors import JobExecutionError
 from firesteel.testing import Fault, JobHarness
+from tests.thoroughness import examples
 
 TEXT = StreamFormat.text_line_format()
 WINDOW = 1_000
@@ -121,7 +122,7 @@ FILES = st.lists(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     files=FILES,
     cut=st.booleans(),

@@ -23,6 +23,7 @@ from firesteel.testing import JobHarness
 from tests.recovery.jobs import INTERRUPTIONS, run_with_interruptions
 from tests.servers.postgres import PostgresServer
 from tests.servers.sqlite import SqliteServer
+from tests.thoroughness import examples
 
 Server = PostgresServer | SqliteServer
 
@@ -73,7 +74,9 @@ def test_a_condition(server: Server) -> None:
 
 @given(steps=st.lists(st.integers(0, 9), max_size=12), ids=st.sets(st.integers(-9, 60)))
 @settings(
-    max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    max_examples=examples(30),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    deadline=None,
 )
 def test_any_restarts_give_each_row_once_in_order(
     tmp_path_factory: Any, driver: Any, steps: list[int], ids: set[int]

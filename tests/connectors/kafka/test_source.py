@@ -27,6 +27,7 @@ from firesteel.datastream.connectors.kafka import (
     KafkaSource,
     KafkaTopicPartition,
 )
+from tests.thoroughness import examples
 
 EARLIEST, LATEST = KafkaOffsetsInitializer.earliest(), KafkaOffsetsInitializer.latest()
 NONE = KafkaOffsetResetStrategy.NONE
@@ -94,7 +95,9 @@ def test_all_partitions_are_read_by_all_subtasks(driver, kafka, three_partitions
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.lists(st.integers(0, 12), min_size=2, max_size=10))
 def test_any_restarts_give_each_record_once_in_order(driver, kafka, three_partitions, steps):

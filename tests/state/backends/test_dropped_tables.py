@@ -12,6 +12,7 @@ from firesteel.state.backend import KeyGroupFilter
 from firesteel.state.key_groups import KeyGroupRange, key_group_of
 from tests.state.backends.conftest import MAX_PARALLELISM
 from tests.state.backends.subtask_state import SubtaskState
+from tests.thoroughness import examples
 
 _OPERATIONS = st.lists(
     st.one_of(
@@ -29,7 +30,9 @@ def _content(state: SubtaskState) -> dict[str, dict[Any, Any]]:
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(operations=_OPERATIONS, threshold=st.sampled_from([0, 200, 1 << 20]))
 def test_a_dropped_table_is_gone_and_comes_back_empty(create, operations, threshold):

@@ -17,6 +17,7 @@ from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.changelog import CorruptSegmentError, Segment, UnknownFormatError
 from firesteel.state.tables import MISSING
 from tests.state.backends.subtask_state import SubtaskState
+from tests.thoroughness import examples
 
 Create = Callable[..., KeyedStateBackend]
 
@@ -114,7 +115,7 @@ class Model:
 @settings(
     deadline=None,
     # RocksDB opens a database for each example.
-    max_examples=50,
+    max_examples=examples(50),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_any_history_equals_plain_dictionaries(
@@ -159,7 +160,7 @@ def test_any_history_equals_plain_dictionaries(
 )
 @settings(
     deadline=None,
-    max_examples=50,
+    max_examples=examples(50),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_any_history_with_merged_segments_equals_plain_dictionaries(

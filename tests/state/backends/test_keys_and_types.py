@@ -22,6 +22,7 @@ from firesteel.state.segment_format import decode_column, encode_column
 from firesteel.state.table_descriptions import IncompatibleStateError
 from firesteel.state.tables import MISSING
 from tests.state.backends.subtask_state import SubtaskState
+from tests.thoroughness import examples
 
 Create = Callable[..., KeyedStateBackend]
 
@@ -257,7 +258,7 @@ _CONTENTS = st.dictionaries(
 
 
 @settings(
-    max_examples=25,
+    max_examples=examples(25),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -15,6 +15,7 @@ from firesteel.datastream.functions import ProcessWindowFunction
 from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.datastream.window import TumblingEventTimeWindows
 from firesteel.testing import JobHarness
+from tests.thoroughness import examples
 
 
 class Count(KeyedProcessFunction):
@@ -72,7 +73,7 @@ def test_state_is_found_by_the_value_of_the_key(backend: str, keys: str) -> None
     assert all(key in [select(n) for n in range(6)] for key in counts)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     records=st.lists(st.lists(st.integers(0, 2), max_size=2), min_size=1, max_size=20),
     batch=st.booleans(),

@@ -16,6 +16,7 @@ from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.errors import InvalidProgramError, TypeMismatchError, UserFunctionError
 from firesteel.protocol.messages import SubtaskHandle
 from firesteel.testing import Fault, JobHarness, OperatorHarness
+from tests.thoroughness import examples
 
 # Long enough for any machine; a test that would need it to pass has failed.
 PATIENT = Time.seconds(60)
@@ -127,7 +128,7 @@ def test_what_runs_downstream_sees_the_watermark_that_reached_it(wait):
         assert seen == [([1], 5), ([2], 10)]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(data=st.data())
 def test_any_order_of_endings_and_any_batches_obey_the_rules(data):
     steps = data.draw(st.lists(st.integers(0, 3), max_size=8))  # batch sizes; 0 is a watermark

@@ -25,6 +25,7 @@ from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.errors import InvalidProgramError
 from firesteel.state.key_groups import key_group_of, subtask_of
 from firesteel.testing import Fault, JobHarness, ListSink, Pause, ScriptedSource, Timed
+from tests.thoroughness import examples
 
 _RESTARTS = Configuration.from_dict(
     {
@@ -155,7 +156,7 @@ _hops = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 9)), max_size=12)
         st.integers(1, 12), st.tuples(st.integers(0, 5), st.sampled_from(list(Fault))), max_size=4
     ),
 )
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_retried_task_finds_the_feedback_that_it_found_first(
     hops, parallelism, budget, seed, inline, faults
 ):
@@ -181,7 +182,7 @@ def test_a_retried_task_finds_the_feedback_that_it_found_first(
     crashes=st.sets(st.integers(1, 20), max_size=4),
     inline=st.sampled_from([0, 1 << 16]),
 )
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_records_in_the_loop_survive_crashes_at_any_epoch(
     hops, parallelism, budget, checkpoint_every, crashes, inline
 ):
@@ -284,7 +285,7 @@ _PARTITIONINGS: dict[str, tuple[Any, Any]] = {
     execution=st.sampled_from(["micro-batch", "real-time"]),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_rescaling_brings_every_record_of_a_loop_to_its_head_with_its_timestamp(
     feedback, parallelisms, stamped, epochs, with_savepoint, execution, seed
 ) -> None:

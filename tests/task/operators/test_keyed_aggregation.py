@@ -14,6 +14,7 @@ from firesteel.common.time import Time
 from firesteel.datastream.window import TumblingEventTimeWindows
 from firesteel.errors import InvalidProgramError
 from firesteel.testing import Fault, JobHarness, OperatorHarness, ScriptedSource, Timed
+from tests.thoroughness import examples
 
 
 def by_key(mode: str, operation: Callable[[Any], Any] = lambda keyed: keyed.sum(1)) -> Any:
@@ -218,7 +219,7 @@ def _run(mode: str, backend: str, budgets: list[int], faults: dict[int, Any]) ->
 _MODES = ["append", "update", "complete"]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(
     mode=st.sampled_from(_MODES),
     budgets=st.lists(st.integers(4, 20), min_size=1, max_size=3),

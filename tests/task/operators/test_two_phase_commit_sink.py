@@ -15,6 +15,7 @@ from firesteel.datastream import RuntimeExecutionMode, TwoPhaseCommitSinkFunctio
 from firesteel.errors import InvalidProgramError, UserFunctionError
 from firesteel.protocol.messages import OperatorHandle, SubtaskHandle
 from firesteel.testing import Fault, JobHarness, ListSink, OperatorHarness, OperatorSnapshot
+from tests.thoroughness import examples
 from tests.transactions import DirectoryStore, StoreSink
 
 
@@ -310,7 +311,7 @@ _STEPS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(steps=st.lists(_STEPS, max_size=14))
 def test_every_record_is_committed_once_whatever_happens_in_whatever_order(steps):
     with TemporaryDirectory() as directory:

@@ -22,6 +22,7 @@ from firesteel.errors import TypeMismatchError
 from firesteel.state.operator_state import Redistribution
 from firesteel.task.state.operator_state_store import TaskOperatorListState
 from firesteel.testing import JobHarness, OperatorHarness
+from tests.thoroughness import examples
 
 PERSON = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.LONG()])
 GROUP = Types.LIST(PERSON)
@@ -83,7 +84,7 @@ class ByName(KeyedProcessFunction):
         return age, self.reduced.get().age, self.group.value()[0].age
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     per_epoch=st.integers(1, 5),
     backend=st.sampled_from(["hashmap", "rocksdb"]),

@@ -20,6 +20,7 @@ from firesteel.errors import UserFunctionError
 from firesteel.state.key_groups import key_group_of, subtask_of
 from firesteel.task.record_batch import RecordBatch
 from firesteel.testing import OperatorHarness
+from tests.thoroughness import examples
 
 LATE = OutputTag("late")
 
@@ -319,7 +320,7 @@ def test_pending_timers_move_with_their_keys(parallelism: int) -> None:
 @settings(
     deadline=None,
     # RocksDB opens a database for each example.
-    max_examples=40,
+    max_examples=examples(40),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
