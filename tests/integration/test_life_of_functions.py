@@ -142,7 +142,7 @@ def test_a_canceled_job_flushes_in_close_and_leaves_no_directory_and_no_process(
     assert all(map(is_running, hosts))
     started = time.monotonic()
     client.cancel().result()
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60
     assert client.get_job_status().result() is JobStatus.CANCELED
     values = written(target)
     assert len(values) > 20

@@ -87,7 +87,7 @@ def test_a_batch_job_can_be_canceled(env: StreamExecutionEnvironment, tmp_path: 
     wait_until(begun.exists)
     started = time.monotonic()
     client.cancel().result()
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60
     assert client.get_job_status().result() is JobStatus.CANCELED
     with pytest.raises(JobCancelledError):
         client.get_job_execution_result().result()

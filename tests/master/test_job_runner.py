@@ -42,7 +42,7 @@ from tests.late_source import (
     hanging_enumerators,
 )
 
-_SECONDS = 20.0
+_SECONDS = 100.0
 
 
 def _settings(**more: str) -> Configuration:
