@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from typing import Any, Self, TextIO
 
-__all__ = ["LogBuffer", "ProcessLogs", "set_log_level"]
+__all__ = ["LogBuffer", "ProcessLogs", "log_to_standard_error", "set_log_level"]
 
 _LEVELS = {
     "TRACE": logging.DEBUG,
@@ -86,8 +86,10 @@ class _Tee(io.TextIOBase):
         self._buffer = buffer
 
     def write(self, text: str, /) -> int:
+        # First the stream, which refuses what is no text.
+        written = self._stream.write(text)
         self._buffer.write(text)
-        return self._stream.write(text)
+        return written
 
     def flush(self) -> None:
         self._stream.flush()
@@ -155,6 +157,21 @@ class ProcessLogs:
     def text(self, name: str) -> str:
         """Return the text of "log" or "out"."""
         return (self.log if name == "log" else self.output).text()
+
+
+def log_to_standard_error(place: str) -> None:
+    """Write the log of this process to standard error from INFO on, in the format of task logs.
+
+    Args:
+        place: The job of the lines.
+    """
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter(_LINE_FORMAT.format(place.replace("%", "%%"))))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    # It logs each of its connections.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
 
 
 class _StandardError(logging.StreamHandler):  # type: ignore[type-arg]  # its stream is sys.stderr

@@ -118,3 +118,12 @@ logging.getLogger("shop").warning("after")
         "100 % driver] shop: from a library",
         "100 % driver] shop: with details",
     ]
+
+
+def test_the_copy_of_the_output_has_text_only(capsys: pytest.CaptureFixture[str]) -> None:
+    """Programs probe a stream with bytes to find out whether it is binary."""
+    with ProcessLogs("driver", owned=False) as logs:
+        with pytest.raises(TypeError):
+            sys.stdout.write(b"probe")  # type: ignore[arg-type]
+        print("text")
+        assert logs.text("out") == "text\n"

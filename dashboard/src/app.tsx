@@ -18,12 +18,12 @@ import { OverviewPage } from "./pages/overview";
 import { SubmitPage } from "./pages/submit";
 import { TaskManagerPage, TaskManagersPage } from "./pages/task-managers";
 
-const PAGES: { id: string; label: string; icon: IconName; also?: string; only?: "cluster" }[] = [
+const PAGES: { id: string; label: string; icon: IconName; also?: string; only?: "cluster" | "session" }[] = [
   { id: "overview", label: "Overview", icon: "overview" },
   { id: "jobs", label: "Jobs", icon: "jobs", also: "job" },
   { id: "task-managers", label: "Task managers", icon: "workers", only: "cluster" },
   { id: "job-manager", label: "Job manager", icon: "driver", only: "cluster" },
-  { id: "submit", label: "Submit a job", icon: "submit", only: "cluster" },
+  { id: "submit", label: "Submit a job", icon: "submit", only: "session" },
 ];
 
 export function App() {
@@ -94,6 +94,7 @@ function Page({ route, config }: { route: string[]; config: DashboardConfig }): 
 
 function Sidebar({ page, config }: { page: string; config: DashboardConfig | undefined }) {
   const history = config?.features["web-history"] ?? false;
+  const submits = config?.features["web-submit"] ?? false;
   const version = config?.["firesteel-version"] ?? config?.["flink-version"];
   return (
     <header class="sidebar">
@@ -102,7 +103,7 @@ function Sidebar({ page, config }: { page: string; config: DashboardConfig | und
         <span>Firesteel</span>
       </a>
       <nav class="main-nav" aria-label="Pages">
-        {PAGES.filter((one) => !(history && one.only === "cluster")).map((one) => (
+        {PAGES.filter((one) => !(history && one.only) && (submits || one.only !== "session")).map((one) => (
           <a
             key={one.id}
             href={link(one.id)}

@@ -85,9 +85,11 @@ def run_session(settings: tuple[str, ...]) -> None:
     from firesteel.client.sessions import KnownSession, remember
     from firesteel.config import rest_options
     from firesteel.dispatcher.session import SessionDispatcher
+    from firesteel.logs import log_to_standard_error
     from firesteel.rest.server import RestServer
     from firesteel.rest.submission import session_endpoints
 
+    log_to_standard_error("session")
     configuration = configuration_of(settings)
     token = configuration.get(rest_options.REST_TOKEN) or secrets.token_urlsafe(32)
     dispatcher = SessionDispatcher(configuration)
@@ -96,6 +98,7 @@ def run_session(settings: tuple[str, ...]) -> None:
     except BaseException:
         dispatcher.close()
         raise
+    dispatcher.url = server.url
     file = remember(
         KnownSession(
             server.url,
@@ -187,8 +190,9 @@ def stop(address: str | None, settings: tuple[str, ...], as_json: bool) -> None:
 
 
 @session.command("list")
+@click.option("--token", "with_token", is_flag=True, help="Show the token for submissions, too.")
 @json_option
-def list_sessions(as_json: bool) -> None:
+def list_sessions(with_token: bool, as_json: bool) -> None:
     """List the sessions that you have started on this machine.
 
     \b
@@ -207,6 +211,8 @@ def list_sessions(as_json: bool) -> None:
             "started": known.started,
             "log": known.log,
         }
+        if with_token:
+            entry["token"] = known.token
         try:
             overview = RestClient(known.url).get("/overview")
             entry["jobsRunning"] = overview["jobs-running"]
@@ -227,6 +233,8 @@ def list_sessions(as_json: bool) -> None:
             f"{entry['slotsTotal']} slots free"
         )
         click.echo(f"{started} : {entry['url']} : process {entry['processId']} ({state})")
+        if with_token:
+            click.echo(f"    token {entry['token']}")
 
 
 @click.command("history-server")

@@ -57,7 +57,8 @@ def client_at(address: str, configuration: Configuration) -> RestClient:
     if token is None:
         session = session_at(url)
         token = None if session is None else session.token
-    return RestClient(url, token)
+    certificate = configuration.get(rest_options.REST_SSL_CERTIFICATE)
+    return RestClient(url, token, certificate if url.startswith("https://") else None)
 
 
 def submit(graph: StreamGraph, levels: Levels, settings: JobSettings) -> RemoteJob:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import time
 import urllib.error
 import urllib.request
@@ -11,6 +12,7 @@ from http.client import HTTPException
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
+from firesteel.config import rest_options
 from firesteel.errors import ConfigurationError, FiresteelError
 
 _TIMEOUT_SECONDS = 60.0
@@ -53,11 +55,18 @@ def url_of(address: str) -> str:
 
 
 class RestClient:
-    """Calls one server. ``token`` is sent with every call if the server needs one."""
+    """Calls one server.
 
-    def __init__(self, url: str, token: str | None = None) -> None:
+    Args:
+        url: The address of the server.
+        token: Sent with every call, if the server needs one.
+        certificate: A file in PEM format with certificates to trust beside those of the system.
+    """
+
+    def __init__(self, url: str, token: str | None = None, certificate: str | None = None) -> None:
         self.url = url
         self._token = token
+        self._opener = _direct if certificate is None else _trusting(certificate)
 
     def get(self, path: str) -> Any:
         return self._json("GET", path)
@@ -126,7 +135,7 @@ class RestClient:
         if self._token:
             request.add_header("Authorization", f"Bearer {self._token}")
         try:
-            return _direct.open(request, timeout=seconds)
+            return self._opener.open(request, timeout=seconds)
         except urllib.error.HTTPError as error:
             raise RestClientError(error.code, _message(error)) from None
         except (urllib.error.URLError, HTTPException, OSError) as error:
@@ -136,6 +145,20 @@ class RestClient:
 
 # Without the proxies of the environment: sessions are servers of the user's own network.
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def _trusting(certificate: str) -> urllib.request.OpenerDirector:
+    context = ssl.create_default_context()
+    try:
+        context.load_verify_locations(certificate)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{rest_options.REST_SSL_CERTIFICATE.key}: {certificate} cannot be read: {error}.",
+            key=rest_options.REST_SSL_CERTIFICATE.key,
+        ) from error
+    return urllib.request.build_opener(
+        urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+    )
 
 
 def _message(error: urllib.error.HTTPError) -> str:

@@ -124,7 +124,8 @@ REST_SSL_CERTIFICATE: Option[str | None] = Option(
     "firesteel.rest.ssl.certificate",
     STRING,
     None,
-    "The file with the certificate of the REST server and its chain, in PEM format.",
+    "The file with the certificate of the REST server and its chain, in PEM format. Clients with "
+    "this setting trust it.",
 )
 REST_SSL_KEY: Option[str | None] = Option(
     "firesteel.rest.ssl.key",

@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 
 from firesteel.checkpoint.savepoints.savepoint import dispose_savepoint
 from firesteel.common.configuration import Configuration
 from firesteel.config import rest_options
 from firesteel.dispatcher.archive import Archive
 from firesteel.dispatcher.job_handle import JobHandle
+from firesteel.dispatcher.programs import Programs
 from firesteel.dispatcher.slot_pool import NoResourceAvailableError
 from firesteel.errors import FiresteelError, InsufficientSlotsError
 from firesteel.filesystems.settings import file_system_options
@@ -60,6 +62,11 @@ class Dispatcher:
 
     Finished jobs stay, up to ``web.history`` of them. All methods may be called from any thread.
     """
+
+    #: True if all jobs are those of an archive.
+    is_history = False
+    #: Programs that were uploaded. None if this dispatcher takes no jobs of others.
+    programs: Programs | None = None
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
@@ -162,6 +169,10 @@ class Dispatcher:
         same: Future[JobDescription] = Future()
         same.set_result(description)
         return same
+
+    def job_file(self, job: JobHandle, ending: str) -> Path | None:
+        """Return the file with the "log" or the "out" of a job master with its own process."""
+        return None
 
     def dispose_savepoint(self, path: str) -> None:
         """Delete a savepoint with its files."""

@@ -18,6 +18,8 @@ _MOST_JOBS = 1000
 class HistoryDispatcher(Dispatcher):
     """Shows the jobs of an archive, and looks for new ones from time to time."""
 
+    is_history = True
+
     def __init__(self, configuration: Configuration) -> None:
         super().__init__(configuration)
         location = configuration.get(rest_options.HISTORY_ARCHIVE) or configuration.get(

@@ -25,6 +25,7 @@ from firesteel.dispatcher.channel import Channel
 from firesteel.dispatcher.results import ResultWriter
 from firesteel.graph.settings import JobSettings
 from firesteel.graph.stream_graph import StreamGraph
+from firesteel.logs import log_to_standard_error
 from firesteel.master.job_runner import explained
 from firesteel.master.launcher import launch
 from firesteel.master.running_jobs import RunningJob
@@ -83,6 +84,7 @@ def main(arguments: list[str]) -> None:
 def launch_submitted(directory: Path, workers: str) -> tuple[RunningJob, list[ResultWriter]]:
     """Start the job that was unpacked into a directory, and return its collectors."""
     manifest = Manifest.from_json((directory / MANIFEST).read_bytes())
+    log_to_standard_error(manifest.name)
     configuration = Configuration.from_dict(manifest.configuration)
     files, searched = _prepare_files(located(manifest.files, directory), directory)
     parts: ProgramParts = pickling.loads((directory / PROGRAM).read_bytes())

@@ -17,7 +17,8 @@ from firesteel.common.job_id import JobID
 from firesteel.config import check_keys, options
 from firesteel.dispatcher.dispatcher import Dispatcher, Slots
 from firesteel.dispatcher.job_handle import JobHandle
-from firesteel.dispatcher.session_job import SessionJob
+from firesteel.dispatcher.programs import Programs
+from firesteel.dispatcher.session_job import MASTER_FILES, SessionJob
 from firesteel.dispatcher.slot_pool import NoResourceAvailableError, SlotPool, SlotRequest
 from firesteel.errors import FiresteelError, InvalidProgramError
 from firesteel.filesystems.scratch import ScratchDirectory
@@ -67,6 +68,9 @@ class SessionDispatcher(Dispatcher):
         self._timeout = configuration.get(options.SLOT_REQUEST_TIMEOUT).total_seconds()
         self._submitting = threading.Lock()
         self._workers = WorkerNames(self._scratch.path / "workers")
+        self.programs = Programs(self._scratch.path / "programs")
+        # The URL of the session for programs that it runs.
+        self.url = ""
         self._is_closed = False
         # A client has asked for the end of the session.
         self.stop_requested = threading.Event()
@@ -188,6 +192,7 @@ class SessionDispatcher(Dispatcher):
             job.when_gone(end)
 
     def _ended(self, job: JobHandle) -> None:
+        _log.info("job %s (%s) is %s", job.job_id, job.name, job.status().name)
         with self._submitting:
             self._pool.release(str(job.job_id))
         self._start_jobs()
@@ -217,6 +222,9 @@ class SessionDispatcher(Dispatcher):
 
         changing.add_done_callback(finish)
         return changing
+
+    def job_file(self, job: JobHandle, ending: str) -> Path | None:
+        return job.directory / MASTER_FILES[ending] if isinstance(job, SessionJob) else None
 
     def _running(self) -> list[str]:
         return [str(job.job_id) for job in self.jobs() if not job.result().done()]

@@ -32,9 +32,13 @@ from firesteel.protocol.submission import MANIFEST, Manifest
 
 # A job master answers at once, unless its process hangs.
 _ANSWER_SECONDS = 5.0
+# Requests within this time share an answer, so that many clients cost a job as much as one.
+_FRESH_SECONDS = 0.2
 # The time beyond the cancellation timeout after which a job master that still runs is killed.
 _CANCEL_SECONDS = 30.0
-STDOUT, LOG, RESULTS = "stdout", "log", "results"
+RESULTS = "results"
+# The files of the job master's standard error and standard output, by their endings in REST.
+MASTER_FILES = {"log": "log", "out": "stdout"}
 
 
 class SessionJob:
@@ -70,6 +74,9 @@ class SessionJob:
         self._channel: Channel | None = None
         self._calls: dict[int, Future[Any]] = {}
         self._next_call = 0
+        # The last answers by call, each with the time of its question and the changes before it.
+        self._answers: dict[str, tuple[float, int, Future[Any]]] = {}
+        self._changes = 0
         self._result: Future[JobExecutionResult] = Future()
         self._gone: Future[None] = Future()
 
@@ -110,8 +117,8 @@ class SessionJob:
                 ours.close()
                 return
             with (
-                (self.directory / STDOUT).open("ab") as stdout,
-                (self.directory / LOG).open("ab") as log,
+                (self.directory / MASTER_FILES["out"]).open("ab") as stdout,
+                (self.directory / MASTER_FILES["log"]).open("ab") as log,
             ):
                 self._process = subprocess.Popen(
                     [
@@ -243,11 +250,33 @@ class SessionJob:
             channel.send({"id": number, "call": call, "arguments": arguments})
         return answer
 
+    def _ask_seldom(self, call: str) -> Future[Any]:
+        """Ask for a document, or return the answer to a question of a moment ago."""
+        now, changes = time.monotonic(), self._changes
+        known = self._answers.get(call)
+        if known is not None:
+            asked_at, changes_before, answer = known
+            if changes_before == changes and (not answer.done() or now - asked_at < _FRESH_SECONDS):
+                return answer
+        answer = self._ask(call)
+        self._answers[call] = (now, changes, answer)
+        return answer
+
+    def _change(self, call: str, *arguments: Any) -> Future[Any]:
+        """Ask for a change of the job. Answers from before its end are out of date."""
+        self._changes += 1
+        changed = self._ask(call, *arguments)
+        changed.add_done_callback(self._has_changed)
+        return changed
+
+    def _has_changed(self, _: Future[Any]) -> None:
+        self._changes += 1
+
     def _document(self, name: str) -> Any:
         """Return the newest answer. Of a job that waits, has ended or hangs it is the last one."""
         if self._channel is not None and not self._status.is_terminal_state():
             try:
-                document = self._ask(name).result(_ANSWER_SECONDS)
+                document = self._ask_seldom(name).result(_ANSWER_SECONDS)
             except (FutureTimeoutError, FiresteelError):
                 return self._documents[name]
             with self._lock:
@@ -258,7 +287,7 @@ class SessionJob:
     def status(self) -> JobStatus:
         if self._channel is not None and not self._status.is_terminal_state():
             try:
-                status = JobStatus[self._ask("status").result(_ANSWER_SECONDS)]
+                status = JobStatus[self._ask_seldom("status").result(_ANSWER_SECONDS)]
             except (FutureTimeoutError, FiresteelError):
                 return self._status
             with self._lock:
@@ -315,7 +344,7 @@ class SessionJob:
         if waits:
             self._end(JobStatus.CANCELED, JobCancelledError(str(self.job_id)))
         else:
-            self._ask("cancel")
+            self._change("cancel")
             timeout = self._settings.get(options.CANCELLATION_TIMEOUT).total_seconds()
             timer = threading.Timer(timeout + _CANCEL_SECONDS, self._kill_if_it_runs)
             timer.daemon = True
@@ -334,10 +363,10 @@ class SessionJob:
         self._end(JobStatus.FAILED, error)
 
     def savepoint(self, directory: str | None, stop: str | None) -> Future[str]:
-        return self._ask("savepoint", directory, stop)
+        return self._change("savepoint", directory, stop)
 
     def checkpoint(self) -> Future[str]:
-        return self._ask("checkpoint")
+        return self._change("checkpoint")
 
     def plan_rescale(self, parallelism: int | Mapping[str, int]) -> JobDescription:
         answer = self._ask("plan_rescale", parallelism).result(_ANSWER_SECONDS)
@@ -354,7 +383,7 @@ class SessionJob:
             self._description = JobDescription.from_json(answer.result())
             done.set_result(self._description)
 
-        self._ask("rescale", parallelism).add_done_callback(finish)
+        self._change("rescale", parallelism).add_done_callback(finish)
         return done
 
     def slots_of(self, description: JobDescription) -> int:

@@ -27,6 +27,7 @@ from firesteel.rest.calls import Call, Endpoint, RestError
 from firesteel.rest.endpoints import ENDPOINTS
 from firesteel.rest.flame_graphs import FlameGraphs
 from firesteel.rest.operations import Operations
+from firesteel.rest.profiler import Profiles
 from firesteel.rest.security import Access
 
 _log = logging.getLogger("firesteel")
@@ -98,6 +99,7 @@ class _Endpoints:
         self._access = access
         self._logs = logs
         self._flame_graphs = FlameGraphs()
+        self._profiles = Profiles()
         self._threads = ThreadPoolExecutor(_THREADS, "firesteel-rest")
 
     def handler_of(self, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
@@ -113,6 +115,7 @@ class _Endpoints:
             self._dispatcher,
             self._operations,
             self._flame_graphs,
+            self._profiles,
             self._logs,
             request.path_params,
             query,

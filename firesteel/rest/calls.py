@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from firesteel.logs import ProcessLogs
     from firesteel.rest.flame_graphs import FlameGraphs
     from firesteel.rest.operations import Operations
+    from firesteel.rest.profiler import Profiles
 
 _ID = re.compile(r"[0-9a-f]{32}")
 #: The size of a body that an endpoint accepts unless it says otherwise.
@@ -38,6 +39,7 @@ class Call:
     dispatcher: Dispatcher
     operations: Operations
     flame_graphs: FlameGraphs
+    profiles: Profiles
     logs: ProcessLogs | None
     path: Mapping[str, str]
     query: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -36,10 +36,11 @@ def config(call: Call) -> models.DashboardConfiguration:
         "flink-version": _VERSION,
         "flink-revision": _REVISION,
         "features": {
-            "web-submit": settings.get(rest_options.WEB_SUBMIT),
+            "web-submit": call.dispatcher.programs is not None
+            and settings.get(rest_options.WEB_SUBMIT),
             "web-cancel": settings.get(rest_options.WEB_CANCEL),
             "web-rescale": settings.get(rest_options.WEB_RESCALE),
-            "web-history": False,
+            "web-history": call.dispatcher.is_history,
         },
         "firesteel-version": __version__,
     }
@@ -119,5 +120,12 @@ def thread_dump(call: Call) -> models.ThreadDump:
 
 
 def jars(call: Call) -> models.JarList:
-    """Return an empty list: Firesteel takes programs from its command line, not as uploads."""
-    return {"address": call.address, "files": []}
+    """Return the programs that were uploaded. Flink's name for a program is jar."""
+    programs = call.dispatcher.programs
+    return {
+        "address": call.address,
+        "files": [
+            {"id": one.id, "name": one.name, "uploaded": one.uploaded, "entry": []}
+            for one in ([] if programs is None else programs.all())
+        ],
+    }

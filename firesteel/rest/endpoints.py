@@ -14,6 +14,7 @@ from firesteel.rest import (
     logs,
     metrics,
     models,
+    profiler,
     prometheus,
     rescaling,
     task_managers,
@@ -283,6 +284,8 @@ _LOGS = (
     _get("/jobmanager/stdout", logs.driver_output, str, "The end of the driver's output"),
     _get("/jobmanager/logs", logs.driver_logs, models.LogFiles, "Log files of the driver"),
     _get("/jobmanager/logs/{filename}", logs.driver_file, str, "A log file of the driver"),
+    _get(_JOB + "/log", logs.master_log, str, "The end of the job master's log", own=True),
+    _get(_JOB + "/stdout", logs.master_output, str, "The end of the job master's output", own=True),
     _get(_TASK_MANAGER + "/log", logs.worker_log, str, "The end of a task manager's log"),
     _get(_TASK_MANAGER + "/stdout", logs.worker_output, str, "The end of its output"),
     _get(_TASK_MANAGER + "/logs", logs.worker_logs, models.LogFiles, "Log files of a task manager"),
@@ -293,6 +296,31 @@ _LOGS = (
         models.ThreadDump,
         "Stacks of a task manager's threads",
     ),
+)
+
+_PROFILES = tuple(
+    endpoint
+    for where, owner, begin, listed, page in (
+        (
+            _TASK_MANAGER,
+            "a task manager",
+            profiler.profile_worker,
+            profiler.worker_profiles,
+            profiler.worker_profile,
+        ),
+        (
+            "/jobmanager",
+            "the driver",
+            profiler.profile_driver,
+            profiler.driver_profiles,
+            profiler.driver_profile,
+        ),
+    )
+    for endpoint in (
+        _change("POST", f"{where}/profiler", begin, models.Profile, f"Profile {owner}", status=200),
+        _get(f"{where}/profiler", listed, models.ProfileList, f"Profiles of {owner}"),
+        _get(f"{where}/profiler/{{filename}}", page, str, f"A profile of {owner}, as HTML"),
+    )
 )
 
 _TASK_MANAGERS = (
@@ -410,5 +438,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *_VERTICES,
     *_TASK_MANAGERS,
     *_LOGS,
+    *_PROFILES,
     *_CONTROL,
 )

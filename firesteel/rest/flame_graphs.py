@@ -97,7 +97,7 @@ def flame_graph(call: Call) -> models.FlameGraph:
         return {"endTimestamp": _WAITING, "data": None}
     ended_at, samples = found
     wanted = [one for one in samples if kind == "full" or one["on_cpu"] == (kind == "on_cpu")]
-    return {"endTimestamp": ended_at, "data": _tree(wanted)}
+    return {"endTimestamp": ended_at, "data": tree_of(wanted)}
 
 
 def _ask(view: JobView, vertex: VertexView, index: int | None) -> list[Future[Any]]:
@@ -114,7 +114,7 @@ def _ask(view: JobView, vertex: VertexView, index: int | None) -> list[Future[An
     ]
 
 
-def _tree(samples: Iterable[Sample]) -> models.FlameGraphNode:
+def tree_of(samples: Iterable[Sample]) -> models.FlameGraphNode:
     """Merge stacks with the same beginning."""
     root: models.FlameGraphNode = {"name": "root", "value": 0, "children": []}
     for sample in samples:

@@ -22,6 +22,12 @@ from firesteel.rest.job_view import (
 )
 
 _MOST_EXCEPTIONS = 20
+# Flink's names for the outcome of a job.
+_APPLICATION_STATES = {
+    JobStatus.FINISHED: "SUCCEEDED",
+    JobStatus.FAILED: "FAILED",
+    JobStatus.CANCELED: "CANCELED",
+}
 
 
 def job_ids(call: Call) -> models.JobIdsWithStatus:
@@ -219,20 +225,33 @@ def execution_result(call: Call) -> models.JobExecutionResult:
     if not outcome.done():
         return {"status": {"id": "IN_PROGRESS"}}
     view = JobView(job)
-    return {
-        "status": {"id": "COMPLETED"},
-        "job-execution-result": {
-            "jobId": view.id,
-            "jobName": job.name,
-            "jobStatus": view.status.name,
-            "success": view.status is JobStatus.FINISHED,
-            "startTime": view.start,
-            "endTime": view.end,
-            "netRuntime": view.duration,
-            "accumulatorResults": _json_values(job.accumulators()),
-            "failure": _failure_of(job),
-        },
+    counters = _json_values(job.accumulators())
+    result: models.JobResult = {
+        "jobId": view.id,
+        "jobName": job.name,
+        "jobStatus": view.status.name,
+        "success": view.status is JobStatus.FINISHED,
+        "startTime": view.start,
+        "endTime": view.end,
+        "netRuntime": view.duration,
+        "accumulatorResults": counters,
+        "id": view.id,
+        "name": job.name,
+        "application-status": _APPLICATION_STATES.get(view.status, "UNKNOWN"),
+        "application-id": view.id,
+        "start-time": view.start,
+        "end-time": view.end,
+        "net-runtime": view.duration,
+        "accumulator-results": counters,
+        "failure": _failure_of(job),
     }
+    failures = job.failures()
+    if view.status is JobStatus.FAILED and failures:
+        result["failure-cause"] = {
+            "class": failures[0].exception_name,
+            "stack-trace": failures[0].stacktrace,
+        }
+    return {"status": {"id": "COMPLETED"}, "job-execution-result": result}
 
 
 def _failure_of(job: JobHandle) -> str | None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 from starlette.responses import PlainTextResponse
 
+from firesteel.dispatcher.archive import ArchivedJob
+from firesteel.dispatcher.dispatcher import Dispatcher
 from firesteel.errors import FiresteelError
 from firesteel.logs import ProcessLogs
 from firesteel.rest import models
@@ -19,6 +23,8 @@ _DRIVER = "jobmanager"
 _WORKER = "taskmanager"
 # Files by their endings.
 _ENDINGS = ("log", "out")
+# The end of a file that is shown.
+_MOST_BYTES = 1 << 20
 
 
 def _text(text: str) -> PlainTextResponse:
@@ -61,11 +67,66 @@ def driver_output(call: Call) -> PlainTextResponse:
 
 
 def driver_logs(call: Call) -> models.LogFiles:
-    return _files(_DRIVER, _driver(call))
+    """Return the files of the driver, and those of the job masters with their own processes."""
+    found = _files(_DRIVER, _driver(call))
+    for name, path in _master_files(call.dispatcher).items():
+        if path.exists():
+            facts = path.stat()
+            found["logs"].append(
+                {"name": name, "size": facts.st_size, "mtime": int(facts.st_mtime * 1000)}
+            )
+    return found
 
 
 def driver_file(call: Call) -> PlainTextResponse:
-    return _text(_driver(call)[_ending(call.path["filename"], _DRIVER)])
+    name = call.path["filename"]
+    path = _master_files(call.dispatcher).get(name)
+    if path is not None:
+        return _text(_end_of(path))
+    return _text(_driver(call)[_ending(name, _DRIVER)])
+
+
+def _master_files(dispatcher: Dispatcher) -> dict[str, Path]:
+    """Return the files of all job masters with their own processes, by name."""
+    return {
+        f"job-{job.job_id}.{ending}": path
+        for job in dispatcher.jobs()
+        for ending in _ENDINGS
+        if (path := dispatcher.job_file(job, ending)) is not None
+    }
+
+
+def _end_of(path: Path) -> str:
+    """Return the last lines of a file. A job that waits for slots has no file yet."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _MOST_BYTES))
+            if size > _MOST_BYTES:
+                file.readline()
+            return file.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
+# The job master of a job
+
+
+def _master(call: Call, ending: str) -> PlainTextResponse:
+    job = call.job()
+    if isinstance(job, ArchivedJob):
+        raise RestError(404, f"The job {job.job_id} has ended, and its log is not in the archive.")
+    path = call.dispatcher.job_file(job, ending)
+    return _text(_driver(call)[ending] if path is None else _end_of(path))
+
+
+def master_log(call: Call) -> PlainTextResponse:
+    """Return the log of a job master. In an application it is that of the driver."""
+    return _master(call, "log")
+
+
+def master_output(call: Call) -> PlainTextResponse:
+    return _master(call, "out")
 
 
 # Task managers

@@ -242,18 +242,32 @@ class QueueStatus(TypedDict):
     id: str
 
 
-class JobResult(TypedDict):
-    """``failure`` is Firesteel's own: Flink sends a serialized Java exception."""
-
-    jobId: str
-    jobName: str
-    jobStatus: str
-    success: bool
-    startTime: int
-    endTime: int
-    netRuntime: int
-    accumulatorResults: dict[str, Any]
-    failure: str | None
+JobResult = TypedDict(
+    "JobResult",
+    {
+        # The names of Flink's OpenAPI file.
+        "jobId": str,
+        "jobName": str,
+        "jobStatus": str,
+        "success": bool,
+        "startTime": int,
+        "endTime": int,
+        "netRuntime": int,
+        "accumulatorResults": dict[str, Any],
+        # The names of Flink's replies.
+        "id": str,
+        "name": str,
+        "application-status": str,
+        "application-id": str,
+        "start-time": int,
+        "end-time": int,
+        "net-runtime": int,
+        "accumulator-results": dict[str, Any],
+        "failure-cause": NotRequired[dict[str, str]],
+        # Firesteel's own: the error as text.
+        "failure": str | None,
+    },
+)
 
 
 JobExecutionResult = TypedDict(
@@ -775,6 +789,36 @@ class ThreadDump(TypedDict):
     threadInfos: list[ThreadInfo]
 
 
+class Profile(TypedDict):
+    status: str
+    mode: str
+    triggerTime: int
+    finishedTime: int | None
+    duration: int
+    message: str | None
+    outputFile: str | None
+
+
+class ProfileList(TypedDict):
+    profilingList: list[Profile]
+
+
+class Jar(TypedDict):
+    id: str
+    name: str
+    uploaded: int
+    entry: list[Any]
+
+
 class JarList(TypedDict):
     address: str
-    files: list[Any]
+    files: list[Jar]
+
+
+class JarUpload(TypedDict):
+    filename: str
+    status: str
+
+
+class JarRun(TypedDict):
+    jobid: str

@@ -1,24 +1,35 @@
 """Endpoints of a session for clients of Firesteel: jobs come in, and their records go out.
 
-Flink's API has no such calls. The other calls of clients are Flink's.
+Flink's API has no such calls, apart from those for uploaded programs and the end of the session.
 """
 
 from __future__ import annotations
 
 import hmac
+import re
 from typing import Any
 
 from starlette.responses import Response
 
+from firesteel.config import rest_options
+from firesteel.dispatcher.programs import Programs, TooManyRunsError, UploadedProgram
 from firesteel.dispatcher.session import SessionDispatcher
 from firesteel.dispatcher.session_job import SessionJob
 from firesteel.dispatcher.slot_pool import NoResourceAvailableError
 from firesteel.errors import FiresteelError
 from firesteel.protocol.error_json import encode_error
+from firesteel.rest import models
 from firesteel.rest.calls import Call, Endpoint, RestError
 
 _SUBMISSION_BYTES = 1 << 30
+_PROGRAM_BYTES = 4 << 20
 _RESULT_BYTES = 4 << 20
+# Options of `firesteel run` by the fields of a request to run a program, with their types.
+_RUN_FIELDS: dict[str, tuple[type, str]] = {
+    "parallelism": (int, "-p"),
+    "savepointPath": (str, "-s"),
+    "claimMode": (str, "-cm"),
+}
 _DOCUMENTS = ("accumulators", "metrics", "overview", "checkpoints")
 
 
@@ -42,7 +53,59 @@ def session_endpoints(dispatcher: SessionDispatcher, token: str) -> tuple[Endpoi
         dispatcher.stop_requested.set()
         return {}
 
+    def upload(call: Call) -> models.JarUpload:
+        _check_token(call, token)
+        name, content = _uploaded_file(call)
+        try:
+            program = _programs(dispatcher).add(name, content)
+        except FiresteelError as error:
+            raise RestError(400, str(error)) from error
+        return {"filename": str(program.path), "status": "success"}
+
+    def run(call: Call) -> models.JarRun:
+        _check_token(call, token)
+        programs, program = _program(dispatcher, call)
+        options, arguments = _run_options(call)
+        try:
+            job_id = programs.run(program, dispatcher.url, options, arguments)
+        except TooManyRunsError as error:
+            raise RestError(503, str(error)) from error
+        except FiresteelError as error:
+            raise RestError(400, str(error)) from error
+        return {"jobid": job_id}
+
+    def delete(call: Call) -> Any:
+        _check_token(call, token)
+        programs, program = _program(dispatcher, call)
+        programs.delete(program)
+        return {}
+
     return (
+        Endpoint(
+            "POST",
+            "/jars/upload",
+            upload,
+            models.JarUpload,
+            "Uploads a program in Python",
+            changes=True,
+            max_body=_PROGRAM_BYTES,
+        ),
+        Endpoint(
+            "POST",
+            "/jars/{jarid}/run",
+            run,
+            models.JarRun,
+            "Runs an uploaded program, which submits a job",
+            changes=True,
+        ),
+        Endpoint(
+            "DELETE",
+            "/jars/{jarid}",
+            delete,
+            dict[str, Any],
+            "Deletes an uploaded program",
+            changes=True,
+        ),
         Endpoint(
             "POST",
             "/firesteel/jobs",
@@ -114,6 +177,51 @@ def _check_token(call: Call, token: str) -> None:
             "Only clients with the token of the session may do this. The user who has started the "
             "session has it; others set firesteel.rest.token.",
         )
+
+
+def _programs(dispatcher: SessionDispatcher) -> Programs:
+    if not dispatcher.configuration.get(rest_options.WEB_SUBMIT) or dispatcher.programs is None:
+        raise RestError(403, f"{rest_options.WEB_SUBMIT.key} is false in this session.")
+    return dispatcher.programs
+
+
+def _program(dispatcher: SessionDispatcher, call: Call) -> tuple[Programs, UploadedProgram]:
+    programs = _programs(dispatcher)
+    program = programs.find(call.path["jarid"])
+    if program is None:
+        raise RestError(404, f"There is no program {call.path['jarid']!r}.")
+    return programs, program
+
+
+def _uploaded_file(call: Call) -> tuple[str, bytes]:
+    """Return the name and the content of the first file of a form."""
+    kind = call.headers.get("content-type", "")
+    boundary = re.search(r'boundary="?([^";,\s]{1,200})', kind)
+    if not kind.startswith("multipart/form-data") or boundary is None:
+        raise RestError(400, "Send the program as a form with one file (multipart/form-data).")
+    for part in call.body.split(b"--" + boundary[1].encode())[1:]:
+        head, _, content = part.partition(b"\r\n\r\n")
+        name = re.search(rb'filename="([^"]*)"', head)
+        if name is not None:
+            return name[1].decode(errors="replace"), content.removesuffix(b"\r\n")
+    raise RestError(400, "The form has no file.")
+
+
+def _run_options(call: Call) -> tuple[list[str], list[str]]:
+    """Return the options of `firesteel run`, and the arguments of the program."""
+    options = []
+    for name, (kind, option) in _RUN_FIELDS.items():
+        value = call.field(name, kind)
+        if value is not None and value != "":
+            options += [option, str(value).lower() if name == "claimMode" else str(value)]
+    if call.field("allowNonRestoredState", bool, False):
+        options.append("-n")
+    for key, value in call.field("flinkConfiguration", dict, {}).items():
+        options.append(f"-D{key}={value}")
+    arguments = call.field("programArgsList", list, [])
+    if not all(isinstance(one, str) for one in arguments):
+        raise RestError(400, "The field 'programArgsList' must be a list of text.")
+    return options, list(arguments)
 
 
 def _result(call: Call) -> Any:

@@ -7,15 +7,20 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from firesteel.cli.main import main
 from tests.waiting import wait_until
 
 _SECONDS = 120
+# Commands that only talk to the session run in the process of the test, which saves seconds.
+_IN_PROCESS = ("list", "cancel", "stop", "savepoint", "checkpoint", "rescale")
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,8 @@ class Commands:
 
     def __call__(self, *arguments: str, code: int = 0) -> str:
         """Run a command to its end and return its output. ``code`` is the expected exit code."""
+        if arguments[0] in _IN_PROCESS:
+            return self._invoke(arguments, code)
         done = subprocess.run(
             [sys.executable, "-m", "firesteel", *arguments],
             capture_output=True,
@@ -42,6 +49,11 @@ class Commands:
         )
         assert done.returncode == code, f"{arguments}\n{done.stdout}\n{done.stderr}"
         return done.stdout if code == 0 else done.stdout + done.stderr
+
+    def _invoke(self, arguments: tuple[str, ...], code: int) -> str:
+        result = CliRunner().invoke(main, arguments, env={"FIRESTEEL_HOME": str(self.home)})
+        assert result.exit_code == code, f"{arguments}\n{result.output}"
+        return result.stdout if code == 0 else result.output
 
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
         """Start a command and return its process."""
@@ -84,27 +96,27 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Commands:
     return Commands(tmp_path_factory.mktemp("home"))
 
 
+@contextmanager
+def started_session(home: Path, master: str, *settings: str) -> Iterator[Commands]:
+    """Start a session, and stop it at the end of the block."""
+    starting = Commands(home)
+    arguments = ["--port", "0", "--master", master, *settings]
+    started = json.loads(starting("session", "start", "-d", "--json", *arguments))
+    yield Commands(home, started["url"].removeprefix("http://"))
+    starting("session", "stop", "-m", started["url"])
+
+
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
     """A session with 12 slots, and the commands for it."""
     home = tmp_path_factory.mktemp("session")
-    starting = Commands(home)
-    started = json.loads(
-        starting(
-            "session",
-            "start",
-            "-d",
-            "--json",
-            "--port",
-            "0",
-            "--master",
-            "local[12,4]",
-            f"-Djobmanager.archive.fs.dir={home / 'archive'}",
-            f"-Dexecution.checkpointing.savepoint-dir={home / 'savepoints'}",
-        )
-    )
-    yield Commands(home, started["url"].removeprefix("http://"))
-    starting("session", "stop", "-m", started["url"])
+    with started_session(
+        home,
+        "local[12,4]",
+        f"-Djobmanager.archive.fs.dir={home / 'archive'}",
+        f"-Dexecution.checkpointing.savepoint-dir={home / 'savepoints'}",
+    ) as commands:
+        yield commands
 
 
 @pytest.fixture

@@ -130,3 +130,21 @@ def test_shells_can_complete_commands(shell: str) -> None:
     result = CliRunner().invoke(main, ["completion", shell])
     assert result.exit_code == 0
     assert "_FIRESTEEL_COMPLETE" in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "incomplete", "expected"),
+    [
+        ([], "sa", ["savepoint"]),
+        (["session"], "st", ["start", "stop"]),
+        (["stop"], "--sa", ["--savepointPath"]),
+        (["stop", "--type"], "", ["canonical", "native"]),
+    ],
+)
+def test_completions(words: list[str], incomplete: str, expected: list[str]) -> None:
+    from click.shell_completion import BashComplete
+
+    from firesteel.cli.main import main
+
+    completer = BashComplete(main, {}, "firesteel", "_FIRESTEEL_COMPLETE")
+    assert [one.value for one in completer.get_completions(words, incomplete)] == expected

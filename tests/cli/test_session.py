@@ -84,32 +84,37 @@ env = StreamExecutionEnvironment.get_execution_environment()
 numbers = env.from_collection(range(10)).map(Seen()).name("double")
 print("collected", sorted(numbers.execute_and_collect("collecting")))
 env.from_collection(range(int(sys.argv[1]))).map(Seen()).name("double").print()
-result = env.execute("counted")
-print("accumulators", result.get_all_accumulator_results())
-""")
-    output = session("run", "-m", session.address, str(program), "3")
-    assert f"collected {[number * 2 for number in range(10)]}" in output
-    assert "accumulators {'double.seen': 3}" in output
-    ids = re.findall(r"^Job has been submitted with JobID ([0-9a-f]{32})$", output, re.MULTILINE)
-    assert len(ids) == 2
-    assert f"Job with JobID {ids[1]} has finished." in output
-    states = {job_id: job["state"] for job_id, job in session.jobs().items()}
-    assert [states[job_id] for job_id in ids] == ["FINISHED", "FINISHED"]
+client = env.execute_async("counted")
+result = client.get_job_execution_result().result()
+print("accumulators", result.get_all_accumulator_results(), client.get_job_status().result().name)
 
-
-def test_an_error_of_a_function_reaches_the_client_with_exit_code_1(
-    session: Commands, write: Write
-) -> None:
-    program = write("""
-from firesteel.datastream import StreamExecutionEnvironment
-env = StreamExecutionEnvironment.get_execution_environment()
 env.from_collection([1, 0]).map(lambda number: 1 / number).name("invert").print()
 env.execute("failing")
 """)
-    output = session("run", "-m", session.address, str(program), code=1)
+    output = session("run", "-m", session.address, str(program), "3", code=1)
+    assert f"collected {[number * 2 for number in range(10)]}" in output
+    assert "accumulators {'double.seen': 3} FINISHED" in output
+    ids = re.findall(r"^Job has been submitted with JobID ([0-9a-f]{32})$", output, re.MULTILINE)
+    assert f"Job with JobID {ids[1]} has finished." in output
+    states = {job_id: job["state"] for job_id, job in session.jobs().items()}
+    assert [states[job_id] for job_id in ids] == ["FINISHED", "FINISHED", "FAILED"]
+    # The error of a function ends the client with exit code 1.
     assert "The program finished with the following exception:" in output
     assert "ZeroDivisionError" in output
     assert "operator 'invert'" in output
+
+    # The lines of print() are the output of the job master, and not of the client.
+    client = RestClient(f"http://{session.address}")
+    printed, _ = client.get_bytes(f"/jobs/{ids[1]}/stdout")
+    assert sorted(line.split()[-1] for line in printed.decode().splitlines()) == ["0", "2", "4"]
+    files = [file["name"] for file in client.get("/jobmanager/logs")["logs"]]
+    assert f"job-{ids[1]}.out" in files
+    assert client.get_bytes(f"/jobmanager/logs/job-{ids[1]}.out")[0] == printed
+    log, _ = client.get_bytes("/jobmanager/log")
+    assert f"job {ids[1]} (counted) is FINISHED" in log.decode()
+    listed = session("session", "list", "--token")
+    assert f"http://{session.address} : process" in listed
+    assert "0 jobs running, 12 of 12 slots free" in listed
 
 
 def wait_for_counts(path: Path, least: int, other_than: int = 0) -> None:
@@ -227,7 +232,7 @@ import time
 VERSION = "{version}"
 def taste(number):
     import flavor
-    time.sleep(0.05)
+    time.sleep(0.01)
     return flavor.VERSION + "/" + VERSION
 """,
             f"{version}/flavor.py",

@@ -151,6 +151,8 @@ def _files(path: str) -> Any:
         }
     if path == "/thread-dump":
         return replies.THREADS
+    if path == "/profiler":
+        return {"profilingList": replies.profiles()}
     raise NotFoundError(path)
 
 
@@ -185,6 +187,8 @@ def answer(session: Session, path: str, query: Query) -> Any:
         return _cluster(session)
     if path == "/jobs/overview":
         return {"jobs": [replies.job_summary(job) for job in session.jobs]}
+    if path == "/jars":
+        return {"address": "", "files": session.programs}
     if path == "/taskmanagers":
         managers = [replies.task_manager(session, n) for n in range(session.task_managers)]
         return {"taskmanagers": managers}
@@ -207,6 +211,8 @@ def answer(session: Session, path: str, query: Query) -> Any:
 def _job_answer(session: Session, job: replies.Job, path: str, query: Query) -> Any:
     if path in _JOB_CALLS:
         return _JOB_CALLS[path](job)
+    if path in {"/log", "/stdout"}:
+        return _files(path)
     if found := re.fullmatch(r"/vertices/([0-9a-f]{32})(/.*)?", path):
         try:
             index = job.index_of(found[1])
@@ -252,18 +258,24 @@ class _Handler(BaseHTTPRequestHandler):
     def _change(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
         text = self.rfile.read(length).decode()
+        is_form = self.headers.get("Content-Type", "").startswith("multipart/form-data")
         token = self.session.token
         if token is not None and self.headers.get("Authorization") != f"Bearer {token}":
             self._errors(401, "This call needs the token of the server.")
             return
-        body = json.loads(text) if text else None
+        body = text if is_form else json.loads(text) if text else None
         self.session.changes.append((self.command, self.path, body))
-        if self.command == "POST":
+        if self.path == "/jars/upload":
+            self.session.programs.append(replies.program())
+            self._json(200, {"filename": replies.program()["id"], "status": "success"})
+        elif self.path.startswith("/jars/"):
+            self._json(200, {"jobid": self.session.jobs[0].jid})
+        elif self.command == "POST":
             self._json(202, {"request-id": identifier("trigger", len(self.session.changes))})
         else:
             self._json(202 if self.command == "PATCH" else 200, {})
 
-    do_POST = do_PATCH = do_PUT = _change  # noqa: N815  # names of http.server
+    do_POST = do_PATCH = do_PUT = do_DELETE = _change  # noqa: N815  # names of http.server
 
     def _json(self, status: int, body: Any) -> None:
         self._send(status, json.dumps(body).encode(), "application/json")

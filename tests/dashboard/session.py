@@ -162,6 +162,7 @@ class Session:
     refresh_interval: int = 1_000
     changes: list[tuple[str, str, Any]] = field(default_factory=list)
     polls: dict[str, int] = field(default_factory=dict)
+    programs: list[dict[str, Any]] = field(default_factory=list)
 
     def find(self, jid: str) -> Job:
         return next(job for job in self.jobs if job.jid == jid)
@@ -800,3 +801,32 @@ THREADS = {
         },
     ]
 }
+
+
+def profiles() -> list[dict[str, Any]]:
+    """Profiles of a process: one that is ready, and one that failed."""
+    begun = now() - 60_000
+    return [
+        {
+            "status": "FINISHED",
+            "mode": "CPU",
+            "triggerTime": begun,
+            "finishedTime": begun + 30_000,
+            "duration": 30,
+            "message": "Profiling Successful",
+            "outputFile": "executor-1_CPU_2026-03-14_10_12_07.html",
+        },
+        {
+            "status": "FAILED",
+            "mode": "WALL",
+            "triggerTime": begun - 90_000,
+            "finishedTime": begun - 80_000,
+            "duration": 10,
+            "message": "The process has ended",
+            "outputFile": None,
+        },
+    ]
+
+
+def program() -> dict[str, Any]:
+    return {"id": f"{'7' * 32}_orders.py", "name": "orders.py", "uploaded": now(), "entry": []}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.dashboard.fixture_server import serving
 from tests.dashboard.session import one_job
 from tests.servers.chromium import Browser
@@ -122,3 +124,46 @@ def test_an_ended_job_has_no_actions(browser: Browser) -> None:
         browser.open(f"{address}#/job/{session.jobs[1].jid}")
         browser.see("Finished")
         assert browser.all(".actions") == []
+
+
+def test_a_program_is_uploaded_and_run(browser: Browser, tmp_path: Path) -> None:
+    session = one_job()
+    program = tmp_path / "orders.py"
+    program.write_text("print('orders')")
+    with serving(session) as address, browser.without_messages():
+        browser.open(f"{address}#/submit")
+        browser.click(".card-aside button", "Upload")
+        browser.find("dialog input[type=file]").send_keys(str(program))
+        browser.click("dialog button[type=submit]")
+        browser.find(".toast", "orders.py is uploaded.")
+        method, path, form = session.changes[0]
+        assert (method, path) == ("POST", "/jars/upload")
+        assert 'filename="orders.py"' in form
+        assert "print('orders')" in form
+
+        browser.click("td button", "Run")
+        arguments, parallelism, _ = browser.all("dialog .field input")
+        arguments.send_keys("--input /data")
+        parallelism.send_keys("4")
+        browser.click("dialog button[type=submit]")
+        # The page of the new job.
+        browser.see("7 vertices")
+        method, path, body = session.changes[1]
+        assert (method, path) == ("POST", f"/jars/{session.programs[0]['id']}/run")
+        assert body == {
+            "programArgsList": ["--input", "/data"],
+            "parallelism": 4,
+            "savepointPath": None,
+        }
+
+
+def test_a_process_is_profiled(browser: Browser) -> None:
+    session = one_job()
+    with serving(session) as address, browser.without_messages():
+        browser.open(f"{address}#/task-managers/executor-1/profiler")
+        browser.click(".card-aside button", "New profile")
+        browser.click("dialog button[type=submit]")
+        browser.gone("dialog")
+        assert session.changes == [
+            ("POST", "/taskmanagers/executor-1/profiler", {"mode": "CPU", "duration": 30})
+        ]

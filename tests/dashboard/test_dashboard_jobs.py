@@ -12,7 +12,7 @@ from firesteel.common.configuration import Configuration
 from firesteel.common.job_status import JobStatus
 from firesteel.common.time import Time
 from firesteel.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
-from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+from firesteel.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from firesteel.datastream.functions import MapFunction
 from firesteel.datastream.window import TumblingEventTimeWindows
 from firesteel.dispatcher.dispatcher import Dispatcher
@@ -52,7 +52,9 @@ class _Numbers:
     def __call__(self, env) -> None:
         env.set_parallelism(2)
         strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Position())
-        numbers = env.from_source(NumberSequenceSource(0, 10**9), strategy, "numbers")
+        # Not as fast as possible: epochs are short, and the browser gets its share of the machine.
+        source = DataGeneratorSource(lambda n: n, 10**9, RateLimiterStrategy.per_second(2_000))
+        numbers = env.from_source(source, strategy, "numbers")
         checked = numbers.rebalance().map(Check(self.order)).name("check")
         windows = checked.key_by(lambda pair: pair[0]).window(
             TumblingEventTimeWindows.of(Time.milliseconds(500))

@@ -49,6 +49,8 @@ PAGES = {
     "job/J/checkpoints/68": ["Checkpoint expired before completing."],
     "job/J/skew": ["Totals by customer is skewed", "94%"],
     "job/J/configuration": ["fixed delay (10 attempts, 1 s)", "currency", "EUR"],
+    "job/J/stdout": ["Standard output of the job master", "Nothing was printed"],
+    "job/J/log": ["the job returns to checkpoint 65"],
     "task-managers": ["executor-0", "spark://10.0.0.1:7078"],
     "task-managers/executor-1": ["Slots in use", "G1 Young Generation", "orders"],
     "task-managers/executor-1/log": ["customer c-1881 is not in the cache", "40 lines"],
@@ -56,6 +58,7 @@ PAGES = {
     "task-managers/executor-1/logs": ["driver.log"],
     "task-managers/executor-1/logs/driver.log": ["KeyError: 'XBT'"],
     "task-managers/executor-1/thread-dump": ["2 threads", "at price (prices.py:12)"],
+    "task-managers/executor-1/profiler": ["New profile", "CPU", "Open", "The process has ended"],
     "job-manager": ["execution.checkpointing.interval", "3 settings"],
     "job-manager/metrics": ["Status.JVM.Memory.Heap.Used", "412 MB"],
     "job-manager/environment": ["OpenJDK 17.0.15", "-Xmx1g"],
@@ -63,7 +66,8 @@ PAGES = {
     "job-manager/stdout": ["Nothing was printed"],
     "job-manager/logs": ["driver.out"],
     "job-manager/thread-dump": ["MainThread"],
-    "submit": ["firesteel run -m 127.0.0.1"],
+    "job-manager/profiler": ["Profiles", "30"],
+    "submit": ["No program yet", "firesteel run -m 127.0.0.1"],
     "nowhere": ["There is no such page"],
 }
 
@@ -111,12 +115,22 @@ def test_every_page_on_a_laptop(browser: Browser) -> None:
         _visit(browser, address, session, PAGES)
 
 
+@pytest.mark.slow
 def test_every_page_on_a_phone_in_the_dark(browser: Browser) -> None:
+    _visit_on_a_phone(browser, PAGES)
+
+
+def test_some_pages_on_a_phone_in_the_dark(browser: Browser) -> None:
+    some = ("job/J", "job/J/overview/V2/subtasks", "job/J/checkpoints/71", "submit")
+    _visit_on_a_phone(browser, {page: PAGES[page] for page in some})
+
+
+def _visit_on_a_phone(browser: Browser, pages: dict[str, list[str]]) -> None:
     session = one_job()
     browser.set_size(PHONE, phone=True)
     browser.set_colors("dark")
     with serving(session) as address, browser.without_messages():
-        _visit(browser, address, session, PAGES)
+        _visit(browser, address, session, pages)
 
 
 @pytest.mark.parametrize(("session", "pages"), [(empty, EMPTY_PAGES), (calm_job, CALM_PAGES)])
@@ -340,7 +354,7 @@ return weak;
 """
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.slow), "dark"])
 def test_all_texts_have_enough_contrast(browser: Browser, scheme: str) -> None:
     session = one_job()
     browser.set_colors(scheme)

@@ -73,6 +73,13 @@ def test_slots_show_their_logs_threads_and_stacks(make_env: MakeEnvironment) -> 
         graph = client.get(where, type="on_cpu").json()
         assert problems(graph, FACTS["paths"]["/jobs/{jobid}/vertices/{vertexid}/flamegraph"]) == []
         assert samples_of(graph["data"], "burn") >= 0.5 * graph["data"]["value"] > 0
+        started = client.call("POST", f"{worker}/profiler", {"mode": "CPU", "duration": 1})
+        assert started.json()["status"] == "RUNNING"
+        wait_until(lambda: client.get(f"{worker}/profiler").text.count("FINISHED"))
+        (profile,) = client.get(f"{worker}/profiler").json()["profilingList"]
+        page = client.get(f"{worker}/profiler/{profile['outputFile']}")
+        assert "test_observation.burn" in page.text.partition("</table>")[0]
+
         # The function computes, so it is not among the stacks that wait.
         waiting = client.get(where, type="off_cpu").json()["data"]
         assert samples_of(waiting, "burn") <= 0.2 * graph["data"]["value"]

@@ -30,6 +30,8 @@ REAL: dict[str, Any] = {
         "skew": "number",
     },
     "#RawJson": "object",
+    # Numbers and texts, where Flink has serialized Java objects.
+    "#SerializedValueOptionalFailureObject": "any",
     "#JobConfigInfo": {"jid": "id", "name": "string", "execution-config": "#ExecutionConfigInfo"},
     # The class of a checkpoint decides about its fields.
     "#CheckpointStatistics": "#CheckpointStatistics",

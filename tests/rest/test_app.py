@@ -74,6 +74,8 @@ def test_broken_bodies(client: Client, job: RunningJob, endpoint: Any) -> None:
 
 def json_is_harmless(path: str, body: bytes) -> bool:
     """True if the fields of the body mean nothing to a call, as unknown fields do."""
+    if path.endswith("/profiler"):
+        return b"triggerId" in body or b"target-directory" in body
     return path.endswith("/resource-requirements") and b"triggerId" in body
 
 

@@ -150,3 +150,6 @@ def test_a_job_that_fails_shows_the_exception(client: Client, dispatcher: Dispat
     assert entry["concurrentExceptions"] == []
     state = client.get(f"/jobs/{job.job_id}").json()
     assert state["state"] == "FAILED"
+    outcome = client.get(f"/jobs/{job.job_id}/execution-result").json()["job-execution-result"]
+    assert outcome["application-status"] == "FAILED"
+    assert "ZeroDivisionError" in outcome["failure-cause"]["stack-trace"]

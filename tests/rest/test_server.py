@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from firesteel.client.remote_job import client_at
+from firesteel.client.rest_client import UnreachableError
 from firesteel.common.configuration import Configuration
 from firesteel.dispatcher.dispatcher import Dispatcher
 from firesteel.errors import ConfigurationError
@@ -125,6 +127,10 @@ def test_tls(tmp_path: Path) -> None:
         connection.request("GET", "/config")
         assert connection.getresponse().status == 200
         connection.close()
+        # The command line trusts the certificate of its settings, and no other one.
+        assert client_at(server.url, settings.configuration).get("/overview")["jobs-running"] == 0
+        with pytest.raises(UnreachableError, match="certificate"):
+            client_at(server.url, Configuration()).get("/overview")
 
 
 def test_tls_without_a_certificate_is_an_error() -> None:

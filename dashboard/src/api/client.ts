@@ -21,14 +21,15 @@ export class ApiError extends Error {
   }
 }
 
-type Method = "GET" | "POST" | "PATCH" | "PUT";
+type Change = "POST" | "PATCH" | "PUT" | "DELETE";
 
-async function request(method: Method, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
+async function request(method: "GET" | Change, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
   const headers: Record<string, string> = {};
-  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const isForm = body instanceof FormData;
+  if (body !== undefined && !isForm) headers["Content-Type"] = "application/json";
   if (token.value) headers["Authorization"] = `Bearer ${token.value}`;
   const options: RequestInit = { method, headers, signal: signal ?? null };
-  if (body !== undefined) options.body = JSON.stringify(body);
+  if (body !== undefined) options.body = isForm ? body : JSON.stringify(body);
   let response: Response;
   try {
     response = await fetch(`.${path}`, options);
@@ -60,7 +61,7 @@ export async function getText(path: string, signal?: AbortSignal): Promise<strin
   return (await request("GET", path, undefined, signal)).text();
 }
 
-export async function send<T>(method: "POST" | "PATCH" | "PUT", path: string, body?: unknown): Promise<T> {
+export async function send<T>(method: Change, path: string, body?: unknown): Promise<T> {
   const text = await (await request(method, path, body)).text();
   return (text ? JSON.parse(text) : {}) as T;
 }

@@ -342,6 +342,25 @@ export interface ThreadDump {
   threadInfos: { threadName: string; stringifiedThreadInfo: string }[];
 }
 
+export interface Profile {
+  status: "RUNNING" | "FINISHED" | "FAILED";
+  mode: string;
+  triggerTime: number;
+  duration: number;
+  message: string | null;
+  outputFile: string | null;
+}
+
+export interface ProfileList {
+  profilingList: Profile[];
+}
+
+export interface Program {
+  id: string;
+  name: string;
+  uploaded: number;
+}
+
 export interface Triggered {
   "request-id": string;
 }

@@ -8,7 +8,7 @@ import { Table } from "../components/table";
 import { LogView } from "../components/text-view";
 import { bytes, count } from "../lib/format";
 import { link } from "../lib/router";
-import { LogFiles, ThreadDumpView } from "./files";
+import { LogFiles, ProfilerView, ThreadDumpView } from "./files";
 
 const PARTS = [
   ["configuration", "Configuration"],
@@ -18,6 +18,7 @@ const PARTS = [
   ["stdout", "Standard output"],
   ["logs", "Log files"],
   ["thread-dump", "Thread dump"],
+  ["profiler", "Profiler"],
 ] as const;
 
 export function JobManagerPage({ part, file }: { part: string; file: string | undefined }) {
@@ -42,6 +43,7 @@ export function JobManagerPage({ part, file }: { part: string; file: string | un
       )}
       {part === "logs" && <LogFiles path="/jobmanager" route={["job-manager", "logs"]} file={file} />}
       {part === "thread-dump" && <ThreadDumpView path="/jobmanager" />}
+      {part === "profiler" && <ProfilerView path="/jobmanager" />}
     </>
   );
 }

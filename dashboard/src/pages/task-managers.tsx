@@ -6,7 +6,7 @@ import { Table, type Column } from "../components/table";
 import { LogView } from "../components/text-view";
 import { bytes, count, duration, isTime } from "../lib/format";
 import { go, link } from "../lib/router";
-import { LogFiles, ThreadDumpView } from "./files";
+import { LogFiles, ProfilerView, ThreadDumpView } from "./files";
 
 const COLUMNS: Column<TaskManager>[] = [
   {
@@ -84,6 +84,7 @@ const PARTS = [
   ["stdout", "Standard output"],
   ["logs", "Log files"],
   ["thread-dump", "Thread dump"],
+  ["profiler", "Profiler"],
 ] as const;
 
 export function TaskManagerPage({ id, part, rest }: { id: string; part: string; rest: string[] }) {
@@ -112,6 +113,7 @@ export function TaskManagerPage({ id, part, rest }: { id: string; part: string; 
       )}
       {part === "logs" && <LogFiles path={path} route={["task-managers", id, "logs"]} file={rest[0]} />}
       {part === "thread-dump" && <ThreadDumpView path={path} />}
+      {part === "profiler" && <ProfilerView path={path} />}
       {part === "metrics" && (data ? <Worker worker={data} /> : <Waiting error={error} />)}
     </>
   );

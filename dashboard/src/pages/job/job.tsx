@@ -1,7 +1,8 @@
 // One job: its head with the actions, and its pages.
 import { usePoll } from "../../api/poll";
 import type { DashboardConfig, JobDetails } from "../../api/types";
-import { Copy, Empty, Status, Tabs, Waiting } from "../../components/basics";
+import { Card, Copy, Empty, Status, Tabs, Waiting } from "../../components/basics";
+import { LogView } from "../../components/text-view";
 import { duration, fullMoment, moment } from "../../lib/format";
 import { link } from "../../lib/router";
 import { hasEnded } from "../jobs";
@@ -21,6 +22,8 @@ const PARTS = [
   ["checkpoints", "Checkpoints"],
   ["skew", "Data skew"],
   ["configuration", "Configuration"],
+  ["stdout", "Output"],
+  ["log", "Log"],
 ] as const;
 
 export function JobPage({ jid, part, rest, config }: { jid: string; part: string; rest: string[]; config: DashboardConfig }) {
@@ -70,6 +73,16 @@ export function JobPage({ jid, part, rest, config }: { jid: string; part: string
       {part === "checkpoints" && <CheckpointsPage job={job} open={rest[0]} />}
       {part === "skew" && <SkewPage job={job} />}
       {part === "configuration" && <ConfigurationPage jid={jid} />}
+      {part === "stdout" && (
+        <Card title="Standard output of the job master, with the lines of print()">
+          <LogView path={`/jobs/${jid}/stdout`} empty="Nothing was printed" />
+        </Card>
+      )}
+      {part === "log" && (
+        <Card title="Log of the job master">
+          <LogView path={`/jobs/${jid}/log`} empty="The log is empty" />
+        </Card>
+      )}
     </>
   );
 }
