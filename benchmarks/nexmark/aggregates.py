@@ -11,6 +11,8 @@ from firesteel.datastream import AggregateFunction, ProcessWindowFunction
 class Count(AggregateFunction):
     """Counts records."""
 
+    commutative = True
+
     def create_accumulator(self) -> int:
         return 0
 

@@ -118,6 +118,8 @@ def with_event_time(pairs: DataStream, records: int) -> DataStream:
 
 
 class Count(AggregateFunction):
+    commutative = True
+
     def create_accumulator(self) -> int:
         return 0
 

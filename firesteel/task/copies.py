@@ -9,7 +9,7 @@ import datetime as dt
 import decimal
 import enum
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from firesteel.common.types import Row, copy_row
@@ -69,7 +69,7 @@ def copy_of(value: Any) -> Any:
     return pickling.loads(pickling.dumps(value))
 
 
-def are_scalars(values: list[Any]) -> bool:
+def are_scalars(values: Iterable[Any]) -> bool:
     """True if all values are of types that hold no other values."""
     return _SCALARS.issuperset(map(type, values))
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from firesteel.common.constants import MAX_WATERMARK
 from firesteel.common.time import Time
+from firesteel.datastream.functions import AggregateFunction
 from firesteel.datastream.window import EventTimeSessionWindows, WindowAssigner
 from tests.properties.window_model import MIN_WATERMARK, WindowModel, aligned, sessions
 from tests.properties.window_subtasks import Subtasks, events_of_windows
@@ -108,6 +109,110 @@ def test_aligned_windows(events, shape, lateness, parallelism, tag):
     # Even the order of the records is that of their arrival.
     model = WindowModel(assign, lateness, lambda values: "".join(map(str, values)))
     _check(events, operators, model, tag)
+
+
+class Bag(AggregateFunction):
+    """The values in order. Adding and merging change the accumulators that they get."""
+
+    def create_accumulator(self):
+        return []
+
+    def add(self, value, accumulator):
+        accumulator.append(value[1])
+        return accumulator
+
+    def get_result(self, accumulator):
+        return "".join(map(str, accumulator))
+
+    def merge(self, acc_a, acc_b):
+        acc_a += acc_b
+        acc_b.clear()
+        return acc_a
+
+
+class SortedBag(Bag):
+    commutative = True
+
+    def get_result(self, accumulator):
+        accumulator.sort()
+        return super().get_result(accumulator)
+
+
+class Total(AggregateFunction):
+    commutative = True
+
+    def create_accumulator(self):
+        return 0
+
+    def add(self, value, accumulator):
+        return accumulator + value[1]
+
+    def get_result(self, accumulator):
+        return accumulator
+
+    def merge(self, acc_a, acc_b):
+        return acc_a + acc_b
+
+
+class TotalWithoutMerge(Total):
+    """As many functions for Flink's sliding windows, which never merge."""
+
+    commutative = False
+
+    def merge(self, acc_a, acc_b):
+        return acc_a
+
+
+def _joined(values: list[int]) -> str:
+    return "".join(map(str, values))
+
+
+_FUNCTIONS: list[tuple[AggregateFunction, Callable[[list[int]], Any]]] = [
+    (Values(), _joined),
+    (Bag(), _joined),
+    (SortedBag(), lambda values: _joined(sorted(values))),
+    (Total(), sum),
+    (TotalWithoutMerge(), sum),
+]
+
+
+def _in_order(events: list[Any], jitter: int) -> list[Any]:
+    """Let the timestamps of records grow, up to a jitter."""
+    time, found = 0, []
+    for kind, argument in events:
+        if kind == "records":
+            records = []
+            for key, value, stamp in argument:
+                time += abs(stamp) % 4
+                records.append((key, value, time - stamp % (jitter + 1)))
+            argument = records
+        found.append((kind, argument))
+    return found
+
+
+@given(
+    events=events_of_windows,
+    jitter=st.sampled_from([0, 1, 8]),
+    size=st.integers(2, 20),
+    slide=st.integers(1, 10),
+    lateness=st.sampled_from([0, 0, 5, 30]),
+    parallelism=st.integers(1, 3),
+    function=st.sampled_from(_FUNCTIONS),
+)
+@settings(max_examples=200, deadline=None)
+def test_sliding_windows_of_records_almost_in_order(
+    events, jitter, size, slide, lateness, parallelism, function
+):
+    slide = min(slide, size)
+    aggregate, result = function
+    operators = [
+        Subtasks(
+            _program(sliding(size, slide), lateness, aggregate, general=False, tag=False),
+            parallelism,
+        )
+    ]
+    model = WindowModel(aligned(size, slide, 0), lateness, result)
+    _check(_in_order(events, jitter), operators, model, tag=False)
 
 
 @given(

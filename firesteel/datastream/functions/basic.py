@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, ClassVar
 
 from firesteel.common.types import Row
 from firesteel.datastream.functions.runtime_context import RuntimeContext
@@ -119,6 +119,12 @@ class ReduceFunction(Function):
     ['fire', 'steel', 'steel']
     """
 
+    commutative: ClassVar[bool] = False
+    """True promises that a result does not depend on the order of its records. Not in PyFlink.
+
+    It makes sliding windows faster, because they share the results of parts of their records.
+    """
+
     @abstractmethod
     def reduce(self, value1: Any, value2: Any) -> Any:
         """Return the new result.
@@ -166,6 +172,12 @@ class AggregateFunction(Function):
     >>> numbers = env.from_collection([1, 2, 3, 6]).key_by(lambda _: 0)
     >>> list(numbers.count_window(2).aggregate(Mean()).execute_and_collect())
     [1.5, 4.5]
+    """
+
+    commutative: ClassVar[bool] = False
+    """True promises that a result does not depend on the order of its records. Not in PyFlink.
+
+    It makes sliding windows faster, because they share accumulators and ``merge`` them.
     """
 
     @abstractmethod

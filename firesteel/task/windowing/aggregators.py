@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from numbers import Number
 from typing import Any
 
+from firesteel.common.types import Row
 from firesteel.datastream.functions import AggregateFunction, Function, ReduceFunction
 from firesteel.graph.operator_specs import (
     AggregatedField,
@@ -35,9 +37,24 @@ class Aggregator(ABC):
         return self.called
 
     @property
+    def called_for_merge(self) -> Callable[..., Any]:
+        """The method that merges accumulators, for error messages."""
+        return self.called
+
+    @property
     def user_functions(self) -> tuple[Callable[..., Any], ...]:
         """All methods that may be called. The most likely one comes last."""
         return (self.called,)
+
+    @property
+    def is_commutative(self) -> bool:
+        """True if the order of records does not matter, and accumulators can be merged."""
+        return bool(getattr(self.function, "commutative", False))
+
+    @property
+    def is_associative(self) -> bool:
+        """True if merged accumulators of neighboring records give the same results."""
+        return self.is_commutative
 
     def __init__(self, operator: str, accumulator_type: Any) -> None:
         self._operator = operator
@@ -128,6 +145,16 @@ class FieldAggregator(ReduceAggregator):
         super().__init__(ReducedRecords(None, contents.element_type), operator)
         self._contents = contents
         self._prepared = False
+        self._is_associative = False
+
+    @property
+    def is_commutative(self) -> bool:
+        # The first record determines the other fields.
+        return False
+
+    @property
+    def is_associative(self) -> bool:
+        return self._is_associative
 
     def prepare(self, values: list[Any]) -> None:
         # The first record shows the shape of all.
@@ -135,6 +162,14 @@ class FieldAggregator(ReduceAggregator):
             self._prepared = True
             contents = self._contents
             self.called = field_aggregation(contents.kind, contents.position, values[0]).function
+            has_fields = isinstance(values[0], tuple | list | Row)
+            fields = values[0] if has_fields else values[:1]
+            # Sums of floats depend on the order of additions.
+            self._is_associative = contents.kind != "sum" or all(map(_is_exact, fields))
+
+
+def _is_exact(field: Any) -> bool:
+    return isinstance(field, int) or not isinstance(field, Number)
 
 
 class AggregateAggregator(Aggregator):
@@ -162,6 +197,10 @@ class AggregateAggregator(Aggregator):
     @property
     def called_for_result(self) -> Callable[..., Any]:
         return self._result
+
+    @property
+    def called_for_merge(self) -> Callable[..., Any]:
+        return self._merge
 
     @property
     def user_functions(self) -> tuple[Callable[..., Any], ...]:

@@ -16,7 +16,7 @@ from firesteel.graph.operator_specs import WindowSpec
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.record_batch import RecordBatch
 from firesteel.task.windowing.base_window_operator import BaseWindowOperator, PassedTime
-from firesteel.task.windowing.slices import SliceLayout
+from firesteel.task.windowing.slices import SliceLayout, pick, positions_of
 
 # The events of one time, in this order.
 _FIRE, _CLEAR, _DROP = range(3)
@@ -80,29 +80,22 @@ class AlignedWindowOperator(BaseWindowOperator):
             else:
                 self._add(start, values, keys)
             return
-        width, offset = layout.width, layout.offset
-        starts = [timestamp - (timestamp - offset) % width for timestamp in timestamps]
-        positions: dict[int, list[int]] = {}
-        for index, start in enumerate(starts):
-            if start in positions:
-                positions[start].append(index)
-            else:
-                positions[start] = [index]
+        starts = layout.slices_of(timestamps)
         too_late: list[int] = []
         late: list[int] = []
-        for start, chosen in positions.items():
+        for start, chosen in positions_of(starts).items():
             if self._is_over(start):
                 too_late += chosen
             elif self._fires_late and self._refires(start):
                 late += chosen
             else:
-                self._add(start, *_pick(chosen, values, keys))
+                self._add(start, *pick(chosen, values, keys))
         # Their order is visible, so they keep the order of arrival.
         if too_late:
-            late_values, late_stamps = _pick(sorted(too_late), values, timestamps)
+            late_values, late_stamps = pick(sorted(too_late), values, timestamps)
             self._drop_late(late_values, late_stamps)
         if late:
-            self._add_late(*_pick(sorted(late), values, keys, starts))
+            self._add_late(*pick(sorted(late), values, keys, starts))
 
     def _prepare(self, values: list[Any], keys: list[Any]) -> None:
         """Look at a batch before it is divided."""
@@ -202,7 +195,3 @@ class AlignedWindowOperator(BaseWindowOperator):
     def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
         super().snapshot_state(checkpoint_id, timestamp)
         self._passed.save()
-
-
-def _pick(chosen: list[int], *columns: list[Any]) -> list[list[Any]]:
-    return [[column[index] for index in chosen] for column in columns]

@@ -39,6 +39,10 @@ class SliceLayout:
     def slice_of(self, timestamp: int) -> int:
         return timestamp - (timestamp - self.offset) % self.width
 
+    def slices_of(self, timestamps: list[int]) -> list[int]:
+        width, offset = self.width, self.offset
+        return [timestamp - (timestamp - offset) % width for timestamp in timestamps]
+
     def last_end(self, start: int) -> int:
         """The end of the last window that holds the slice."""
         return start - (start - self.offset) % self.slide + self.size
@@ -50,6 +54,22 @@ class SliceLayout:
     def slices(self, end: int) -> range:
         """The slices of a window, in the order of time."""
         return range(end - self.size, end, self.width)
+
+
+def positions_of(starts: list[int]) -> dict[int, list[int]]:
+    """Return the positions of the records of each slice, given the slices of all records."""
+    positions: dict[int, list[int]] = {}
+    for index, start in enumerate(starts):
+        if start in positions:
+            positions[start].append(index)
+        else:
+            positions[start] = [index]
+    return positions
+
+
+def pick(chosen: list[int], *columns: list[Any]) -> list[list[Any]]:
+    """Return the chosen positions of each column."""
+    return [[column[index] for index in chosen] for column in columns]
 
 
 T = TypeVar("T", bound=Table)

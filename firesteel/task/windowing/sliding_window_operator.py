@@ -1,21 +1,29 @@
 """Event-time sliding windows with an incremental aggregate and the default trigger.
 
-The results are those of the general operator: records are added one by one, as they come, to the
-accumulators of their windows. It is faster, because
+The results are those of the general operator, which adds records one by one, as they come, to the
+accumulators of their windows. There are two faster ways to get them.
+
+Keys have panes (``window_panes.py``) if the function is known to be commutative, or associative as
+that of ``max``. Then the work per record does not depend on the number of windows. If the function
+is only associative, the records of the key must come slice by slice.
+
+The other keys have runs (``window_runs.py``). Records are added to each of their windows, but
 
 - the windows of a key are one value, which is read once per record;
 - windows of a key with the same records share an accumulator until their records differ;
 - keys wait together for the end of a window.
 
-Expired windows stay in the value until the key gets a record or its last window expires, so that
-silent keys are not written again.
+Expired windows stay in the runs until the key gets a record or its last window expires, so that
+silent keys are not written again. A key with runs gets no panes before its last window has expired.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
+from itertools import islice
+from operator import le
 from typing import Any
 
 from firesteel.common.constants import MAX_WATERMARK
@@ -31,7 +39,8 @@ from firesteel.task.windowing.base_window_operator import (
     FiringWindow,
     PassedTime,
 )
-from firesteel.task.windowing.slices import SliceLayout
+from firesteel.task.windowing.slices import SliceLayout, pick, positions_of
+from firesteel.task.windowing.window_panes import WindowPanes
 from firesteel.task.windowing.window_runs import Run, WindowRuns, last_end
 
 
@@ -78,6 +87,13 @@ class KeySchedule:
     def forget(self, key: Any) -> None:
         self._next_look.pop(key, None)
 
+    def some_of(self, keys: list[Any]) -> set[Any]:
+        """Return those of the keys that are scheduled."""
+        scheduled = self._next_look
+        if not scheduled or scheduled.keys().isdisjoint(keys):
+            return set()
+        return {key for key in keys if key in scheduled}
+
 
 _EMIT_RECORDS = 4096
 Plan = tuple[int, int, bool]
@@ -99,6 +115,13 @@ class SlidingWindowOperator(BaseWindowOperator):
         self.stateless_function = self._aggregator.function
         self._table = context.keyed_state.value_table("_sliding-windows")
         self._schedule = KeySchedule()
+        self._panes = WindowPanes(context.keyed_state, self._layout, self._aggregator)
+        # The time at which the next window with panes fires, or None.
+        self._panes_due: int | None = None
+        # Panes keep merged accumulators in memory, and neither visit nor compare single windows.
+        self._may_have_panes = (
+            context.keyed_state.in_memory and not self._updates and self.calls.clear is None
+        )
         self._passed = PassedTime(context)
         # For records of windows that fired before a restart without a watermark.
         self._timers = context.timers.create(
@@ -109,8 +132,90 @@ class SlidingWindowOperator(BaseWindowOperator):
 
     def process(self, batch: RecordBatch) -> None:
         values, keys, timestamps = self.event_time_columns(batch)
+        self._aggregator.prepare(values)
+        if self._takes_panes():
+            self._divide(values, keys, timestamps)
+        else:
+            self._convert(self._panes.keys())
+            self._add_each(values, keys, timestamps)
+        self.emit_collected()
+
+    def _takes_panes(self) -> bool:
+        # After a restart without a watermark, windows may begin again, without their old records.
+        return (
+            self._may_have_panes
+            and self._aggregator.is_associative
+            and self.context.clock.watermark >= self._passed.fired_until
+        )
+
+    def _divide(self, values: list[Any], keys: list[Any], timestamps: list[int]) -> None:
+        """Add records to panes, and to runs those that are added to each of their windows."""
+        layout = self._layout
+        start = layout.slice_of(min(timestamps))
+        apart = self._schedule.some_of(keys)
+        commutes = self._aggregator.is_commutative
+        if max(timestamps) < start + layout.width:
+            plan = self._plan(start)
+            if plan[2] and not commutes:
+                apart |= self._panes.keys_after(start, keys)
+            if plan[2] and not apart:
+                self._add_to_pane(start, values, keys)
+                return
+            parts = {start: list(range(len(keys)))}
+        else:
+            starts = layout.slices_of(timestamps)
+            parts = positions_of(starts)
+            if not commutes:
+                apart |= _out_of_order(keys, starts)
+                for start, chosen in parts.items():
+                    apart |= self._panes.keys_after(start, [keys[index] for index in chosen])
+        rest: list[int] = []
+        plans = {start: self._plan(start) for start in parts}
+        for start, (_, _, is_fresh) in plans.items():
+            if not is_fresh and plans[start] is not _LATE:
+                apart.update(keys[index] for index in parts[start])
+        self._convert(apart)
+        for start, chosen in parts.items():
+            if plans[start] is _LATE:
+                rest += chosen
+                continue
+            if apart:
+                rest += [index for index in chosen if keys[index] in apart]
+                chosen = [index for index in chosen if keys[index] not in apart]
+            if chosen:
+                self._add_to_pane(start, *pick(chosen, values, keys))
+        if rest:
+            self._add_each(*pick(sorted(rest), values, keys, timestamps))
+
+    def _add_to_pane(self, start: int, values: list[Any], keys: list[Any]) -> None:
+        if self._panes.add(start, values, keys):
+            self._look_at_panes()
+
+    def _convert(self, keys: Iterable[Any]) -> None:
+        """Replace the panes of these keys by runs."""
+        if not self._panes:
+            return
+        # Windows that had expired at the snapshot must not return with an earlier watermark.
+        watermark = max(self.context.clock.watermark, self._passed.saved)
+        over = watermark + 1 - self._lateness
+        for key, panes in self._panes.take(keys):
+            runs = self._merged(self._panes.runs, panes, over)
+            if runs:
+                self._table.put(key, runs)
+                due = self._next_due(runs, self.context.clock.watermark)
+                if due is not None:
+                    self._schedule.look(key, due)
+
+    def _merged(self, merge: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a method of panes, which calls the function that merges accumulators."""
+        try:
+            return merge(*arguments)
+        except Exception as error:
+            raise self.failure(error, self._aggregator.called_for_merge) from error
+
+    def _add_each(self, values: list[Any], keys: list[Any], timestamps: list[int]) -> None:
+        """Add records to each of their windows."""
         aggregator = self._aggregator
-        aggregator.prepare(values)
         add_to_each = aggregator.add_to_each
         overlay = self._table.overlay
         in_overlay, missing = overlay.get, MISSING
@@ -148,7 +253,6 @@ class SlidingWindowOperator(BaseWindowOperator):
             raise aggregator.failure(error, values, iterator) from error
         if late[0]:
             self.late.add(RecordBatch(*late))
-        self.emit_collected()
 
     def _plan(self, start: int) -> Plan:
         """The windows of a slice that still take records."""
@@ -229,12 +333,29 @@ class SlidingWindowOperator(BaseWindowOperator):
 
     def process_watermark(self, watermark: int) -> None:
         self.ensure_loaded()
+        # With the last watermark everything is due.
+        while self._panes_due is not None and (
+            self._panes_due <= watermark or watermark == MAX_WATERMARK
+        ):
+            end = self._panes_due + 1 - self._fire_delay
+            self._emit(end, *self._merged(self._panes.fire, end))
+            self._look_at_panes(end)
+        if self._panes:
+            self._panes.drop(lambda end: self._expiry(end) <= watermark)
         for time, keys in self._schedule.due(watermark):
             # Before anything is dropped.
             self.context.timers.advance_watermark(time)
             self._at(time, keys)
         self._passed.advance(watermark)
         super().process_watermark(watermark)
+
+    def _look_at_panes(self, fired: int | None = None) -> None:
+        """Find the next window with panes. Those up to ``fired``, and up to now, have fired."""
+        if fired is None:
+            passed = max(self.context.clock.watermark, self._passed.fired_until)
+            fired = passed + 1 - self._fire_delay
+        end = self._panes.next_end(fired)
+        self._panes_due = None if end is None else end - 1 + self._fire_delay
 
     def _at(self, time: int, keys: list[Any]) -> None:
         """Fire and drop the windows of these keys that are due at this time."""
@@ -286,6 +407,10 @@ class SlidingWindowOperator(BaseWindowOperator):
         if not are_scalars(held):
             get, find_own = self._table.get, self._runs.find_own
             held = [find_own(get(key), end) for key in keys]
+        self._emit(end, keys, held)
+
+    def _emit(self, end: int, keys: list[Any], held: list[Any]) -> None:
+        """Emit the results of a window. The accumulators may be changed."""
         if self.calls.function is not None or self._updates:
             for key, accumulator in zip(keys, held, strict=True):
                 self._collect(key, end, self._results(end, [accumulator], key)[0])
@@ -342,6 +467,8 @@ class SlidingWindowOperator(BaseWindowOperator):
     def load(self) -> None:
         super().load()
         self._passed.load()
+        self._panes.load()
+        self._look_at_panes()
         self._schedule.clear()
         watermark = self.context.clock.watermark
         # Windows that had expired at the snapshot must not return with an earlier watermark.
@@ -365,3 +492,17 @@ class SlidingWindowOperator(BaseWindowOperator):
 
 def _copies(runs: list[Run]) -> list[Run]:
     return [(first, ends, copies_of(held)) for first, ends, held in runs]
+
+
+def _out_of_order(keys: list[Any], starts: list[int]) -> set[Any]:
+    """Return the keys with a record after one of a later slice."""
+    if all(map(le, starts, islice(starts, 1, None))):
+        return set()
+    newest: dict[Any, int] = {}
+    found = set()
+    for key, start in zip(keys, starts, strict=True):
+        if start < newest.get(key, start):
+            found.add(key)
+        else:
+            newest[key] = start
+    return found
