@@ -7,6 +7,7 @@ cache far above their defaults, which trades latency for speed.
 
 import os
 import sys
+import sysconfig
 import time
 from typing import Any
 
@@ -32,6 +33,7 @@ from benchmarks.cases import (
 )
 from benchmarks.measure import parse_arguments, report_versions, run_cases
 from benchmarks.peers import pyflink_latency
+from benchmarks.peers.catalog import ROOT
 
 # Each run takes a few seconds. State is written after every bundle, by default 1,000 records.
 RECORDS = {
@@ -189,7 +191,10 @@ def main() -> None:
     arguments = parse_arguments("PyFlink in process mode, or in thread mode")
     report_versions("apache-flink", "apache-beam")
     tuned, in_threads = "tuned" in arguments.options, "thread" in arguments.options
-    if not in_threads:
+    if in_threads:
+        # The interpreter inside the JVM does not find the packages of a virtual environment.
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), sysconfig.get_path("purelib")])
+    else:
         os.environ["_python_worker_execution_mode"] = "process"  # noqa: SIM112 - PyFlink's name
     peer = PyFlink(arguments.parallelism, tuned=tuned)
     records = RECORDS_TUNED if tuned else RECORDS

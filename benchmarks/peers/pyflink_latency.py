@@ -13,6 +13,8 @@ from typing import Any
 
 from pyflink.common import Configuration, Types
 from pyflink.datastream import DataStream, MapFunction, StreamExecutionEnvironment
+from pyflink.datastream.connectors.base import Sink
+from pyflink.java_gateway import get_gateway
 
 from benchmarks.latency import (
     COMMON_CASES,
@@ -98,7 +100,8 @@ def measure_case(arguments: Arguments, case: LatencyCase, mode: str) -> None:
     lines = env._j_stream_execution_environment.socketTextStream("127.0.0.1", server.port)  # noqa: SLF001 - not in PyFlink's own API
     with tempfile.TemporaryDirectory() as directory:
         stream = results(DataStream(lines), case).map(Arrive(directory), Types.STRING())
-        stream._j_data_stream.print()  # noqa: SLF001
+        sinks = get_gateway().jvm.org.apache.flink.streaming.api.functions.sink.v2
+        stream.sink_to(Sink(sinks.DiscardingSink()))
         client = env.execute_async("latency")
         try:
             deadline = time.monotonic() + _START_SECONDS
