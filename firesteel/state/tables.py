@@ -9,7 +9,7 @@ its own.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from operator import is_
 from typing import Any, Final, Protocol, Self
@@ -193,6 +193,16 @@ class ListTable(Table):
             return known[:] if known else None
         return known + appended if known else appended[:]
 
+    def view(self, key: Any) -> Sequence[Any]:
+        """All elements, for hot loops. The caller must not change them, nor keep them."""
+        known = self._replaced.get(key)
+        if known is None:
+            known = self.base_list(key)
+        appended = self._appended.get(key)
+        if appended is None:
+            return known or ()
+        return known + appended if known else appended
+
     def append(self, key: Any, element: Any) -> None:
         appended = self._appended.get(key)
         if appended is None:
@@ -320,6 +330,8 @@ class MapTable(Table):
     def contains(self, key: Any) -> bool:
         """True if the key has any entry."""
         changed = self._overlay.get(key, _NOTHING)
+        if changed and key not in self._removed:
+            return True
         if any(value is not MISSING for value in changed.values()):
             return True
         if key in self._cleared:

@@ -199,7 +199,7 @@ def _in_order(events: list[Any], jitter: int) -> list[Any]:
     parallelism=st.integers(1, 3),
     function=st.sampled_from(_FUNCTIONS),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_sliding_windows_of_records_almost_in_order(
     events, jitter, size, slide, lateness, parallelism, function
 ):

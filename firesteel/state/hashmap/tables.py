@@ -35,6 +35,13 @@ class HashMapValueTable(ValueTable):
         self.base: dict[Any, Any] = {}
         self._round = KeyRound()
 
+    def remove(self, key: Any) -> None:
+        if key in self.base:
+            self.overlay[key] = MISSING
+        else:
+            # A value that was created and removed within the epoch leaves no change.
+            self.overlay.pop(key, None)
+
     def base_items(self) -> Iterator[tuple[Any, Any]]:
         return iter(self.base.items())
 

@@ -8,6 +8,7 @@ a record of the other side can match it.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -56,8 +57,9 @@ class IntervalBuffer:
         stored = values if is_immutable(values[0]) else map(copy_of, values)
         self._table.append_all(zip(keys, timestamps, strict=True), stored)
         timestamps_of, keys_at, heap = self._timestamps, self._keys, self._heap
+        times, names = timestamps_of.get, keys_at.get
         for key, timestamp in zip(keys, timestamps, strict=True):
-            known = timestamps_of.get(key)
+            known = times(key)
             if known is None:
                 timestamps_of[key] = [timestamp]
             elif timestamp > known[-1]:
@@ -67,42 +69,48 @@ class IntervalBuffer:
                 if known[position] == timestamp:
                     continue
                 known.insert(position, timestamp)
-            there = keys_at.get(timestamp)
+            there = names(timestamp)
             if there is None:
                 keys_at[timestamp] = [key]
                 heappush(heap, timestamp)
             else:
                 there.append(key)
 
-    def find(self, key: Any, start: int, end: int) -> list[tuple[int, list[Any]]]:
-        """The records of a key from ``start`` to ``end``, both included, by their timestamps."""
+    def timestamps(self, key: Any, start: int, end: int) -> list[int]:
+        """The timestamps of a key's records from ``start`` to ``end``, both included."""
         known = self._timestamps.get(key)
         if known is None or known[-1] < start or known[0] > end:
             return []
-        found: list[tuple[int, list[Any]]] = []
-        for timestamp in known[bisect_left(known, start) : bisect_right(known, end)]:
-            records = self._table.get((key, timestamp)) or []
-            if not is_immutable(records[0]):
-                records = list(map(copy_of, records))
-            found.append((timestamp, records))
-        return found
+        if start <= known[0] and known[-1] <= end:
+            return known
+        return known[bisect_left(known, start) : bisect_right(known, end)]
+
+    def records(self, key: Any, timestamp: int) -> Sequence[Any]:
+        """The records of a key at one of its timestamps. The caller may change them."""
+        records = self._table.view((key, timestamp))
+        return records if is_immutable(records[0]) else list(map(copy_of, records))
 
     def advance(self, watermark: int) -> None:
         """Drop records that can only match late records."""
         heap, remove = self._heap, self._table.remove
         last = watermark - self._keep
-        gone: dict[Any, int] = {}
+        all_known = self._timestamps
+        gone: list[Any] = []
         while heap and heap[0] <= last:
             timestamp = heappop(heap)
-            for key in self._keys.pop(timestamp):
+            keys = self._keys.pop(timestamp)
+            for key in keys:
                 remove((key, timestamp))
-                gone[key] = gone.get(key, 0) + 1
-        for key, count in gone.items():
-            known = self._timestamps[key]
-            if count == len(known):
-                del self._timestamps[key]
+            gone += keys
+        for key in gone:
+            known = all_known.get(key)
+            # A key with several timestamps is in the list several times.
+            if known is None or known[0] > last:
+                continue
+            if known[-1] <= last:
+                del all_known[key]
             else:
-                del known[:count]
+                del known[: bisect_right(known, last)]
 
 
 LEFT, RIGHT = 0, 1
@@ -184,7 +192,8 @@ class IntervalJoinOperator(FunctionOperator):
         self, side: int, values: list[Any], keys: list[Any], timestamps: list[int]
     ) -> None:
         from_here, to_here = self._bounds[side]
-        find = self._buffers[1 - side].find
+        others = self._buffers[1 - side]
+        timestamps_of, records_of = others.timestamps, others.records
         process, context, key_context = (
             self.function.process_element,
             self._pair,
@@ -195,15 +204,15 @@ class IntervalJoinOperator(FunctionOperator):
         iterator = iter(values)
         try:
             for value, key, stamp in zip(iterator, keys, timestamps, strict=False):
-                found = find(key, stamp + from_here, stamp + to_here)
+                found = timestamps_of(key, stamp + from_here, stamp + to_here)
                 if not found:
                     continue
                 key_context.key = key
                 stamps[side] = stamp
-                for other_stamp, others in found:
+                for other_stamp in found:
                     stamps[other_side] = other_stamp
-                    timestamp = max(other_stamp, stamp)
-                    for other in others:
+                    timestamp = max(stamp, other_stamp)
+                    for other in records_of(key, other_stamp):
                         results = (
                             process(value, other, context)
                             if side == LEFT

@@ -195,8 +195,8 @@ class JoinOperator(FunctionOperator):
             for name, outer in (("join/left", spec.left_outer), ("join/right", spec.right_outer))
         ]
 
-        # An inner join without a predicate or time to live.
-        self._is_plain = not counts and not spec.left_outer and not spec.right_outer
+        # A join without a predicate or time to live.
+        self._is_plain = not counts
 
     def process(self, batch: RecordBatch) -> None:
         self._join(0, batch)
@@ -225,28 +225,42 @@ class JoinOperator(FunctionOperator):
     def _join_plain(
         self, side: int, records: Records, keys: list[Any], results: list[Any], stamps: list[int]
     ) -> None:
-        """Join immutable records that are only inserted: the fast way of an inner join."""
-        rows, count_up = self._sides[1 - side].rows, self._sides[side].count_up
+        """Join immutable records that are only inserted, which is faster."""
+        own, other = self._sides[side], self._sides[1 - side]
+        rows, count_up, has_rows = other.rows, own.count_up, own.has_rows
+        own_outer, other_outer = own.outer, other.outer
         key_context, add = self.context.key_context, self._adder(side, results)
-        append = None if self._make is not None else results.append
+        append, is_left = None if self._make is not None else results.append, side == 0
         nulls = _may_have_nulls(keys)
         for value, key, time in records:
-            if nulls and _is_null(key):
-                continue
             key_context.key = key
             row = entry_of(value)
-            count_up(key, row)
-            found = rows(key)
+            found = None
+            # A null key matches nothing, so the row need not be kept.
+            if not nulls or not _is_null(key):
+                found = rows(key)
+                # The first row of a key replaces the results of the other side without a match.
+                is_first = other_outer and bool(found) and not has_rows(key)
+                count_up(key, row)
             if not found:
-                continue
-            for match, count in found.items():
-                if append is None or count > 1 or type(match) not in _TYPES_OF_PLAIN_RECORDS:
-                    for _ in range(count):
-                        add(row, match, _INSERT)
-                elif side == 0:
-                    append(new_row([value, match], None))
+                if not own_outer:
+                    continue
+                if append is None:
+                    add(row, None, _INSERT)
                 else:
-                    append(new_row([match, value], None))
+                    append(new_row([value, None] if is_left else [None, value], None))
+            else:
+                for match, count in found.items():
+                    if append is None or count > 1 or type(match) not in _TYPES_OF_PLAIN_RECORDS:
+                        _add_first(add, row, match, count, was_alone=is_first)
+                        continue
+                    pair = [value, match] if is_left else [match, value]
+                    if is_first:
+                        alone = [None, match] if is_left else [match, None]
+                        append(new_row(alone, None, _BEFORE))
+                        append(new_row(pair, None, _AFTER))
+                    else:
+                        append(new_row(pair, None))
             if time is not None:
                 stamps += [time] * (len(results) - len(stamps))
 

@@ -6,6 +6,7 @@ On a keyed stream the function has state and timers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -71,12 +72,11 @@ class ResultCollector:
         self._side: dict[str, tuple[list[Any], list[int]]] = {}
 
     def add(self, results: Iterable[Any], timestamp: int | None) -> None:
-        append = self.results.append
         for result in results:
             if type(result) is tuple and len(result) == 2 and type(result[0]) is OutputTag:
                 self.add_to_side(*result, timestamp)
                 continue
-            append(result)
+            self.results.append(result)
             if timestamp is not None:
                 self.stamps.append(timestamp)
 
@@ -100,7 +100,10 @@ class ProcessOperator(FunctionOperator):
         self._key_context = context.key_context
         if context.keyed:
             timers = context.timers.create(
-                "user-timers", self._on_event_time, self._on_processing_time, self._round_ended
+                "user-timers",
+                partial(self._on_timer, TimeDomain.EVENT_TIME),
+                partial(self._on_timer, TimeDomain.PROCESSING_TIME),
+                self._round_ended,
             )
             self.timer_service: TimerService = KeyedTimerService(
                 timers, context.key_context, context.clock
@@ -109,6 +112,8 @@ class ProcessOperator(FunctionOperator):
             self.timer_service = UnkeyedTimerService(context.clock)
         self._element_context = ElementContext(self.timer_service, context.key_context)
         self._timer_context = TimerContext(self.timer_service, context.key_context)
+        # A CoProcessFunction on keyed streams may register timers, but has no on_timer.
+        self._user_on_timer = getattr(self.function, "on_timer", None)
         # Results of the timers of a round.
         self._fired = ResultCollector(self.output)
 
@@ -164,15 +169,8 @@ class ProcessOperator(FunctionOperator):
         """The context for ``on_timer``."""
         return self._timer_context
 
-    def _on_event_time(self, key: Any, _: Any, timestamp: int) -> None:
-        self._on_timer(key, timestamp, TimeDomain.EVENT_TIME)
-
-    def _on_processing_time(self, key: Any, _: Any, timestamp: int) -> None:
-        self._on_timer(key, timestamp, TimeDomain.PROCESSING_TIME)
-
-    def _on_timer(self, key: Any, timestamp: int, domain: TimeDomain) -> None:
-        # A CoProcessFunction on keyed streams may register timers, but has no on_timer.
-        on_timer = getattr(self.function, "on_timer", None)
+    def _on_timer(self, domain: TimeDomain, key: Any, _: Any, timestamp: int) -> None:
+        on_timer = self._user_on_timer
         if on_timer is None:
             return
         self._key_context.key = key

@@ -6,8 +6,10 @@ which is rebuilt on restore, knows which timer is due next.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
+from itertools import islice
 from math import inf
 from typing import Any, NoReturn
 
@@ -21,6 +23,9 @@ from firesteel.task.time.clock import SubtaskClock
 OnTimer = Callable[[Any, Any, int], None]
 """Called with (key, namespace, timestamp) of a timer that is due."""
 
+Entry = tuple[Any, tuple[int, Any]]
+"""The key of a timer's entry in the table: (key, (time, namespace))."""
+
 TIMER_TABLES = "_timers"
 """The prefix of the names of timer tables."""
 
@@ -29,31 +34,48 @@ _STALE_ENTRIES = 1024
 
 
 class _TimerQueue:
-    """The timers of one time domain. The table holds them, the heap orders them.
+    """The timers of one time domain. The table holds them, the heap orders their times.
 
-    A deleted timer stays in the heap until its time comes, or until there are too many.
+    A deleted timer keeps its place until its time comes, or until there are too many.
     """
 
-    __slots__ = ("_heap", "_live", "_sequence", "_table", "fired")
+    __slots__ = ("_heap", "_live", "_places", "_table", "_timers", "fired")
 
     def __init__(self, keyed_state: KeyedStateBackend, name: str) -> None:
         # The namespace of an entry is (time, the timer's own namespace).
         self._table = keyed_state.value_table(name, namespaced=True)
-        self._heap: list[tuple[int, int, Any, Any]] = []
-        # Orders timers of the same time, so that keys need not be comparable.
-        self._sequence = 0
+        # The entries of each time, in the order of their registration, and a heap of the times.
+        self._timers: dict[int, list[Entry] | deque[Entry]] = {}
+        self._heap: list[int] = []
+        # The number of entries, with those of deleted timers.
+        self._places = 0
         self._live = 0
         #: The number of timers that have fired.
         self.fired = 0
 
     def register(self, key: Any, namespace: Any, time: int) -> None:
         entry = (key, (time, namespace))
-        if self._table.get(entry) is not MISSING:
+        table = self._table
+        overlay = table.overlay
+        # The table's get and put, inlined: functions register a timer for every record.
+        known = overlay.get(entry, MISSING)
+        if known is not MISSING:
             return
-        self._table.put(entry, None)
-        self._sequence += 1
+        if entry not in overlay and table.base.get(entry, MISSING) is not MISSING:
+            return
+        overlay[entry] = None
+        self._places += 1
         self._live += 1
-        heappush(self._heap, (time, self._sequence, key, namespace))
+        self._add(entry)
+
+    def _add(self, entry: Entry) -> None:
+        time = entry[1][0]
+        timers = self._timers.get(time)
+        if timers is None:
+            self._timers[time] = [entry]
+            heappush(self._heap, time)
+        else:
+            timers.append(entry)
 
     def delete(self, key: Any, namespace: Any, time: int) -> None:
         entry = (key, (time, namespace))
@@ -61,55 +83,90 @@ class _TimerQueue:
             return
         self._table.remove(entry)
         self._live -= 1
-        if len(self._heap) > 2 * self._live + _STALE_ENTRIES:
+        if self._places > 2 * self._live + _STALE_ENTRIES:
             self._drop_stale_entries()
 
     def next_time(self) -> int | None:
         heap, table = self._heap, self._table
         while heap:
-            time, _, key, namespace = heap[0]
-            if table.get((key, (time, namespace))) is not MISSING:
-                return time
+            time = heap[0]
+            timers = self._timers[time]
+            for number, entry in enumerate(timers):
+                if table.get(entry) is not MISSING:
+                    self._places -= number
+                    if number:
+                        self._timers[time] = list(islice(timers, number, None))
+                    return time
+            self._places -= len(timers)
+            del self._timers[time]
             heappop(heap)
         return None
 
     def fire_until(self, time: float, on_timer: OnTimer) -> bool:
         """Fire all timers that are due, including those registered meanwhile. True if one fired."""
-        heap, table = self._heap, self._table
+        heap, remove = self._heap, self._table.remove
+        overlay, in_base = self._table.overlay, self._table.base.get
         fired = 0
-        while heap and heap[0][0] <= time:
-            due, _, key, namespace = heappop(heap)
-            entry = (key, (due, namespace))
-            # It was deleted, or deleted and registered again, so that it is in the heap twice.
-            if table.get(entry) is MISSING:
-                continue
-            table.remove(entry)
-            self._live -= 1
-            fired += 1
-            on_timer(key, namespace, due)
+        while heap and heap[0] <= time:
+            due = heappop(heap)
+            found = self._timers.pop(due)
+            timers = found if isinstance(found, deque) else deque(found)
+            while timers:
+                entry = timers.popleft()
+                self._places -= 1
+                # It was deleted, or deleted and registered again, so that it has two places.
+                if overlay.get(entry, MISSING) is MISSING and (
+                    entry in overlay or in_base(entry, MISSING) is MISSING
+                ):
+                    continue
+                remove(entry)
+                self._live -= 1
+                fired += 1
+                on_timer(entry[0], entry[1][1], due)
+                if heap and heap[0] <= due:
+                    # It has registered a timer. A late one comes next, one of this time comes last.
+                    self._put_back(due, timers)
+                    break
         self.fired += fired
         return fired > 0
 
+    def _put_back(self, time: int, timers: deque[Entry]) -> None:
+        """Return timers to their place before those of the same time that came meanwhile."""
+        added = self._timers.get(time)
+        if added is not None:
+            timers.extend(added)
+            self._timers[time] = timers
+        elif timers:
+            self._timers[time] = timers
+            heappush(self._heap, time)
+
     def restore(self) -> None:
-        """Build the heap from the table."""
-        self._heap[:] = [
-            (time, number, key, namespace)
-            for number, (key, (time, namespace)) in enumerate(self._table.keys())
-        ]
-        heapify(self._heap)
-        self._sequence = self._live = len(self._heap)
+        """Read the timers from the table."""
+        self._timers.clear()
+        self._heap.clear()
+        self._places = 0
+        for entry in self._table.keys():  # noqa: SIM118 - a table is no mapping
+            self._places += 1
+            self._add(entry)
+        self._live = self._places
 
     def _drop_stale_entries(self) -> None:
-        # In place, because ``fire_until`` may be using the heap.
+        # In place, because ``fire_until`` may be using the heap. The timers that it is firing have
+        # no place here.
         table, seen = self._table, set()
-        kept = []
-        for item in sorted(self._heap):
-            time, _, key, namespace = item
-            entry = (key, (time, namespace))
-            if entry not in seen and table.get(entry) is not MISSING:
-                seen.add(entry)
-                kept.append(item)
-        self._heap[:] = kept
+        firing = self._places - sum(map(len, self._timers.values()))
+        for time in list(self._timers):
+            kept = []
+            for entry in self._timers[time]:
+                if entry not in seen and table.get(entry) is not MISSING:
+                    seen.add(entry)
+                    kept.append(entry)
+            if kept:
+                self._timers[time] = kept
+            else:
+                del self._timers[time]
+        self._heap[:] = sorted(self._timers)
+        self._places = firing + len(seen)
 
     def __len__(self) -> int:
         return self._live

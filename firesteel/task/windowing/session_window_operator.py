@@ -1,13 +1,12 @@
 """Event-time session windows with an incremental aggregate and the default trigger.
 
 The results are those of the general operator. A key has a few sessions, (start, end, accumulator),
-in one value. A record extends a session, begins one, or joins two. A heap holds the time at which
-each key is due. A record adds an entry only if its key becomes due earlier.
+in one value. A record extends a session, begins one, or joins two. Keys wait together for the time
+at which they are due. A record moves its key only if it becomes due earlier.
 """
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
 from typing import Any
 
 from firesteel.common.constants import MAX_WATERMARK
@@ -23,6 +22,7 @@ from firesteel.task.windowing.base_window_operator import (
     FiringWindow,
     PassedTime,
 )
+from firesteel.task.windowing.key_schedule import KeySchedule
 from firesteel.usercode.failures import failed_function
 
 Session = tuple[int, int, Any]
@@ -44,11 +44,7 @@ class SessionWindowOperator(BaseWindowOperator):
         self._lateness = spec.allowed_lateness
         self._emits_once = spec.output_mode == "append"
         self._table = context.keyed_state.value_table("_sessions")
-        self._heap: list[tuple[int, int, Any]] = []
-        # The valid heap entry of each key.
-        self._next_look: dict[Any, int] = {}
-        # Orders entries of equal time, so that keys need not be comparable.
-        self._sequence = 0
+        self._schedule = KeySchedule()
         self._passed = PassedTime(context)
         # For records of sessions that fired before a restart without a watermark.
         self._timers = context.timers.create(
@@ -61,7 +57,8 @@ class SessionWindowOperator(BaseWindowOperator):
         values, keys, timestamps = self.event_time_columns(batch)
         aggregator = self._aggregator
         aggregator.prepare(values)
-        add, gap, extract = aggregator.add, self._gap, self._extract
+        first, add, gap, extract = aggregator.first, aggregator.add, self._gap, self._extract
+        look, last = self._schedule.look, 1 - (self._lateness if self._emits_once else 0)
         overlay = self._table.overlay
         in_overlay, missing = overlay.get, MISSING
         passed = max(self.context.clock.watermark, self._passed.fired_until)
@@ -73,6 +70,12 @@ class SessionWindowOperator(BaseWindowOperator):
                 sessions = in_overlay(key, missing)
                 if sessions is missing:
                     sessions = self._from_base(key)
+                if not sessions:
+                    # The key begins a session, which fires later.
+                    if end - last > passed:
+                        overlay[key] = ((start, end, first(value)),)
+                        look(key, end - last)
+                        continue
                 elif len(sessions) == 1:
                     # The common case: one session, which continues and has not fired.
                     ((old_start, old_end, accumulator),) = sessions
@@ -139,7 +142,7 @@ class SessionWindowOperator(BaseWindowOperator):
             self._fire(key, session)
         elif fire_time <= self._passed.fired_until:
             self._timers.register_event_time_timer(key, None, fire_time)
-        self._look_again(self._due(session), key)
+        self._schedule.look(key, self._due(session))
         return True
 
     # Time
@@ -157,32 +160,38 @@ class SessionWindowOperator(BaseWindowOperator):
         passed = max(self.context.clock.watermark, self._passed.fired_until)
         return fire_time if fire_time > passed else self._expiry(end)
 
-    def _look_again(self, time: int, key: Any) -> None:
-        known = self._next_look.get(key)
-        if known is None or time < known:
-            self._next_look[key] = time
-            self._sequence += 1
-            heappush(self._heap, (time, self._sequence, key))
-
     def process_watermark(self, watermark: int) -> None:
         self.ensure_loaded()
-        heap = self._heap
-        while heap and heap[0][0] <= watermark:
-            time, _, key = heappop(heap)
-            if self._next_look.get(key) == time:
-                del self._next_look[key]
-                # Before anything is dropped.
-                self.context.timers.advance_watermark(time)
-                self._at(time, key)
+        for time, keys in self._schedule.due(watermark):
+            # Before anything is dropped.
+            self.context.timers.advance_watermark(time)
+            self._at(time, keys)
         self._passed.advance(watermark)
         self.emit_collected()
         super().process_watermark(watermark)
 
-    def _at(self, time: int, key: Any) -> None:
-        """Fire and drop the sessions of a key that are due at this time."""
-        sessions = self._table.get(key)
-        if sessions is MISSING:
-            return
+    def _at(self, time: int, keys: list[Any]) -> None:
+        """Fire and drop the sessions of these keys that are due at this time."""
+        get, remove = self._table.get, self._table.remove
+        look, forget = self._schedule.look_next, self._schedule.forget
+        fires_once = (
+            not self._lateness and self.calls.clear is None and time > self._passed.fired_until
+        )
+        for key in keys:
+            sessions = get(key)
+            if sessions is MISSING:
+                forget(key)
+            elif not fires_once or len(sessions) > 1:
+                self._at_key(time, key, sessions)
+            elif sessions[0][1] - 1 > time:
+                # The common cases: the session has continued, or it ends.
+                look([key], sessions[0][1] - 1)
+            else:
+                self._fire(key, sessions[0])
+                remove(key)
+                forget(key)
+
+    def _at_key(self, time: int, key: Any, sessions: tuple[Session, ...]) -> None:
         kept = []
         next_time = None
         for session in sessions:
@@ -202,7 +211,9 @@ class SessionWindowOperator(BaseWindowOperator):
             else:
                 self._table.remove(key)
         if next_time is not None:
-            self._look_again(next_time, key)
+            self._schedule.look_next([key], next_time)
+        else:
+            self._schedule.forget(key)
 
     def _on_timer(self, key: Any, _: Any, time: int) -> None:
         sessions = self._table.get(key)
@@ -214,27 +225,29 @@ class SessionWindowOperator(BaseWindowOperator):
 
     def _fire(self, key: Any, session: Session) -> None:
         start, end, accumulator = session
-        window = TimeWindow(start, end)
         try:
             result = copy_of(self._aggregator.result(accumulator))
         except Exception as error:
             raise self.failure(
-                error, self._aggregator.called_for_result, [FiringWindow(key, window)]
+                error,
+                self._aggregator.called_for_result,
+                [FiringWindow(key, TimeWindow(start, end))],
             ) from error
-        self.call_function(key, window, [result])
+        if self.calls.function is None:
+            # The result of the aggregate is the result of the window.
+            self.collected.results.append(result)
+            self.collected.stamps.append(end - 1)
+        else:
+            self.call_function(key, TimeWindow(start, end), [result])
 
     # State
 
     def load(self) -> None:
         super().load()
         self._passed.load()
-        self._next_look = {
-            key: min(map(self._due, sessions)) for key, sessions in self._table.items()
-        }
-        looks = enumerate(self._next_look.items())
-        self._heap[:] = [(time, number, key) for number, (key, time) in looks]
-        heapify(self._heap)
-        self._sequence = len(self._heap)
+        self._schedule.clear()
+        for key, sessions in self._table.items():
+            self._schedule.look(key, min(map(self._due, sessions)))
 
     def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
         super().snapshot_state(checkpoint_id, timestamp)
