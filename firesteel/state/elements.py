@@ -8,7 +8,9 @@ from typing import Any
 from firesteel.state.key_encoding import decode_key, encode_key, is_plain
 from firesteel.usercode import pickling
 
-_PLAIN, _PICKLED = b"=", b"p"
+_PLAIN = b"="
+PICKLED = b"p"
+"""The first byte of an element that is a pickle."""
 _PLAIN_TAG = _PLAIN[0]
 _LENGTH = struct.Struct(">I")
 
@@ -17,7 +19,18 @@ def encode_element(value: Any) -> bytes:
     """Encode any value. The first byte tells ``decode_element`` the encoding."""
     if is_plain(value):
         return _PLAIN + encode_key(value)
-    return _PICKLED + pickling.dumps(value)
+    return PICKLED + pickling.dumps(value)
+
+
+def encode_each(values: list[Any]) -> list[bytes]:
+    """Encode many values, each as ``encode_element`` does."""
+    if {tuple, list, dict}.isdisjoint(map(type, values)):
+        return list(map(encode_element, values))
+    dumps = pickling.dumps
+    return [
+        _PLAIN + encode_key(value) if is_plain(value) else PICKLED + dumps(value)
+        for value in values
+    ]
 
 
 def decode_element(payload: bytes, start: int = 0) -> Any:
@@ -31,7 +44,7 @@ def encode_elements(values: list[Any]) -> bytes:
     """Encode a list of values."""
     if all(map(is_plain, values)):
         return _PLAIN + b"".join(map(encode_key, values))
-    return _PICKLED + pickling.dumps(values)
+    return PICKLED + pickling.dumps(values)
 
 
 def decode_elements(payload: bytes) -> list[Any]:
@@ -64,4 +77,4 @@ def pickles_in(payload: bytes, *, pair: bool) -> list[bytes]:
         (length,) = _LENGTH.unpack_from(payload)
         middle = _LENGTH.size + length
         parts = [payload[_LENGTH.size : middle], payload[middle:]]
-    return [part[1:] for part in parts if part[:1] == _PICKLED]
+    return [part[1:] for part in parts if part[:1] == PICKLED]

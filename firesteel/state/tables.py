@@ -9,7 +9,7 @@ its own.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from operator import is_
 from typing import Any, Final, Protocol, Self
@@ -115,6 +115,10 @@ class ValueTable(Table):
     def __init__(self, name: str, description: TableDescription) -> None:
         super().__init__(name, description)
         self.overlay: dict[Any, Any] = {}
+
+    def reader(self, keys: list[Any]) -> Callable[[Any, Any], Any]:
+        """Return a ``base.get`` for a loop over these keys, which reads the overlay first."""
+        return self.base.get
 
     @abstractmethod
     def base_items(self) -> Iterator[tuple[Any, Any]]:

@@ -8,9 +8,22 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from firesteel.state.elements import decode_element, encode_element, pickles_in
-from firesteel.state.key_encoding import comes_back, decode_key, encode_entry, encode_key
-from firesteel.state.key_groups import int_key_groups, key_group_of
+from firesteel.state.elements import (
+    PICKLED,
+    decode_element,
+    encode_each,
+    encode_element,
+    pickles_in,
+)
+from firesteel.state.key_encoding import (
+    all_come_back,
+    comes_back,
+    decode_key,
+    encode_entry,
+    encode_key,
+    encode_keys,
+)
+from firesteel.state.key_groups import int_key_groups, key_group_of, key_groups_of
 from firesteel.state.stable_hash import fold_int
 from firesteel.state.table_descriptions import TableDescription, TableKind
 from firesteel.usercode import pickling
@@ -69,6 +82,14 @@ class RowFormat:
             return self._heads[self._group(key)] + encode_key(key) + encode_entry(namespace)
         return self._heads[self._group(key)] + encode_key(key)
 
+    def prefixes(self, keys: list[Any]) -> list[bytes]:
+        """The ``prefix`` of each key of a batch."""
+        if self._namespaced:
+            return list(map(self.prefix, keys))
+        heads, groups = self._heads, key_groups_of(keys, self._max_parallelism)
+        encoded = encode_keys(keys)
+        return [heads[group] + key for group, key in zip(groups, encoded, strict=True)]
+
     def _group(self, key: Any) -> int:
         if type(key) is int:
             return self._int_groups[fold_int(key)]
@@ -94,6 +115,13 @@ class RowFormat:
             content = encode_element(element)
         return self.framed(names, content)
 
+    def values(self, keys: list[Any], elements: list[Any]) -> list[bytes]:
+        """The ``value`` of each key of a batch, in a table with one value per key."""
+        if self._ttl or self._namespaced or not all_come_back(keys):
+            pairs = zip(keys, elements, strict=True)
+            return [self.value((key,), element) for key, element in pairs]
+        return [_AS_ENCODED + content for content in encode_each(elements)]
+
     def framed(self, names: tuple[Any, ...], content: bytes) -> bytes:
         if comes_back(names):
             return _AS_ENCODED + content
@@ -108,6 +136,18 @@ class RowFormat:
         if self._ttl:
             return decode_element(value, start + _STAMP.size), _STAMP.unpack_from(value, start)[0]
         return decode_element(value, start)
+
+    def elements(self, values: list[bytes]) -> list[Any]:
+        """The ``element`` of each value of a batch."""
+        if self._ttl:
+            return list(map(self.element, values))
+        # Most values are pickles of rows whose keys decode as they were.
+        loads, element, pickled = pickling.loads, self.element, _AS_ENCODED + PICKLED
+        start = len(pickled)
+        return [
+            loads(value[start:]) if value.startswith(pickled) else element(value)
+            for value in values
+        ]
 
     def content(self, value: bytes) -> bytes:
         """The inverse of ``framed``."""

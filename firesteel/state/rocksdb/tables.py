@@ -14,6 +14,11 @@ from firesteel.state.rocksdb.rows import AFTER, RowFormat, group_prefix, key_gro
 from firesteel.state.table_descriptions import TableDescription, TableKind
 from firesteel.state.tables import MISSING, ListTable, MapTable, ValueTable
 
+# A batch of at least so many keys is read at once.
+_FEW_KEYS = 16
+# Keys that are encoded at once.
+_CHUNK = 5_000
+
 
 class KeyRound:
     """Visits the keys of a table. Each step skips all rows of a key."""
@@ -82,18 +87,26 @@ class RocksDBValueTable(ValueTable):
     def next_keys(self, limit: int) -> list[Any]:
         return self._round.next_keys(limit)
 
-    def apply(self, changes: Changes) -> None:
-        self._database.write(self._operations(changes))
+    def reader(self, keys: list[Any]) -> Callable[[Any, Any], Any]:
+        wanted = list(set(keys).difference(self.overlay))
+        if len(wanted) < _FEW_KEYS:
+            return self.base.get
+        found = self._database.get_all(self.rows.prefixes(wanted))
+        present = [value for value in found if value is not None]
+        if len(present) < len(wanted):
+            pairs = zip(wanted, found, strict=True)
+            wanted = [key for key, value in pairs if value is not None]
+        return dict(zip(wanted, self.rows.elements(present), strict=True)).get
 
-    def _operations(self, changes: Changes) -> Iterator[tuple[bytes, bytes | None]]:
-        rows = self.rows
+    def apply(self, changes: Changes) -> None:
+        rows, database, keys = self.rows, self._database, changes.keys
         if changes.kind is ChangeKind.REMOVE:
-            for key in changes.keys:
-                yield rows.prefix(key), None
+            database.write((row, None) for row in rows.prefixes(keys))
             return
         assert changes.elements is not None
-        for key, element in zip(changes.keys, changes.elements, strict=True):
-            yield rows.prefix(key), rows.value((key,), element)
+        for start in range(0, len(keys), _CHUNK):
+            chunk, elements = keys[start : start + _CHUNK], changes.elements[start : start + _CHUNK]
+            database.put_all(rows.prefixes(chunk), rows.values(chunk, elements))
 
 
 _NUMBER = struct.Struct(">Q")

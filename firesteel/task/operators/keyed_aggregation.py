@@ -273,7 +273,7 @@ class KeyedAggregationOperator(FunctionOperator):
         if self.uses_keys:
             keys_in_order = self.context.key_context.following(keys)
         overlay, missing = self.table.overlay, MISSING
-        find, in_base = overlay.get, self._reader(copies=copies)
+        find, in_base = overlay.get, self._reader(batch, copies=copies)
         results: list[Any] = []
         append = self._adder(results, copies=copies)
         iterator = iter(values)
@@ -295,8 +295,15 @@ class KeyedAggregationOperator(FunctionOperator):
             return _forget
         return copying(results.append) if copies else results.append
 
-    def _reader(self, *, copies: bool) -> Callable[[Any, Any], Any]:
-        get = self.table.base.get
+    def base_reader(self, batch: RecordBatch) -> Callable[[Any, Any], Any]:
+        """Return the ``get`` of the base for the keys of a batch."""
+        if self.context.keyed_state.in_memory:
+            return self.table.base.get
+        assert batch.keys is not None
+        return self.table.reader(batch.keys)
+
+    def _reader(self, batch: RecordBatch, *, copies: bool) -> Callable[[Any, Any], Any]:
+        get = self.base_reader(batch)
         # Results that are compared with the base must not change in it.
         if copies or (self.results.compares and self.may_change):
             return copying_get(get)

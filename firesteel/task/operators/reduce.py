@@ -50,7 +50,7 @@ class ReduceOperator(KeyedAggregationOperator):
         if self._loop is None:
             assert self._shared is not None
             self._loop = KeyedLoop(replace(self._shared, step=self.step()))
-        self._loop.process(batch, self.table.overlay, self.table.base.get)
+        self._loop.process(batch, self.table.overlay, self.base_reader(batch))
 
 
 class FoldOperator(KeyedAggregationOperator):

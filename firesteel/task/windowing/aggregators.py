@@ -123,7 +123,9 @@ class ReduceAggregator(Aggregator):
         reduce, overlay, missing = self.called, table.overlay, MISSING
         in_overlay = overlay.get
         # A value from the base may be part of a snapshot, so the function gets a copy.
-        in_base = table.base.get if is_immutable(values[0]) else copying_get(table.base.get)
+        in_base = table.reader(keys)
+        if not is_immutable(values[0]):
+            in_base = copying_get(in_base)
         iterator = iter(values)
         try:
             # The keys come second: zip must not take a value that it then finds no key for.
@@ -214,7 +216,7 @@ class AggregateAggregator(Aggregator):
 
     def add_batch(self, table: ValueTable, values: list[Any], keys: list[Any]) -> None:
         add, create, overlay, missing = self.called, self._create, table.overlay, MISSING
-        in_overlay, in_base = overlay.get, table.base.get
+        in_overlay, in_base = overlay.get, table.reader(keys)
         iterator = iter(values)
         try:
             for value, key in zip(iterator, keys, strict=False):
