@@ -243,6 +243,12 @@ class HashMapMapTable(MapTable):
         for key in self._cleared:
             self._base.pop(key, None)
         for key, changed in self._overlay.items():
+            if key not in self._base and key not in self._removed:
+                # The map of a new key becomes that of the base.
+                self._base[key] = changed
+                if self._unshared is not None:
+                    self._unshared.add(key)
+                continue
             known = self._own(key)
             if key not in self._removed:
                 known.update(changed)

@@ -45,7 +45,8 @@ class _TimerQueue:
         # The namespace of an entry is (time, the timer's own namespace).
         self._table = keyed_state.value_table(name, namespaced=True)
         # The entries of each time, in the order of their registration, and a heap of the times.
-        self._timers: dict[int, list[Entry] | deque[Entry]] = {}
+        # Most times have one timer. Its entry needs no list.
+        self._timers: dict[int, Entry | list[Entry] | deque[Entry]] = {}
         self._heap: list[int] = []
         # The number of entries, with those of deleted timers.
         self._places = 0
@@ -70,12 +71,14 @@ class _TimerQueue:
 
     def _add(self, entry: Entry) -> None:
         time = entry[1][0]
-        timers = self._timers.get(time)
-        if timers is None:
-            self._timers[time] = [entry]
+        known = self._timers.get(time)
+        if known is None:
+            self._timers[time] = entry
             heappush(self._heap, time)
+        elif isinstance(known, tuple):
+            self._timers[time] = [known, entry]
         else:
-            timers.append(entry)
+            known.append(entry)
 
     def delete(self, key: Any, namespace: Any, time: int) -> None:
         entry = (key, (time, namespace))
@@ -90,7 +93,7 @@ class _TimerQueue:
         heap, table = self._heap, self._table
         while heap:
             time = heap[0]
-            timers = self._timers[time]
+            timers = _all_of(self._timers[time])
             for number, entry in enumerate(timers):
                 if table.get(entry) is not MISSING:
                     self._places -= number
@@ -110,7 +113,7 @@ class _TimerQueue:
         while heap and heap[0] <= time:
             due = heappop(heap)
             found = self._timers.pop(due)
-            timers = found if isinstance(found, deque) else deque(found)
+            timers = found if isinstance(found, deque) else deque(_all_of(found))
             while timers:
                 entry = timers.popleft()
                 self._places -= 1
@@ -134,7 +137,7 @@ class _TimerQueue:
         """Return timers to their place before those of the same time that came meanwhile."""
         added = self._timers.get(time)
         if added is not None:
-            timers.extend(added)
+            timers.extend(_all_of(added))
             self._timers[time] = timers
         elif timers:
             self._timers[time] = timers
@@ -154,10 +157,10 @@ class _TimerQueue:
         # In place, because ``fire_until`` may be using the heap. The timers that it is firing have
         # no place here.
         table, seen = self._table, set()
-        firing = self._places - sum(map(len, self._timers.values()))
+        firing = self._places - sum(len(_all_of(found)) for found in self._timers.values())
         for time in list(self._timers):
             kept = []
-            for entry in self._timers[time]:
+            for entry in _all_of(self._timers[time]):
                 if entry not in seen and table.get(entry) is not MISSING:
                     seen.add(entry)
                     kept.append(entry)
@@ -170,6 +173,10 @@ class _TimerQueue:
 
     def __len__(self) -> int:
         return self._live
+
+
+def _all_of(found: Entry | list[Entry] | deque[Entry]) -> list[Entry] | deque[Entry]:
+    return [found] if isinstance(found, tuple) else found
 
 
 class InternalTimerService:
