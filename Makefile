@@ -26,6 +26,8 @@ SOAK_ARGS ?=
 PEERS := pyflink spark bytewax
 # Servers and the browser for tests. Without one of them pytest skips its tests and shows the reason.
 SERVERS := .servers/kafka/.installed .servers/browser/.installed .servers/postgres/.installed
+# An archive of Spark's classes, with which the JVMs of tests start in half the time.
+CLASSES := $(VENV)/spark-classes.jsa
 # The number of test processes. They share the test files, and each starts its own Spark session.
 TEST_PROCESSES ?= 2
 # The time limit of a test in seconds. After it the test fails and shows its stack.
@@ -69,6 +71,10 @@ browser: .servers/browser/.installed ## install Chromium for the tests of the da
 	$(call say,looking for PostgreSQL)
 	@if $(PY) -m tests.servers.postgres; then mkdir -p $(@D) && touch $@; else echo "The tests with PostgreSQL will be skipped." >&2; fi
 
+$(CLASSES): $(STAMP)
+	$(call say,archiving the classes of Spark)
+	@$(PY) -m tests.class_archive || echo "Tests with Spark will start more slowly." >&2
+
 .PHONY: flink
 flink: $(STAMP) ## fetch Flink's own command line and dashboard (330 MB) for the tests with them
 	$(call say,python -m tests.servers.flink)
@@ -99,7 +105,7 @@ format: $(STAMP) ## let ruff fix and format the code
 	@$(PY) -m ruff format .
 
 .PHONY: test
-test: lint test-pythons $(SERVERS) ## lint, types, and all tests that are not slow
+test: lint test-pythons $(SERVERS) $(CLASSES) ## lint, types, and all tests that are not slow
 	$(call say,pytest without the slow tests)
 	@$(PY) -m pytest -m 'not slow' -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --timeout=$(TEST_TIMEOUT) $(PYTEST_ARGS)
 
@@ -109,7 +115,7 @@ test-pythons: $(STAMP) ## test the byte code reader on the other Python versions
 	@$(PY) -m tools.check_byte_code
 
 .PHONY: test-all
-test-all: lint test-pythons $(SERVERS) ## also run the slow tests, and search for new examples in property tests
+test-all: lint test-pythons $(SERVERS) $(CLASSES) ## also run the slow tests, and search for new examples in property tests
 	$(call say,pytest with the slow tests)
 	@FIRESTEEL_HYPOTHESIS_PROFILE=search $(PY) -m pytest --timeout=$$(( 4 * $(TEST_TIMEOUT) )) $(PYTEST_ARGS)
 

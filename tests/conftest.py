@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.class_archive import QUICK_START, spark_options
 from tests.thoroughness import examples
 
 if TYPE_CHECKING:
@@ -23,10 +24,8 @@ settings.register_profile("search", deadline=None)
 settings.register_profile("firesteel", deadline=None, derandomize=True, max_examples=examples(100))
 settings.load_profile(os.environ.get("FIRESTEEL_HYPOTHESIS_PROFILE", "firesteel"))
 
-# Tests start many short-lived JVMs on few cores, and what the optimizing compiler does for them comes too late.
-_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-for _options in ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
-    os.environ.setdefault(_options, _QUICK_START)
+os.environ.setdefault("SPARK_SUBMIT_OPTS", spark_options())
+os.environ.setdefault("SPARK_DAEMON_JAVA_OPTS", QUICK_START)
 
 _SPARK_TESTS = Path(__file__).parent / "integration"
 
