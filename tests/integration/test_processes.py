@@ -226,6 +226,7 @@ def test_ctrl_c_ends_a_job_within_seconds_without_a_traceback(
     assert_nothing_is_left(driver)
 
 
+@pytest.mark.slow
 def test_a_function_that_blocks_is_killed_and_sigterm_closes_what_a_program_leaves_running(
     start: Callable[..., Driver], execution: str, tmp_path: Path
 ) -> None:
