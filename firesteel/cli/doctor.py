@@ -22,8 +22,11 @@ from firesteel.processes import physical_memory
 _LEAST_MEMORY = 2 << 30
 _LEAST_DISK = 1 << 30
 _CONNECT_SECONDS = 3.0
-_EXTRAS = {
+EXTRAS = {
+    "avro": ("fastavro", "files and messages in Avro"),
     "kafka": ("confluent_kafka", "Kafka sources and sinks"),
+    "mysql": ("pymysql", "tables of MySQL and MariaDB"),
+    "postgres": ("psycopg", "tables and change streams of PostgreSQL"),
     "rocksdb": ("rocksdict", "state larger than memory"),
 }
 OK, WARNING, ERROR = "ok", "warning", "error"
@@ -142,7 +145,7 @@ def _port(settings: tuple[str, ...]) -> Iterator[Finding]:
 
 
 def _extras(_: tuple[str, ...]) -> Iterator[Finding]:
-    for extra, (module, purpose) in _EXTRAS.items():
+    for extra, (module, purpose) in EXTRAS.items():
         if importlib.util.find_spec(module) is not None:
             yield Finding(f"Extra {extra}", OK, "installed")
         else:

@@ -77,6 +77,8 @@ class SessionJob:
         # The last answers by call, each with the time of its question and the changes before it.
         self._answers: dict[str, tuple[float, int, Future[Any]]] = {}
         self._changes = 0
+        # The job master has not answered in time. Its next message ends that.
+        self._hangs = False
         self._result: Future[JobExecutionResult] = Future()
         self._gone: Future[None] = Future()
 
@@ -167,6 +169,7 @@ class SessionJob:
             self._gone.set_result(None)
 
     def _take(self, message: dict[str, Any]) -> None:
+        self._hangs = False
         match message:
             case {"event": "refused", "error": error}:
                 self._end(JobStatus.FAILED, decode_error(error))
@@ -250,17 +253,23 @@ class SessionJob:
             channel.send({"id": number, "call": call, "arguments": arguments})
         return answer
 
-    def _ask_seldom(self, call: str) -> Future[Any]:
-        """Ask for a document, or return the answer to a question of a moment ago."""
+    def _answer_to(self, call: str) -> Any:
+        """Ask the job master for a document, or return its answer of a moment ago.
+
+        Raises TimeoutError if the job master hangs. Only the first call waits for that.
+        """
         now, changes = time.monotonic(), self._changes
-        known = self._answers.get(call)
-        if known is not None:
-            asked_at, changes_before, answer = known
-            if changes_before == changes and (not answer.done() or now - asked_at < _FRESH_SECONDS):
-                return answer
-        answer = self._ask(call)
-        self._answers[call] = (now, changes, answer)
-        return answer
+        asked_at, changes_before, answer = self._answers.get(call, (now, -1, None))
+        is_old = answer is not None and answer.done() and now - asked_at > _FRESH_SECONDS
+        if answer is None or is_old or changes_before != changes:
+            asked_at, answer = now, self._ask(call)
+            self._answers[call] = (now, changes, answer)
+        patience = 0.0 if self._hangs else max(0.0, asked_at + _ANSWER_SECONDS - now)
+        try:
+            return answer.result(patience)
+        except FutureTimeoutError:
+            self._hangs = True
+            raise
 
     def _change(self, call: str, *arguments: Any) -> Future[Any]:
         """Ask for a change of the job. Answers from before its end are out of date."""
@@ -276,7 +285,7 @@ class SessionJob:
         """Return the newest answer. Of a job that waits, has ended or hangs it is the last one."""
         if self._channel is not None and not self._status.is_terminal_state():
             try:
-                document = self._ask_seldom(name).result(_ANSWER_SECONDS)
+                document = self._answer_to(name)
             except (FutureTimeoutError, FiresteelError):
                 return self._documents[name]
             with self._lock:
@@ -287,7 +296,7 @@ class SessionJob:
     def status(self) -> JobStatus:
         if self._channel is not None and not self._status.is_terminal_state():
             try:
-                status = JobStatus[self._ask_seldom("status").result(_ANSWER_SECONDS)]
+                status = JobStatus[self._answer_to("status")]
             except (FutureTimeoutError, FiresteelError):
                 return self._status
             with self._lock:

@@ -205,7 +205,7 @@ def render(process: str, info: models.Profile, samples: Iterable[Sample]) -> str
         f"<style>{_STYLE}</style><h1>{html.escape(process)}</h1>"
         f"<p>{html.escape(info['mode'])} profile of {info['duration']} s, {total} samples</p>{waits}"
         "<h2>Functions</h2><table><tr><th>itself<th>with its calls<th>function"
-        f"{rows}</table><h2>Flame graph</h2><div class='flames'>{flames}</div></html>"
+        f"{rows}</table><h2>Flame graph</h2><div class='row'>{flames}</div></html>"
     )
 
 
@@ -232,8 +232,9 @@ def _flames(node: models.FlameGraphNode, total: int) -> str:
         name = html.escape(child["name"])
         share = child["value"] / node["value"]
         boxes.append(
-            f"<div style='width:{share:.2%}'><span title='{name} {child['value'] / total:.1%}'>"
-            f"{name}</span><div>{_flames(child, total)}</div></div>"
+            f"<div class='box' style='width:{share:.2%}'>"
+            f"<span title='{name} {child['value'] / total:.1%}'>{name}</span>"
+            f"<div class='row'>{_flames(child, total)}</div></div>"
         )
     return "".join(boxes)
 
@@ -242,8 +243,7 @@ _STYLE = (
     "body{font:14px system-ui,sans-serif;margin:2em;color:#1c1917;background:#fff}"
     "td,th{padding:2px 12px 2px 0;text-align:left;font-variant-numeric:tabular-nums}"
     "td:last-child{font-family:monospace}"
-    ".flames,.flames div>div{display:flex;align-items:flex-start;overflow:hidden}"
-    ".flames div{min-width:0}"
-    ".flames span{display:block;font:11px monospace;background:#fdba74;border:1px solid #fff;"
+    ".row{display:flex;align-items:flex-start}.box{flex:none;min-width:0;overflow:hidden}"
+    ".row span{display:block;font:11px monospace;background:#fdba74;border:1px solid #fff;"
     "border-radius:3px;padding:2px 4px;overflow:hidden;white-space:nowrap;text-overflow:ellipsis}"
 )

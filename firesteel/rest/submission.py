@@ -66,6 +66,9 @@ def session_endpoints(dispatcher: SessionDispatcher, token: str) -> tuple[Endpoi
         _check_token(call, token)
         programs, program = _program(dispatcher, call)
         options, arguments = _run_options(call)
+        certificate = dispatcher.configuration.get(rest_options.REST_SSL_CERTIFICATE)
+        if certificate is not None:
+            options.append(f"-D{rest_options.REST_SSL_CERTIFICATE.key}={certificate}")
         try:
             job_id = programs.run(program, dispatcher.url, options, arguments)
         except TooManyRunsError as error:

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import json
 import socket
+import tomllib
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from firesteel.cli.doctor import EXTRAS
 from firesteel.cli.main import main
 
 
@@ -54,3 +57,8 @@ def test_a_wrong_setting_is_an_error() -> None:
 def test_people_get_lines() -> None:
     output = CliRunner().invoke(main, ["doctor"]).output
     assert "ok       Python: 3." in output
+
+
+def test_all_extras_for_users_are_checked() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert set(EXTRAS) == set(project["optional-dependencies"]) - {"dev", "docs", "jre"}

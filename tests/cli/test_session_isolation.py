@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import time
@@ -92,24 +93,48 @@ def _good_job(client: RestClient) -> dict[str, str]:
     return found
 
 
+def _job_master(job_id: str) -> int:
+    """Return the process id of a job master."""
+    found = subprocess.run(
+        ["pgrep", "-f", f"job_process .*job-{job_id}"], capture_output=True, text=True, check=True
+    )
+    return int(found.stdout.split()[0])
+
+
 def test_a_killed_job_master_fails_its_job_only(
     session: Commands, write: Write, good: Path
 ) -> None:
     client = RestClient(f"http://{session.address}")
     job_id = session.submit(write(COUNTING), arguments=(str(good.with_name("other")),))
     session.wait_for_state(job_id, "RUNNING")
-    found = subprocess.run(
-        ["pgrep", "-f", f"job_process .*job-{job_id}"], capture_output=True, text=True, check=True
-    )
-    import os
-
-    os.kill(int(found.stdout.split()[0]), signal.SIGKILL)
+    os.kill(_job_master(job_id), signal.SIGKILL)
     session.wait_for_state(job_id, "FAILED")
     entries = client.get(f"/jobs/{job_id}/exceptions")["exceptionHistory"]["entries"]
     assert "signal 9" in entries[0]["stacktrace"]
     before = sum(counts_of(good).values())
     wait_until(lambda: sum(counts_of(good).values()) > before + 100)
     session("cancel", _good_job(client)["jid"], "-m", session.address)
+
+
+def test_a_job_master_that_hangs_does_not_block_the_session(
+    session: Commands, write: Write, good: Path
+) -> None:
+    client = RestClient(f"http://{session.address}")
+    job_id = session.submit(write(COUNTING), arguments=(str(good.with_name("other")),))
+    session.wait_for_state(job_id, "RUNNING")
+    master = _job_master(job_id)
+    os.kill(master, signal.SIGSTOP)
+    try:
+        for _ in range(20):
+            states = {job["jid"]: job["state"] for job in client.get("/jobs/overview")["jobs"]}
+            assert states[job_id] == "RUNNING"
+        before = sum(counts_of(good).values())
+        wait_until(lambda: sum(counts_of(good).values()) > before + 100)
+    finally:
+        os.kill(master, signal.SIGCONT)
+    for job in (job_id, _good_job(client)["jid"]):
+        session("cancel", job, "-m", session.address)
+        session.wait_for_state(job, "CANCELED")
 
 
 def test_a_job_waits_for_slots_and_starts_when_they_are_free(

@@ -9,8 +9,8 @@ import pytest
 from tests.servers.chromium import LAPTOP, Browser, running_browser, why_not
 
 
-@pytest.fixture(scope="module")
-def _browser_of_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+@pytest.fixture(scope="session")
+def _running_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     if reason := why_not():
         pytest.skip(reason)
     with running_browser(tmp_path_factory.mktemp("profile")) as browser:
@@ -18,8 +18,8 @@ def _browser_of_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bro
 
 
 @pytest.fixture
-def browser(_browser_of_module: Browser) -> Browser:
-    browser = _browser_of_module
+def browser(_running_browser: Browser) -> Browser:
+    browser = _running_browser
     browser.set_size(LAPTOP)
     browser.set_colors("light")
     return browser

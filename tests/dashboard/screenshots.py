@@ -14,6 +14,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from firesteel.rest.profiler import render
 from tests.dashboard.fixture_server import serving
 from tests.dashboard.session import one_job
 from tests.servers.chromium import PHONE, Browser, running_browser
@@ -69,6 +70,41 @@ def take_made_up() -> None:
             _take(browser, f"{address}#/{place}", name)
 
 
+def take_profile() -> None:
+    slot = "firesteel.task.live_slot.LiveSlot.run:210"
+    mapped = [slot, "firesteel.task.operators.map.MapOperator.process_batch:48"]
+    stacks = [
+        (
+            [*mapped, "orders.enrich:48", "json.loads:346", "json.decoder.JSONDecoder.decode:337"],
+            910,
+        ),
+        ([*mapped, "orders.enrich:51", "prices.price:12"], 520),
+        ([*mapped, "orders.enrich:53"], 240),
+        ([slot, "firesteel.task.exchange.hash_writer.HashWriter.write:88", "pickle.dumps:12"], 310),
+        ([slot, "firesteel.task.exchange.input_gate.InputGate.unpack:140"], 150),
+    ]
+    page = render(
+        "worker-3-4711",
+        {
+            "status": "FINISHED",
+            "mode": "CPU",
+            "triggerTime": 0,
+            "finishedTime": 0,
+            "duration": 30,
+            "message": None,
+            "outputFile": None,
+        },
+        [{"functions": stack, "on_cpu": True, "samples": count} for stack, count in stacks],
+    )
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "profile.html"
+        file.write_text(page)
+        with running_browser(Path(directory) / "browser") as browser:
+            browser.set_size((1200, 470))
+            browser.open(file.as_uri())
+            browser.screenshot(_FIGURES / "profile.png")
+
+
 def _take(browser: Browser, address: str, name: str) -> None:
     browser.open(address)
     time.sleep(_WATCH_SECONDS if "vertex" in name else 6.0)
@@ -77,5 +113,6 @@ def _take(browser: Browser, address: str, name: str) -> None:
 
 if __name__ == "__main__":
     take_made_up()
+    take_profile()
     for running in sys.argv[1:]:
         take(running.rstrip("/"))

@@ -42,6 +42,8 @@ PAGES = {
     "job/running/J/configuration": ["Execution Configuration"],
     "task-manager": ["Path, ID", "Data Port"],
     "task-manager/T/metrics": ["Memory"],
+    "task-manager/T/profiler": ["Create Profiling Instance", "Trigger Time"],
+    "job-manager/profiler": ["Create Profiling Instance", "Trigger Time"],
     "job-manager/metrics": ["Memory"],
     "job-manager/config": ["rest.port"],
 }

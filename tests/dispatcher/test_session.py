@@ -79,8 +79,10 @@ def test_a_session_can_refuse_jobs_instead(make: Make) -> None:
 
 
 def test_a_job_does_not_wait_longer_than_the_timeout(make: Make) -> None:
-    session = make(**{"slot.request.timeout": "50 ms"})
+    session = make()
     session.submit(packed(session, 4))
+    # Only now, so that the first job gets its slots on a busy machine, too.
+    session._timeout = 0.05
     waiting = session.submit(packed(session, 1))
     wait_until(lambda: waiting.status() is JobStatus.FAILED)
     assert "no more became free within" in str(waiting.result().exception())
@@ -180,13 +182,33 @@ def test_requests_within_a_moment_share_the_answer_of_the_job_master(
     job._channel = None
 
 
-class Master:
-    """Answers each call with 3 at once."""
+def test_a_job_master_that_hangs_is_waited_for_once(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_job, "_ANSWER_SECONDS", 0.05)
+    session = make()
+    job = session.submit(packed(session))
+    asked: list[str] = []
+    job._channel = Master(job, asked, answers=False)  # type: ignore[assignment]
+    # The last known answer.
+    assert [job.restarts() for _ in range(3)] == [0, 0, 0]
+    assert asked == ["restarts"]
+    # Other questions are asked, but their answers are not waited for.
+    monkeypatch.setattr(session_job, "_ANSWER_SECONDS", 600.0)
+    assert job.failures() == []
+    assert asked == ["restarts", "failures"]
+    job._channel = None
 
-    def __init__(self, job: SessionJob, asked: list[str]) -> None:
+
+class Master:
+    """Answers each call with 3 at once, or hangs."""
+
+    def __init__(self, job: SessionJob, asked: list[str], *, answers: bool = True) -> None:
         self._job = job
         self._asked = asked
+        self._answers = answers
 
     def send(self, message: dict[str, Any]) -> None:
         self._asked.append(message["call"])
-        self._job._take({"id": message["id"], "answer": 3})
+        if self._answers:
+            self._job._take({"id": message["id"], "answer": 3})

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from firesteel.cli.main import main
 from firesteel.common.configuration import Configuration
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream import DataStream, StreamExecutionEnvironment
@@ -85,6 +87,11 @@ class Pressure:
     def everything(self) -> str:
         return self.client.get(f"{self.path}/backpressure").text
 
+    def shown(self) -> str:
+        """Return the lines of ``firesteel info``."""
+        job_id, address = self.path.rpartition("/")[2], f"localhost:{self.client.port}"
+        return str(CliRunner().invoke(main, ["info", job_id, "-m", address]).output)
+
 
 @contextmanager
 def watched(
@@ -119,6 +126,7 @@ def test_a_slow_map_is_busy_and_slows_down_everything_before_it(make_env: MakeEn
         assert pressure.level("slow map") == "ok"
         assert pressure.level("nowhere") == "ok"
         assert max(pressure.busy("nowhere")) <= A_LITTLE
+        wait_until(lambda: "Root of back pressure: slow map (" in pressure.shown(), pressure.shown)
         # The shares of each subtask are those of a whole.
         for name in ("numbers", "slow map", "nowhere"):
             for subtask in pressure.of(name)["subtasks"]:

@@ -182,6 +182,17 @@ def test_a_flood_of_random_requests(client: Client, job: RunningJob) -> None:
     assert client.get(f"/jobs/{job_id}/status").json() == {"status": "RUNNING"}
 
 
+def test_clients_that_go_away_in_the_middle_do_no_harm(client: Client, job: RunningJob) -> None:
+    """A browser that is killed leaves requests without a reader, and half a request."""
+    for part in (b"", b"GET /jobs/over", b"POST /jobs HTTP/1.1\r\nContent-Length: 100\r\n\r\nxx"):
+        with socket.create_connection(("localhost", client.port), 30) as connection:
+            connection.sendall(part)
+    for _ in range(20):
+        with socket.create_connection(("localhost", client.port), 30) as connection:
+            connection.sendall(b"GET /jobs/overview HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert client.get(f"/jobs/{job.job_id}/status").json() == {"status": "RUNNING"}
+
+
 def test_the_description_of_the_api_names_every_call(client: Client) -> None:
     document = client.get("/openapi.json").json()
     described = {

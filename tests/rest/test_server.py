@@ -6,6 +6,7 @@ import http.client
 import socket
 import ssl
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -138,8 +139,9 @@ def test_tls_without_a_certificate_is_an_error() -> None:
         RestServer(dispatcher(security__ssl__rest__enabled="true"))
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tmp_path = tmp_path_factory.mktemp("files")
     (tmp_path / "secret.txt").write_text("secret")
     static = tmp_path / "static"
     (static / "assets").mkdir(parents=True)
@@ -149,16 +151,20 @@ def files(tmp_path: Path) -> Path:
     return static
 
 
-def test_the_dashboard_is_served(files: Path) -> None:
+@pytest.fixture(scope="module")
+def served(files: Path) -> Iterator[Client]:
     with RestServer(dispatcher(), dashboard=files) as server:
-        client = Client(server.port)
-        assert "dashboard" in client.get("/").text
-        script = client.get("/assets/app.js")
-        assert "javascript" in script.headers["content-type"]
-        assert client.get("/overview").headers["content-type"] == "application/json"
-        missing = client.get("/assets/other.js")
-        assert missing.status == 404
-        assert missing.json() == {"errors": ["Not found: /assets/other.js"]}
+        yield Client(server.port)
+
+
+def test_the_dashboard_is_served(served: Client) -> None:
+    assert "dashboard" in served.get("/").text
+    script = served.get("/assets/app.js")
+    assert "javascript" in script.headers["content-type"]
+    assert served.get("/overview").headers["content-type"] == "application/json"
+    missing = served.get("/assets/other.js")
+    assert missing.status == 404
+    assert missing.json() == {"errors": ["Not found: /assets/other.js"]}
 
 
 @pytest.mark.parametrize(
@@ -176,11 +182,10 @@ def test_the_dashboard_is_served(files: Path) -> None:
         "/assets",
     ],
 )
-def test_no_path_escapes_the_dashboard(files: Path, path: str) -> None:
-    with RestServer(dispatcher(), dashboard=files) as server:
-        reply = Client(server.port).get(path)
-        assert 400 <= reply.status < 500
-        assert "secret" not in reply.text.replace("secret.txt", "")
+def test_no_path_escapes_the_dashboard(served: Client, path: str) -> None:
+    reply = served.get(path)
+    assert 400 <= reply.status < 500
+    assert "secret" not in reply.text.replace("secret.txt", "")
 
 
 def test_no_page_of_a_different_server_gets_access() -> None:
