@@ -11,7 +11,8 @@ from firesteel.usercode import pickling
 _PLAIN = b"="
 PICKLED = b"p"
 """The first byte of an element that is a pickle."""
-_PLAIN_TAG = _PLAIN[0]
+PLAIN_TAG = _PLAIN[0]
+"""The first byte of an element that is plain data."""
 _LENGTH = struct.Struct(">I")
 
 
@@ -35,7 +36,7 @@ def encode_each(values: list[Any]) -> list[bytes]:
 
 def decode_element(payload: bytes, start: int = 0) -> Any:
     """The value that begins at ``start`` and extends to the end."""
-    if payload[start] == _PLAIN_TAG:
+    if payload[start] == PLAIN_TAG:
         return decode_key(payload, start + 1)[0]
     return pickling.loads(memoryview(payload)[start + 1 :])
 

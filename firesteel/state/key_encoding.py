@@ -102,6 +102,18 @@ def decode_key(encoded: bytes | memoryview, start: int = 0) -> tuple[Any, int]:
     return _DECODERS[tag](encoded, start + 1)
 
 
+def decode_last(encoded: bytes, start: int) -> Any:
+    """The key that begins at ``start`` and ends with the bytes. Text and numbers decode fast."""
+    tag = encoded[start]
+    if tag == _STR:
+        content = encoded[start + 1 : -1]
+        if 0 not in content:
+            return content.decode("utf-8", "surrogatepass")
+    elif _INT_ZERO < tag <= _INT_ZERO + 8:
+        return int.from_bytes(encoded[start + 1 :], "big")
+    return decode_key(encoded, start)[0]
+
+
 def is_plain(value: Any) -> bool:
     """True if ``encode_key`` accepts the value, and decoding returns it with the same type."""
     kind = type(value)

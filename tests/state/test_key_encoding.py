@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 
 from firesteel.common import Row
 from firesteel.errors import UnstableKeyError
-from firesteel.state.key_encoding import comes_back, decode_key, encode_entry, encode_key
+from firesteel.state.key_encoding import (
+    comes_back,
+    decode_key,
+    decode_last,
+    encode_entry,
+    encode_key,
+)
 from firesteel.state.stable_hash import stable_hash
 from tests.thoroughness import examples
 
@@ -76,6 +82,7 @@ def test_a_key_comes_back_equal(key: Any) -> None:
     assert end == len(encoded)
     assert decoded == key
     assert stable_hash(decoded) == stable_hash(key)
+    assert repr(decode_last(b"head" + encoded, 4)) == repr(decoded)
     if comes_back(key):
         assert type(decoded) is type(key)
         assert repr(decoded) == repr(key)

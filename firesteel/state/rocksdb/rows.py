@@ -6,10 +6,12 @@ The key of a row is: table number, key group, key, namespace, and a suffix for l
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 from firesteel.state.elements import (
     PICKLED,
+    PLAIN_TAG,
     decode_element,
     encode_each,
     encode_element,
@@ -19,6 +21,7 @@ from firesteel.state.key_encoding import (
     all_come_back,
     comes_back,
     decode_key,
+    decode_last,
     encode_entry,
     encode_key,
     encode_keys,
@@ -170,6 +173,22 @@ class RowFormat:
     def key(self, row: bytes, value: bytes) -> Any:
         """The table key, as the program gave it."""
         return _original(value)[0] if value[:1] == _WITH_ORIGINAL else self.split(row)[0]
+
+    def columns(self, found: Iterable[tuple[bytes, bytes]]) -> tuple[list[Any], list[Any]]:
+        """The table keys and the elements of rows, in a table of values."""
+        keys: list[Any] = []
+        elements: list[Any] = []
+        is_bare = not (self._namespaced or self._ttl)
+        for row, value in found:
+            if is_bare and value[0] == 0:
+                # This is the frequent case, without the calls of the general one.
+                keys.append(decode_last(row, HEAD_LENGTH))
+                plain = value[1] == PLAIN_TAG
+                elements.append(decode_last(value, 2) if plain else decode_element(value, 1))
+            else:
+                keys.append(self.key(row, value))
+                elements.append(self.element(value))
+        return keys, elements
 
     def entry(self, row: bytes, value: bytes) -> Any:
         """The entry of a map, as the program gave it."""

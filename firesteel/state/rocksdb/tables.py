@@ -137,8 +137,7 @@ class FrozenRows:
         found = self._view.scan(group_prefix(self._rows.table_prefix, group))
         rows = self._rows
         if self._kind is TableKind.VALUE:
-            pairs = [(rows.key(row, value), rows.element(value)) for row, value in found]
-            return [key for key, _ in pairs], [element for _, element in pairs]
+            return rows.columns(found)
         keys: list[Any] = []
         values: list[Any] = []
         before: bytes | None = None

@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.sections.savepoint import Slot
 from firesteel.checkpoint.metadata import (
     CheckpointMetadata,
     SnapshotType,
@@ -497,3 +498,18 @@ def test_the_name_of_a_savepoint_is_flinks() -> None:
     assert savepoint_directory("/s", "0123456789abcdef", "f" * 32) == (
         "/s/savepoint-012345-ffffffffffff"
     )
+
+
+def test_the_memory_of_the_driver_does_not_depend_on_the_size_of_the_state(tmp_path: Path) -> None:
+    """It completes a savepoint that a slot has written, and opens it to restore the job."""
+    peaks = []
+    for megabytes in (1, 1, 16):
+        directory = tmp_path / str(len(peaks))
+        slot = Slot("hashmap", 10_000, directory, megabytes << 20)
+        target = open_storage(str(directory / "savepoint"))
+        slot.save(target)
+        peaks.append(slot.driver_bytes(target))
+        slot.backend.close()
+    # The first turn also loads code.
+    _, small, large = peaks
+    assert large < small + 50_000
