@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from array import array
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from multiprocessing import AuthenticationError
 from random import getrandbits
@@ -23,6 +23,7 @@ from firesteel.errors import FiresteelError, JobExecutionError
 from firesteel.protocol.driver_address import DriverAddress
 from firesteel.state.changelog import Segment
 from firesteel.state.operator_state import OperatorStates
+from firesteel.usercode.pickling import quickly_pickled
 
 # A run id has four bytes. 0 stands for an unknown run, as before the first epoch.
 _RUN_ID = "I"
@@ -34,6 +35,7 @@ def new_run_id() -> int:
     return getrandbits(32) or 1
 
 
+@quickly_pickled
 @dataclass(frozen=True, slots=True)
 class ConfirmedRuns:
     """The runs of the previous epoch that the driver has confirmed.
@@ -75,6 +77,7 @@ class ConfirmedRuns:
         return self.own in (run_id, _UNKNOWN)
 
 
+@quickly_pickled
 @dataclass(frozen=True, slots=True)
 class SlotAddress:
     """A slot of a level of an attempt of a job, at one epoch.
@@ -100,6 +103,7 @@ class RestoredState:
     states: tuple[StateDescription, ...] = ()
 
 
+@quickly_pickled
 @dataclass(frozen=True, slots=True)
 class OperatorHandle:
     """The state of one operator subtask.
@@ -122,11 +126,11 @@ class OperatorHandle:
 
 @dataclass(frozen=True, slots=True)
 class AbandonedState:
-    """The transactions of a sink whose attempt of the job failed.
+    """The transactions of a sink whose attempt of the job failed, or was canceled.
 
     ``whole`` is the last state of the sink, and ``committables`` are those that it had handed to
-    the driver. Transactions of the checkpoints up to ``completed`` are valid. The next attempt
-    aborts all others.
+    the driver. Transactions of the checkpoints up to ``completed`` are valid. All others are
+    aborted: by the next attempt after a failure, and by the sink itself if the job is canceled.
     """
 
     whole: bytes | None
@@ -147,6 +151,7 @@ class InFlight:
     is_rescaled: bool = False
 
 
+@quickly_pickled
 @dataclass(frozen=True, slots=True)
 class SubtaskHandle:
     """The confirmed state of a subtask. ``gate`` has the watermarks and ends of its channels."""
@@ -174,6 +179,7 @@ class Feedback:
 UNLIMITED = 1 << 62
 
 
+@quickly_pickled
 @dataclass(frozen=True, slots=True)
 class ReadBudget:
     """Per-epoch read limits: records per source, and total seconds for all sources of a slot."""
@@ -217,6 +223,7 @@ class SavepointProgress:
     error: str | None = None
 
 
+@quickly_pickled
 @dataclass(frozen=True, slots=True)
 class SlotControl:
     """Instructions for a slot for one epoch. ``handles`` are the states of its subtasks, by vertex."""
@@ -256,12 +263,14 @@ class SlotControl:
     # The newest complete checkpoint, and the aborted ones, since the previous epoch.
     completed_checkpoint: int | None = None
     aborted_checkpoints: tuple[int, ...] = ()
+    # For sinks of a canceled job, by node: the work after its last checkpoint, which they abort.
+    abandoned: dict[int, AbandonedState] = field(default_factory=dict)
 
     @property
     def has_work(self) -> bool:
         """True if the slot has more to do than to close. Closing alone needs no state."""
         commits = self.committables or self.completed_checkpoint is not None
-        return bool(commits) or not self.close
+        return bool(commits or self.abandoned) or not self.close
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +283,7 @@ class EndEpoch:
     epoch: int
 
 
+@quickly_pickled
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
     """The progress of a source subtask.
@@ -297,6 +307,7 @@ class SourceStatus:
     wanted: int = 0
 
 
+@quickly_pickled
 @dataclass(slots=True)
 class VertexMetrics:
     """Metrics of one subtask in one epoch."""
@@ -311,6 +322,7 @@ class VertexMetrics:
     operators: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
 
 
+@quickly_pickled
 @dataclass(frozen=True, slots=True)
 class SubtaskAck:
     """The results of one subtask in one epoch. Dictionaries are keyed by node."""
@@ -345,6 +357,18 @@ class SubtaskAck:
     in_flight: tuple[Segment, ...] = ()
 
 
+def abandoned_by(
+    ack: SubtaskAck, transactional: Collection[int], completed: int
+) -> dict[int, AbandonedState]:
+    """Return the work of the sinks of a subtask in an epoch that does not count, by node."""
+    wholes = {node: whole for node, whole in ack.whole.items() if node in transactional}
+    return {
+        node: AbandonedState(wholes.get(node), ack.committables.get(node, ()), completed)
+        for node in {**wholes, **ack.committables}
+    }
+
+
+@quickly_pickled
 @dataclass(frozen=True, slots=True)
 class SlotAck:
     """The report of a slot at the end of an epoch.

@@ -21,6 +21,7 @@ ARROW_SCHEMA = pa.schema(
         ("payload", pa.binary()),
     ]
 )
+_ARROW_TYPES = ARROW_SCHEMA.types
 
 #: In real time, all rows of a slot for one target are one row of Spark, because those are costly.
 LIVE_SPARK_SCHEMA = "target int, payload binary"
@@ -99,14 +100,8 @@ class RowBatcher:
 
 
 def to_record_batch(rows: list[BufferRow]) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True)
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array(column, type=column_field.type)
-            for column, column_field in zip(columns, ARROW_SCHEMA, strict=True)
-        ],
-        schema=ARROW_SCHEMA,
-    )
+    columns = map(pa.array, zip(*rows, strict=True), _ARROW_TYPES)
+    return pa.RecordBatch.from_arrays(list(columns), schema=ARROW_SCHEMA)
 
 
 def rows_of(batch: pa.RecordBatch) -> Iterator[BufferRow]:
