@@ -9,6 +9,7 @@ from firesteel.checkpoint.rules.decisions import (
     CleanUp,
     DeleteCheckpoint,
     DeleteSavepoint,
+    DiscardCheckpoints,
     WriteSnapshot,
 )
 from firesteel.checkpoint.savepoints.savepoint import complete_savepoint, delete_unfinished
@@ -57,3 +58,8 @@ class SnapshotWriter:
             delete_unfinished(open_storage(order.target, self._options))
         else:
             self._storage.delete(order)
+
+    def discard(self, order: DiscardCheckpoints) -> None:
+        """Make sure that no job can restore these checkpoints. Raises an error of the storage."""
+        for checkpoint_id in order.checkpoint_ids:
+            self._storage.discard(checkpoint_id)

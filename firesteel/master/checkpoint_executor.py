@@ -14,6 +14,7 @@ from firesteel.checkpoint.rules.decisions import (
     CleanUp,
     DeleteCheckpoint,
     DeleteSavepoint,
+    DiscardCheckpoints,
     WriteSnapshot,
 )
 from firesteel.checkpoint.snapshot_writer import SnapshotWriter
@@ -66,6 +67,8 @@ class CheckpointExecutor:
                 self._submit(self._savepoint_thread, lambda: self._delete(decision))
             case DeleteCheckpoint() | CleanUp():
                 self._submit(self._thread, lambda: self._delete(decision))
+            case DiscardCheckpoints():
+                self._submit(self._thread, lambda: self._discard(decision))
             case AnswerRequest():
                 self._answer(decision)
 
@@ -100,6 +103,14 @@ class CheckpointExecutor:
             self._writer.delete(order)
         except Exception:  # noqa: BLE001 - leftover files only cost space
             _log.exception("a checkpoint could not be deleted; its files remain")
+
+    def _discard(self, order: DiscardCheckpoints) -> None:
+        try:
+            self._writer.discard(order)
+        except Exception as error:  # noqa: BLE001 - storage may raise anything
+            _log.warning("a checkpoint could not be deleted before its job ended: %s", error)
+            return
+        self._post(lambda master, now: master.checkpoints_discarded())
 
     def _answer(self, decision: AnswerRequest) -> None:
         answer = self._answers.pop(decision.request_id, None)

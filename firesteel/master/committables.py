@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.operator_specs import SinkSpec, TwoPhaseCommitSinkSpec
 from firesteel.master.state_ledger import StateLedger
-from firesteel.protocol.messages import AbandonedState, OperatorHandle, SubtaskHandle
+from firesteel.protocol.messages import (
+    AbandonedState,
+    OperatorHandle,
+    SubtaskAck,
+    SubtaskHandle,
+    abandoned_by,
+)
 
 Place = tuple[int, int]
 """(vertex, subtask)"""
@@ -103,15 +109,19 @@ def abandoned_states(
     completed: int,
     *,
     has_newer_savepoint: bool,
+    void: Sequence[SubtaskAck] = (),
 ) -> Abandoned:
     """Return the transactions and the open files of all subtasks, as of the last epoch.
 
     ``completed`` is the newest complete checkpoint. A subtask that has not run an epoch has not
     undone the transactions of the attempt before it, so they are passed on. A savepoint after the
-    checkpoint may contain files of a sink, which must then stay.
+    checkpoint may contain files of a sink, which must then stay. ``void`` are acks of an epoch that
+    does not count.
     """
     specs = TwoPhaseCommitSinkSpec if has_newer_savepoint else TwoPhaseCommitSinkSpec | SinkSpec
     abandoned: dict[Place, dict[int, tuple[AbandonedState, ...]]] = {}
+    # A subtask that has acknowledged an epoch has undone the work of the attempts before it.
+    has_undone = {(ack.vertex, ack.subtask) for ack in void}
     for vertex in graph.vertices:
         for node in vertex.operators:
             if not isinstance(graph.nodes[node].spec, specs):
@@ -123,10 +133,18 @@ def abandoned_states(
                     committables.after_checkpoints_of(vertex.id, subtask, node),
                     completed,
                 )
-                before = handle.abandoned.get(node, ())
+                has_run = (vertex.id, subtask) in has_undone
+                before = () if has_run else handle.abandoned.get(node, ())
                 # An attempt that ran no epoch has nothing to add, and such attempts may be many.
                 states = before if last in before else (*before, last)
                 abandoned.setdefault((vertex.id, subtask), {})[node] = states
+    transactional = {
+        node for node, one in graph.nodes.items() if isinstance(one.spec, TwoPhaseCommitSinkSpec)
+    }
+    for ack in void:
+        nodes = abandoned.setdefault((ack.vertex, ack.subtask), {})
+        for node, work in abandoned_by(ack, transactional, completed).items():
+            nodes[node] = (*nodes.get(node, ()), work)
     return abandoned
 
 

@@ -14,6 +14,7 @@ from firesteel.checkpoint.rules.decisions import (
     CleanUp,
     DeleteCheckpoint,
     DeleteSavepoint,
+    DiscardCheckpoints,
     WriteSnapshot,
 )
 from firesteel.connectors.base import SourceSplit
@@ -59,6 +60,13 @@ class CommitPrepared:
     committables: Mapping[int, Sequence[Any]]
 
 
-CheckpointDecision = WriteSnapshot | DeleteCheckpoint | DeleteSavepoint | CleanUp | AnswerRequest
+CheckpointDecision = (
+    WriteSnapshot
+    | DeleteCheckpoint
+    | DeleteSavepoint
+    | DiscardCheckpoints
+    | CleanUp
+    | AnswerRequest
+)
 SourceDecision = DiscoverSplits | AskPending | CommitPositions
 EdgeDecision = CheckpointDecision | SourceDecision | CommitPrepared

@@ -21,6 +21,7 @@ from firesteel.checkpoint.rules.decisions import (
     AnswerRequest,
     Barrier,
     Decision,
+    DiscardCheckpoints,
     FailJob,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
@@ -39,6 +40,7 @@ from firesteel.master.driver_output import CollectedOutput
 from firesteel.master.source_coordinator import SourceCoordinator
 from firesteel.master.state_ledger import StateLedger
 from firesteel.protocol.messages import (
+    AbandonedState,
     InFlight,
     OperatorHandle,
     RestoredState,
@@ -165,6 +167,9 @@ def _operator_handle(
 _FINAL = "$final"
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0
+# A canceled job waits this long for storage to discard pending checkpoints, and asks this often.
+_DISCARD_SECONDS = 5.0
+_DISCARD_POLL_SECONDS = 0.05
 
 
 def _final_pause(requests: int) -> float:
@@ -202,6 +207,8 @@ class JobCheckpoints:
     for_edge: list[CheckpointDecision | CommitPositions] = field(default_factory=list)
     failure: FiresteelError | None = None
     barrier: Barrier | None = None
+    # Acks of the epoch with which the attempt failed.
+    void: list[SubtaskAck] = field(default_factory=list)
     _told: Notes = field(default_factory=Notes)
     _epochs: dict[int, int] = field(default_factory=dict)
     # Savepoints that slots write: the files by level and slot, of those that have finished.
@@ -212,6 +219,9 @@ class JobCheckpoints:
     _final_requests: int = 0
     _final_at: float | None = None
     _final_is_open: bool = False
+    # A canceled job: the time at which its slots close, and if all pending checkpoints are gone.
+    _closes_at: float | None = None
+    _is_discarded: bool = False
 
     def __post_init__(self) -> None:
         savepoint = self.coordinator.stopped_with
@@ -419,6 +429,40 @@ class JobCheckpoints:
                 case _:
                     self.for_edge.append(decision)
 
+    def give_up(self, now: float) -> float:
+        """Give up pending checkpoints of a canceled job. Return the seconds until its slots close.
+
+        Sinks abort the transactions of these checkpoints. So storage must not have them any more.
+        """
+        if self._closes_at is None:
+            decisions = self.coordinator.job_canceled(now)
+            self._is_discarded = not any(isinstance(one, DiscardCheckpoints) for one in decisions)
+            self._closes_at = now + _DISCARD_SECONDS
+            self.handle(decisions)
+        if self._is_discarded:
+            return 0.0
+        return min(_DISCARD_POLL_SECONDS, max(0.0, self._closes_at - now))
+
+    def discarded(self) -> None:
+        """Storage has no checkpoint that was given up."""
+        self._is_discarded = True
+
+    def abandoned_by(self, vertex: int, subtask: int) -> dict[int, AbandonedState]:
+        """Return the work that sinks of a canceled job abort when they close, by node."""
+        if not self._is_discarded:
+            return {}
+        latest, last = self.coordinator.store.latest, self.coordinator.last_to_return_to
+        found = {}
+        for node in self.graph.vertex(vertex).operators:
+            if not isinstance(self.graph.nodes[node].spec, TwoPhaseCommitSinkSpec):
+                continue
+            handed_over = self.committables.after_checkpoints_of(vertex, subtask, node)
+            if last > (0 if latest is None else latest.checkpoint_id):
+                # The savepoint after the last checkpoint may contain them.
+                handed_over = ()
+            found[node] = AbandonedState(None, handed_over, last)
+        return found
+
     def take_for_edge(self) -> list[CheckpointDecision | CommitPositions]:
         taken, self.for_edge = self.for_edge, []
         return taken
@@ -433,6 +477,7 @@ class JobCheckpoints:
             self.committables,
             completed,
             has_newer_savepoint=self.coordinator.has_newer_savepoint,
+            void=self.void,
         )
 
     def overview(self) -> dict[str, Any]:

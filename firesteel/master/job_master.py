@@ -169,7 +169,8 @@ class JobMaster:
         if self._program.batch:
             return self._batch_delay(now)
         if self._is_ending():
-            return 0.0
+            canceled = self.status is JobStatus.CANCELLING
+            return self.checkpoints.give_up(now) if canceled else 0.0
         if self.checkpoints.must_wait:
             return _WAIT_SECONDS
         for source in self._sources.values():
@@ -306,12 +307,14 @@ class JobMaster:
         runs = self._runs.told_to(level, slot)
         program = self._program
         address = SlotAddress(program.job_id, program.attempt, level, slot, self._epoch, runs)
-        handles, new_splits, committables = {}, {}, {}
+        handles, new_splits, committables, abandoned = {}, {}, {}, {}
         feedback: dict[int, dict[int, OperatorHandle]] = {}
         for vertex_id, subtask in self.subtasks_in(level, slot):
             handles[vertex_id] = self._ledger.handle(vertex_id, subtask)
             committables.update(self._carried.get((vertex_id, subtask), {}))
             feedback.update(self._iterations.feedback(vertex_id, subtask))
+            if closing:
+                abandoned.update(self.checkpoints.abandoned_by(vertex_id, subtask))
             for node in self._graph.vertex(vertex_id).operators:
                 if (node, subtask) in splits:
                     new_splits[node] = splits[node, subtask]
@@ -344,6 +347,7 @@ class JobMaster:
             savepoint=None if barrier is None else self.checkpoints.order(),
             completed_checkpoint=told.completed,
             aborted_checkpoints=told.aborted,
+            abandoned=abandoned,
         )
 
     def subtasks_in(self, level: int, slot: int) -> list[tuple[int, int]]:
@@ -366,11 +370,17 @@ class JobMaster:
     def pending_known(self, node: int, splits: Sequence[SourceSplit], pending: bool) -> None:
         self._sources[node].pending_known(splits, pending)
 
-    def epoch_ended(self, acks: list[SlotAck], failures: list[SlotFailure], now: float) -> None:
-        """All rows of an epoch have arrived."""
+    def epoch_ended(
+        self,
+        acks: list[SlotAck],
+        failures: list[SlotFailure],
+        now: float,
+        void: Sequence[SlotAck] = (),
+    ) -> None:
+        """All rows of an epoch have arrived. ``void`` are the acks of its earlier tries."""
         self._last_ended_at = now
         if failures:
-            self.fail(_worst(failures))
+            self.epoch_lost(_worst(failures), () if self._closing else (*void, *acks))
         if self._closing:
             if self._program.batch and self.status is JobStatus.RUNNING:
                 self._batch_ended(acks)
@@ -451,6 +461,11 @@ class JobMaster:
                 read = subtask_ack.metrics.records_in
                 records_by_slot[slot] = max(records_by_slot.get(slot, 0), read)
 
+    def epoch_lost(self, error: FiresteelError, void: Sequence[SlotAck]) -> None:
+        """The running epoch does not count, although slots have acknowledged it."""
+        self.checkpoints.void += [subtask for ack in void for subtask in ack.subtasks]
+        self.fail(error)
+
     def fail(self, error: FiresteelError) -> None:
         """The attempt has failed. Its slots are still to be closed. The first failure counts."""
         if self.failure is None:
@@ -505,6 +520,10 @@ class JobMaster:
         coordinator = self.checkpoints.coordinator
         self.checkpoints.handle(coordinator.write_failed(checkpoint_id, error, now))
         self._follow_checkpoints()
+
+    def checkpoints_discarded(self) -> None:
+        """DiscardCheckpoints has been carried out."""
+        self.checkpoints.discarded()
 
     def _follow_checkpoints(self) -> None:
         if self.checkpoints.failure is not None:

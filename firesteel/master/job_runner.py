@@ -354,9 +354,12 @@ class JobRunner:
             if error is not None:
                 self.master.fail(self._explained(error))
             try:
-                self.master.epoch_ended(rows.acks, rows.failures, self._edge.now())
+                self.master.epoch_ended(rows.acks, rows.failures, self._edge.now(), rows.void)
             except FiresteelError as refused:
                 self.master.fail(refused)
+            for one in rows.failures:
+                if one.error is not self.master.failure:
+                    _log.error("%s failed in a further slot: %s", self._job_name, one.error)
             self._carry_out()
             to_commit, self._to_commit = self._to_commit, None
             self._changed.notify_all()
@@ -376,7 +379,7 @@ class JobRunner:
         """No epoch can run in the usual way any more: close the slots by force."""
         with self._changed:
             if isinstance(error, ExecutionFailedError):
-                self.master.fail(error.reason)
+                self.master.epoch_lost(error.reason, error.void)
             else:
                 self._state.cancel()
             plan = None if self.program.batch else self.master.plan_epoch(self._edge.now())

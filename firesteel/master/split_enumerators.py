@@ -77,6 +77,8 @@ class EnumeratorOfSource:
         try:
             state = self._call(enumerator.snapshot_state)
         except FiresteelError as error:
+            # Checkpoints raise it. A later report may succeed before the next checkpoint.
+            _log.warning("the enumerator of '%s' has no state: %s", self.operator, error)
             state_error = error
         complete = bool(self._call(enumerator.is_complete))
         return EnumeratorReport(

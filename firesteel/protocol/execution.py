@@ -8,7 +8,7 @@ the job. The runner does not know the difference.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -50,7 +50,8 @@ class EpochPlan:
     def forced(self) -> EpochPlan:
         """Return the same epoch, by force."""
         controls = [
-            replace(control, address=replace(control.address, by_force=True))
+            # Aborting transactions may take as long as the work that is broken off.
+            replace(control, address=replace(control.address, by_force=True), abandoned={})
             for control in self.controls
         ]
         return replace(self, controls=tuple(controls), by_force=True)
@@ -61,13 +62,15 @@ class EpochRows:
     """Rows that reach the driver at the end of an epoch, sorted by kind.
 
     ``outputs`` are pairs of a node and its lines or records. ``error`` is raised by the part of the
-    epoch that the executor runs in the driver, such as a function that takes DataFrames.
+    epoch that the executor runs in the driver, such as a function that takes DataFrames. ``void``
+    are the acks of earlier tries of the epoch, which do not count.
     """
 
     acks: list[SlotAck] = field(default_factory=list)
     failures: list[SlotFailure] = field(default_factory=list)
     outputs: list[tuple[int, list[Any]]] = field(default_factory=list)
     error: Exception | None = None
+    void: list[SlotAck] = field(default_factory=list)
 
     @staticmethod
     def sort(rows: Iterable[Any]) -> EpochRows:
@@ -105,11 +108,15 @@ class EpochBrokenOffError(FiresteelError):
 
 
 class ExecutionFailedError(FiresteelError):
-    """No further epoch can run in this attempt. ``reason`` is the error for the user."""
+    """No further epoch can run in this attempt. ``reason`` is the error for the user.
 
-    def __init__(self, reason: FiresteelError) -> None:
+    ``void`` are the acks of slots that have ended the epoch although it does not count.
+    """
+
+    def __init__(self, reason: FiresteelError, void: Sequence[SlotAck] = ()) -> None:
         super().__init__(str(reason))
         self.reason = reason
+        self.void = void
 
 
 class Execution(ABC):

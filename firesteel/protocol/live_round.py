@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from firesteel.errors import JobExecutionError
 from firesteel.protocol.execution import EpochPlan, EpochRows
 from firesteel.protocol.messages import (
-    AbandonedState,
     ReadBudget,
     SlotAck,
     SlotControl,
     SlotFailure,
     SubtaskAck,
     SubtaskHandle,
+    abandoned_by,
     decode,
 )
 from firesteel.protocol.rows import ACK, END_WANTED, FAILURE, OUTPUT, BufferRow
 from firesteel.usercode import pickling
+
+_log = logging.getLogger("firesteel")
 
 Place = tuple[int, int]
 """The level and the index of a slot."""
@@ -72,19 +75,22 @@ class LiveRounds:
         self._early_outputs.append((node, records))
 
 
-def retried(plan: EpochPlan, void: EpochRows) -> EpochPlan:
+def retried(plan: EpochPlan, void: Iterable[SlotAck], transactional: Collection[int]) -> EpochPlan:
     """Return the plan for a second try of an epoch, after some slots had answered the first.
 
-    Their sinks may have prepared transactions, which the second try aborts.
+    Their sinks may have prepared transactions, which the second try aborts. The state of the
+    ``transactional`` nodes has them. Other sinks have handed them to the driver.
     """
-    acks = {(ack.address.level, ack.address.slot): ack.subtasks for ack in void.acks}
+    acks = {(ack.address.level, ack.address.slot): ack.subtasks for ack in void}
     return replace(
         plan,
         controls=tuple(
             replace(
                 control,
                 handles=_with_void(
-                    control.handles, acks.get((control.address.level, control.address.slot), ())
+                    control.handles,
+                    acks.get((control.address.level, control.address.slot), ()),
+                    transactional,
                 ),
             )
             for control in plan.controls
@@ -93,14 +99,13 @@ def retried(plan: EpochPlan, void: EpochRows) -> EpochPlan:
 
 
 def _with_void(
-    handles: Mapping[int, SubtaskHandle], acks: Iterable[SubtaskAck]
+    handles: Mapping[int, SubtaskHandle], acks: Iterable[SubtaskAck], transactional: Collection[int]
 ) -> dict[int, SubtaskHandle]:
     changed = dict(handles)
     for ack in acks:
         handle = changed.get(ack.vertex, SubtaskHandle())
         abandoned = dict(handle.abandoned)
-        for node, committables in ack.committables.items():
-            void = AbandonedState(None, committables, completed=0)
+        for node, void in abandoned_by(ack, transactional, completed=0).items():
             abandoned[node] = (*abandoned.get(node, ()), void)
         changed[ack.vertex] = replace(handle, abandoned=abandoned)
     return changed
@@ -158,6 +163,9 @@ class LiveRound:
             if failure.address.epoch == self.plan.epoch or not self.plan.closing:
                 self.awaited.discard(place)
                 self.rows.failures.append(failure)
+            else:
+                # The first failure has ended the epoch.
+                _log.error("level %d, slot %d also failed: %s", *place, failure.error)
         else:
             raise JobExecutionError(f"a row of kind {row.kind} reached the driver")
         return None

@@ -10,6 +10,7 @@ from firesteel.checkpoint.storage.segment_store import StorageSegmentStore
 from firesteel.checkpoint.storage.storage import open_storage
 from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.graph.levels import Levels
+from firesteel.graph.operator_specs import TwoPhaseCommitSinkSpec
 from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.state.backend_factory import HASHMAP, StateBackendSettings
@@ -61,6 +62,12 @@ class JobProgram:
         align let records overtake, and with unaligned checkpoints only those are consistent.
         """
         return not self.checkpointed or (self.exactly_once and not self.unaligned)
+
+    @property
+    def transactional_nodes(self) -> frozenset[int]:
+        """The sinks whose state has their transactions."""
+        nodes = self.levels.job_graph.nodes.values()
+        return frozenset(one.id for one in nodes if isinstance(one.spec, TwoPhaseCommitSinkSpec))
 
     def open_segment_store(self) -> SegmentStore:
         """Open the store for state segments, in the process that calls this."""

@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from queue import Empty
 from typing import Any
 
@@ -28,7 +29,7 @@ from firesteel.protocol.execution import (
     ExecutionFailedError,
 )
 from firesteel.protocol.live_round import LiveRound, LiveRounds, retried
-from firesteel.protocol.messages import UNLIMITED, EndEpoch, ReadBudget, decode
+from firesteel.protocol.messages import UNLIMITED, EndEpoch, ReadBudget, SlotAck, decode
 from firesteel.protocol.program import JobProgram
 from firesteel.protocol.reports import SlotReport
 from firesteel.protocol.rows import LIVE_SPARK_SCHEMA, BufferRow
@@ -125,17 +126,19 @@ class LiveExecution(Execution):
     def run_epoch(self, plan: EpochPlan) -> EpochRows:
         if plan.by_force:
             return self._close_by_force(plan)
+        void: list[SlotAck] = []
         for attempt in range(1, self._task_attempts + 1):
             try:
                 if self._query is None:
                     self._start()
-                return self._run(plan)
+                return replace(self._run(plan), void=void)
             except _QueryIsGoneError as gone:
+                void += gone.rows.acks
                 reason, is_accident = self._end_query()
                 may_retry = is_accident and self._may_retry and attempt < self._task_attempts
                 if plan.closing or not may_retry:
-                    raise ExecutionFailedError(reason) from gone
-                plan = retried(plan, gone.rows)
+                    raise ExecutionFailedError(reason, void) from gone
+                plan = retried(plan, gone.rows.acks, self._program.transactional_nodes)
                 _log.warning("%s continues after the loss of a process: %s", self._job_name, reason)
         raise AssertionError("unreachable")
 

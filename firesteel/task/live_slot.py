@@ -247,14 +247,15 @@ class LiveSlot:
                 self._stop_working()
             except BaseException as error:
                 if not is_failure(error):
-                    self._release()
+                    self._release_and_log()
                     raise
                 self._stop_working()
                 try:
                     self._report(error)
                 except InboxClosedError:
+                    _log.error("level %d, slot %d also failed: %s", self._level, self._slot, error)
                     break
-        self._release()
+        self._release_and_log()
 
     def _work(self, inbox: Inbox) -> Iterator[Rows]:
         self._inbox = inbox
@@ -797,6 +798,8 @@ class LiveSlot:
         self._closed = True
         self._held.clear()
         self._backlog.clear()
+        for further in errors[1:]:
+            _log.error("level %d, slot %d also failed: %s", self._level, self._slot, further)
         if errors:
             self._report(errors[0])
         else:
@@ -812,12 +815,16 @@ class LiveSlot:
 
     def _start_over(self) -> None:
         """Replace functions that hold the leftovers of a failure, to commit with new ones."""
-        for error in self._release():
-            _log.warning("level %d, slot %d: %s", self._level, self._slot, error)
+        self._release_and_log()
         before = dict(self._wiring.subtasks)
         self._build(self._renew())
         for vertex_id, subtask in self._wiring.subtasks.items():
             subtask.replace(before[vertex_id])
+
+    def _release_and_log(self) -> None:
+        """Close all functions. No answer to the driver can have their errors."""
+        for error in self._release():
+            _log.warning("level %d, slot %d: %s", self._level, self._slot, error)
 
     def _release(self) -> list[Exception]:
         """Close all functions that are open, and return their errors."""

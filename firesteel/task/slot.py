@@ -296,13 +296,18 @@ class Slot:
 
     def _restore(self, control: SlotControl) -> None:
         handles = self._fetch(control)
-        for vertex_id, subtask in self._subtasks.items():
-            subtask.restore(handles.get(vertex_id, SubtaskHandle()), self._store)
-        if not self._opened:
-            # Set first: a function that fails to open is closed like the others.
-            self._opened = True
-            for subtask in self._subtasks.values():
-                subtask.open()
+        try:
+            for vertex_id, subtask in self._subtasks.items():
+                subtask.restore(handles.get(vertex_id, SubtaskHandle()), self._store)
+            if not self._opened:
+                # Set first: a function that fails to open is closed like the others.
+                self._opened = True
+                for subtask in self._subtasks.values():
+                    subtask.open()
+        except BaseException:
+            for vertex_id, subtask in self._subtasks.items():
+                subtask.restore_failed(handles.get(vertex_id, SubtaskHandle()))
+            raise
 
     def _apply(self, control: SlotControl) -> None:
         if not self._opened:
@@ -355,6 +360,8 @@ class Slot:
     def close(self) -> None:
         """Close the user's functions, and raise the first of their errors."""
         errors = self.close_quietly()
+        for error in errors[1:]:
+            _log.error("level %d, slot %d also failed: %s", self._level, self._slot, error)
         if errors:
             raise errors[0]
 

@@ -209,6 +209,12 @@ class Subtask:
                 batches = self.in_flight.restored_in_chain(rows, store)
                 self._replayed_in_chain.append((node_id, batches))
 
+    def restore_failed(self, handle: SubtaskHandle) -> None:
+        """Let operators undo the work of an epoch that does not count: they cannot continue."""
+        for node_id, operator in self.operators.items():
+            whole = handle.operators.get(node_id, OperatorHandle()).whole
+            operator.restore_failed(None if whole is None else pickling.loads(whole))
+
     def take_replayed(self) -> list[BufferRow]:
         """Return the rows that the restored checkpoint contains. They come before all others.
 
@@ -285,6 +291,9 @@ class Subtask:
                 operator.notify_checkpoint_complete(control.completed_checkpoint)
             for checkpoint_id in control.aborted_checkpoints:
                 operator.notify_checkpoint_aborted(checkpoint_id)
+        for node_id, work in control.abandoned.items():
+            if node_id in self.operators:
+                self.operators[node_id].abandon(work)
 
     def read_epoch(
         self, budget: ReadBudget, store: SegmentStore, *, drain: bool = False

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from firesteel.errors import JobExecutionError
 from firesteel.protocol.execution import EpochPlan, EpochRows, ExecutionFailedError
 from firesteel.protocol.live_round import LiveRound, LiveRounds, Place, retried
-from firesteel.protocol.messages import EndEpoch, SlotControl
+from firesteel.protocol.messages import EndEpoch, SlotAck, SlotControl
 from firesteel.protocol.rows import BufferRow
 from firesteel.task.live_slot import InboxClosedError, LiveSlot, Rows
 from firesteel.testing.harness_slots import EPOCH_SECONDS, Fault, Faults, HarnessSlots
@@ -34,14 +34,18 @@ class HarnessLiveSlots(HarnessSlots):
         faults, self.faults = self.faults, {}
         if not hasattr(self, "_live"):
             self._start_all()
+        void: list[SlotAck] = []
         if faults and not plan.closing:
-            void = self._suffer(plan, faults)
+            for _ in range(self._random.randint(1, 2) if self.epochs_are_exact else 1):
+                acks = self._suffer(plan, faults).acks
+                void += acks
+                plan = retried(plan, acks, self._transactional)
             if not self.epochs_are_exact:
                 raise ExecutionFailedError(
-                    JobExecutionError(f"the processes of slots {sorted(faults)} were lost")
+                    JobExecutionError(f"the processes of slots {sorted(faults)} were lost"), void
                 )
-            plan = retried(plan, void)
         rows = self._run_round(plan, _MOST_STEPS)
+        rows.void = void
         self._let_time_pass(EPOCH_SECONDS)
         return rows
 

@@ -98,6 +98,7 @@ class HarnessSlots(Execution):
         self._batch = program.batch
         #: A process that is lost sends the job back to the last epoch, not to a checkpoint.
         self.epochs_are_exact = program.epochs_are_exact
+        self._transactional = program.transactional_nodes
         self._orders = [
             RowOrder.of_level(program.levels, level) if program.batch else None
             for level in range(len(self._levels))
@@ -202,7 +203,8 @@ class HarnessSlots(Execution):
             self._slots.pop(place, None)
             self._end_processes([place])
         elif fault is Fault.RETRY:
-            self._attempt(place, control, rows, last=last)
+            for _ in range(self._random.randint(1, 2)):
+                self._attempt(place, control, rows, last=last)
         elif fault in (Fault.BREAK_OFF, Fault.LOSE_INPUT):
             self._attempt(place, control, rows, last=last, breaks=fault)
         elif fault is Fault.ZOMBIE:
@@ -228,12 +230,17 @@ class HarnessSlots(Execution):
         running = self._start(place, control, received, last=last)
         output: list[BufferRow] = []
         left = self._random.randint(1, 4) if breaks is Fault.BREAK_OFF else -1
-        for batch in running:
-            output += rows_of(batch)
-            left -= 1
-            if left == 0:
-                running.close()  # type: ignore[attr-defined]  # it is a generator
-                break
+        try:
+            for batch in running:
+                output += rows_of(batch)
+                left -= 1
+                if left == 0:
+                    running.close()  # type: ignore[attr-defined]  # it is a generator
+                    break
+        except ConnectionResetError:
+            # The slot had failed before, and read on.
+            if breaks is not Fault.LOSE_INPUT:
+                raise
         return output
 
     def _give_up(

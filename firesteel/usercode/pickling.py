@@ -58,7 +58,7 @@ def quickly_pickled(kind: type[T]) -> type[T]:
     def reduce(self: Any) -> tuple[type[T], tuple[Any, ...]]:
         return kind, tuple([getattr(self, name) for name in names])
 
-    kind.__reduce__ = reduce  # type: ignore[method-assign,assignment]  # for all objects of the class
+    kind.__reduce__ = reduce  # type: ignore[method-assign]  # for all objects of the class
     return kind
 
 

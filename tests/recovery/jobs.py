@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
+
+import pytest
 
 from firesteel.common import Configuration, Encoder, Types
 from firesteel.datastream import StreamExecutionEnvironment
@@ -35,6 +38,25 @@ RESTARTS = Configuration.from_dict(
         "restart-strategy.fixed-delay.delay": "1 s",
     }
 )
+
+
+def seeds(quick: int, slow: int) -> list[Any]:
+    """Seeds of random histories: a few of them always run, the others in ``make test-all``."""
+    rest = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(quick, quick + slow)]
+    return [*range(quick), *rest]
+
+
+def cancel(harness: JobHarness) -> None:
+    """Storage that is stuck continues when the job waits for it."""
+    wait = harness._edge.wait
+
+    def free(*arguments: Any) -> None:
+        harness.storage_is_stuck = False
+        wait(*arguments)
+
+    harness.cancel()
+    with patch.object(harness._edge, "wait", free):
+        harness.run()
 
 
 INTERRUPTIONS = ("job", "driver", "driver, and another parallelism")
@@ -195,6 +217,7 @@ class Count(KeyedProcessFunction):
         self.job = job
 
     def open(self, runtime_context: Any) -> None:
+        self.job.meet("open before sinks")
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.INT()))
 
     def process_element(self, value: int, ctx: Any) -> Iterator[Any]:

@@ -10,14 +10,16 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from firesteel.common import Configuration
 from firesteel.connectors.files import committer as file_committer
 from firesteel.datastream.connectors.file_system import RollingPolicy
 from firesteel.testing import Fault, JobHarness
-from tests.recovery.jobs import RESTARTS, Job, Trap, assert_exactly_once, golden
+from tests.recovery.jobs import RESTARTS, Job, Trap, assert_exactly_once, golden, seeds
 from tests.transactions import StoreSink
 
 POLICIES: dict[str, Callable[[], RollingPolicy]] = {
@@ -160,6 +162,37 @@ def test_faults_of_single_tasks_between_checkpoints_and_crashes(
             harness.crash()
     killed = fault in (Fault.LOSE_HOST_LATE, Fault.ZOMBIE)
     assert_exactly_once(job, harness, processes_killed=killed)
+
+
+@pytest.mark.parametrize("execution", ["micro-batch", "real-time"])
+@pytest.mark.parametrize("seed", seeds(2, 40))
+def test_a_retry_that_cannot_begin_leaves_no_transaction(
+    tmp_path: Path, execution: str, seed: int
+) -> None:
+    """Epochs are repeated, and functions may fail to open then. No process is lost."""
+    random, armed = Random(seed), tmp_path / "armed"
+
+    def is_trapped(place: str, _: Any) -> bool:
+        """The first function that is opened fails. The restart after it succeeds."""
+        if "open" not in place or not armed.exists():
+            return False
+        armed.unlink()
+        return True
+
+    job = Job(tmp_path, Trap(tmp_path, times=100), is_trapped)
+    configuration = Configuration(RESTARTS).set_string("firesteel.execution", execution)
+    every = random.randint(1, 6)
+    harness = start(job, checkpoint_every=every, configuration=configuration, seed=seed)
+    for _ in range(5):
+        for _ in range(random.randint(0, 6)):
+            harness.run_epoch()
+        if random.random() < 0.6:
+            armed.touch()
+        fault = random.choice([Fault.RETRY, Fault.BREAK_OFF])
+        harness.run_epoch(dict.fromkeys(harness.places(), fault))
+        armed.unlink(missing_ok=True)
+    harness.run()
+    assert_exactly_once(job, harness)
 
 
 class TidySink(StoreSink):

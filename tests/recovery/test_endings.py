@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from firesteel.common.job_status import JobStatus
 from firesteel.datastream.functions import KeyedProcessFunction
 from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.testing import (
+    Fault,
     JobHarness,
     ListSink,
     Pause,
@@ -31,8 +33,18 @@ from firesteel.testing import (
     StorageFaultKind,
     with_faults,
 )
-from tests.recovery.jobs import RECORDS, RESTARTS, Job, Trap, assert_exactly_once, golden
+from tests.recovery.jobs import (
+    RECORDS,
+    RESTARTS,
+    Job,
+    Trap,
+    assert_exactly_once,
+    cancel,
+    golden,
+    seeds,
+)
 from tests.thoroughness import examples
+from tests.transactions import DirectoryStore
 
 RETAINING = Configuration(RESTARTS).set_string(
     "execution.checkpointing.externalized-checkpoint-retention", "RETAIN_ON_CANCELLATION"
@@ -72,10 +84,8 @@ def test_stop_and_resume(tmp_path: Path, epochs: int, checkpointed: bool) -> Non
 EXECUTIONS = ("micro-batch", "real-time")
 
 
-# Not while a checkpoint is pending, as after 14 epochs: a job that is canceled then leaves the
-# transactions of that checkpoint prepared. The page on delivery guarantees names this limit.
 @pytest.mark.parametrize("by", ["savepoint", "checkpoint"])
-@pytest.mark.parametrize("epochs", [5, 9, 13])
+@pytest.mark.parametrize("epochs", [5, 9, 13, 14, 15])
 @pytest.mark.parametrize(("first", "second"), [EXECUTIONS, EXECUTIONS[::-1]])
 def test_a_job_moves_from_one_way_to_execute_to_the_other(
     tmp_path: Path, first: str, second: str, epochs: int, by: str
@@ -304,6 +314,104 @@ def test_cancel_and_resume_from_the_retained_checkpoint(tmp_path: Path, epochs: 
     resumed = harness.resume()
     resumed.run()
     assert_exactly_once(job, resumed, collected=[*harness.collected, *resumed.collected])
+
+
+def prepared(job: Job) -> list[list[Any]]:
+    """The records of transactions that are neither committed nor aborted."""
+    return DirectoryStore(job.directory / "transactions").in_phase("prepared")
+
+
+@pytest.mark.parametrize("execution", EXECUTIONS)
+@pytest.mark.parametrize("stuck", [False, True], ids=["complete", "pending"])
+def test_a_canceled_job_aborts_what_it_prepared_after_its_last_checkpoint(
+    tmp_path: Path, execution: str, stuck: bool
+) -> None:
+    """Also if the next checkpoint is being written: it must not become complete then."""
+    job = Job(tmp_path)
+    settings = Configuration(RETAINING).set_string("firesteel.execution", execution)
+    harness = start(job, configuration=settings, records_per_epoch=2)
+    run_epochs(harness, 11)
+    harness.storage_is_stuck = stuck
+    run_epochs(harness, 3)
+    assert len(prepared(job)) > 1
+    cancel(harness)
+    assert prepared(job) == []
+    assert [path.name for path in checkpoints(harness)] == ["chk-2" if stuck else "chk-3"]
+    resumed = harness.resume()
+    resumed.run()
+    assert_exactly_once(job, resumed, collected=[*harness.collected, *resumed.collected])
+
+
+def test_transactions_of_a_checkpoint_that_storage_may_still_have_are_not_aborted(
+    tmp_path: Path,
+) -> None:
+    """The checkpoint is being written when the job is canceled, and cannot be deleted."""
+    job = Job(tmp_path)
+    fault = StorageFault(StorageFaultKind.FAIL, "delete", "*chk-3*_metadata*", 1)
+    storage, _ = with_faults(open_storage(str(tmp_path / "checkpoints")), fault)
+    harness = start(job, storage=storage, records_per_epoch=2)
+    run_epochs(harness, 11)
+    harness.storage_is_stuck = True
+    run_epochs(harness, 1)
+    before = prepared(job)
+    cancel(harness)
+    assert before
+    assert prepared(job) == before
+
+
+@pytest.mark.parametrize("origin", ["savepoint", "checkpoint"])
+def test_a_canceled_job_does_not_abort_what_a_savepoint_holds(tmp_path: Path, origin: str) -> None:
+    job = Job(tmp_path)
+    harness = start(job, records_per_epoch=2)
+    run_epochs(harness, 9)
+    savepoint = harness.savepoint()
+    held = prepared(job)
+    run_epochs(harness, 1)
+    harness.cancel()
+    harness.run()
+    assert held
+    assert prepared(job) == held
+    resumed = harness.resume(savepoint if origin == "savepoint" else None)
+    resumed.run()
+    # The job from the checkpoint cannot know that nothing returns to the savepoint any more.
+    rest = prepared(job)
+    assert rest == [] if origin == "savepoint" else all(one in held for one in rest)
+    # The canceled job has not delivered the records that it had collected since its checkpoint.
+    records = job.outputs()["list"]
+    left = origin == "checkpoint"
+    assert_exactly_once(job, resumed, collected=records, processes_killed=left)
+
+
+@pytest.mark.parametrize("execution", EXECUTIONS)
+@pytest.mark.parametrize("seed", seeds(1, 60))
+def test_whenever_a_job_is_canceled_it_leaves_no_transaction(
+    tmp_path: Path, execution: str, seed: int
+) -> None:
+    job, random = Job(tmp_path), Random(seed)
+    configuration = Configuration(RETAINING).set_string("firesteel.execution", execution)
+    every = random.randint(1, 6)
+    harness = start(job, configuration=configuration, checkpoint_every=every, seed=seed)
+    for _ in range(random.randint(1, 30)):
+        step = random.choice(["epoch", "epoch", "stuck", "free", "faults", "crash", "checkpoint"])
+        if step in ("stuck", "free"):
+            harness.storage_is_stuck = step == "stuck"
+        elif step == "crash" and not harness.storage_is_stuck:
+            harness.crash()
+        elif step == "checkpoint":
+            harness.request_checkpoint()
+        faults = [Fault.RETRY, Fault.BREAK_OFF, Fault.LOSE_INPUT]
+        lost = {place: random.choice(faults) for place in harness.places()}
+        if not harness.run_epoch(lost if step == "faults" else None):
+            break
+    was_over = harness.status.is_terminal_state()
+    cancel(harness)
+    assert prepared(job) == []
+    if was_over:
+        assert_exactly_once(job, harness)
+    elif checkpoints(harness):
+        resumed = harness.resume(parallelism=random.randint(1, 3))
+        resumed.run()
+        assert_exactly_once(job, resumed, collected=[*harness.collected, *resumed.collected])
 
 
 def test_a_canceled_job_without_retention_leaves_no_checkpoint(tmp_path: Path) -> None:

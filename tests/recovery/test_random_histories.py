@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -49,6 +50,21 @@ ACTIONS = (
 UNALIGNED = "execution.checkpointing.unaligned.enabled"
 
 
+@dataclass(slots=True)
+class Savepoint:
+    """A slow savepoint: its job, the parent of its directory, and the future of its location."""
+
+    harness: JobHarness
+    target: Path
+    answer: Future[str]
+    # The driver was killed before the savepoint was complete.
+    driver_was_killed: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        return self.answer.done() and self.answer.exception() is None
+
+
 class History:
     """A job, submitted again and again, and its sinks, which stay."""
 
@@ -80,8 +96,7 @@ class History:
         }
         # The savepoint, or the directory with checkpoints, that the present job was started from.
         self.origin: str | None = None
-        # Slow savepoints: their directories, and the futures of their locations.
-        self.savepoints: list[tuple[Path, Future[str]]] = []
+        self.savepoints: list[Savepoint] = []
         with self.other_clock():
             self.harness = JobHarness(self.build, **self.arguments)
 
@@ -152,7 +167,7 @@ class History:
         harness.savepoints_are_stuck = True
         target = Path(self.directory.name, f"savepoints-{len(self.savepoints)}")
         answer = harness.request_savepoint(str(target))
-        self.savepoints.append((target, answer))
+        self.savepoints.append(Savepoint(harness, target, answer))
         for _ in range(self.random.randint(1, 4)):
             if harness.status.is_terminal_state() or self.harness is not harness:
                 break
@@ -165,17 +180,20 @@ class History:
                 pass
 
     def assert_no_part_is_left(self) -> None:
-        """A directory of a savepoint is complete, or does not exist."""
-        for target, answer in self.savepoints:
-            found = list(target.iterdir()) if target.exists() else []
-            if not answer.done():
-                # Its driver was killed.
-                continue
-            if answer.exception() is None:
-                assert [str(path) for path in found] == [answer.result()]
-                find_checkpoint(answer.result())
-            else:
+        """A directory of a savepoint is complete, or does not exist.
+
+        Only a driver that is killed may leave a part of a savepoint that it has not completed.
+        """
+        for savepoint in self.savepoints:
+            found = list(savepoint.target.glob("*"))
+            if savepoint.is_complete:
+                assert [str(path) for path in found] == [savepoint.answer.result()]
+            elif not savepoint.driver_was_killed:
+                assert savepoint.answer.done()
                 assert found == []
+            for path in found:
+                if savepoint.is_complete or (path / "_metadata").exists():
+                    find_checkpoint(str(path))
 
     def _rescale(self) -> None:
         answer = self.harness.request_savepoint(stop=StopMode.SUSPEND)
@@ -201,14 +219,19 @@ class History:
         self._submit_again()
 
     def _kill(self) -> None:
-        self.harness.kill()
-        # A driver that is killed deletes nothing any more.
-        self.savepoints.clear()
+        self._kill_driver()
         self._submit_again()
+
+    def _kill_driver(self) -> None:
+        self.harness.kill()
+        for savepoint in self.savepoints:
+            # It deletes nothing any more.
+            if savepoint.harness is self.harness and not savepoint.is_complete:
+                savepoint.driver_was_killed = True
 
     def _rescale_from_a_checkpoint(self) -> None:
         """The next job may also run in a different way, or align its checkpoints or not."""
-        self.harness.kill()
+        self._kill_driver()
         self.arguments["parallelism"] = self.random.randint(1, 4)
         if self.random.random() < 0.5:
             configuration = Configuration(self.arguments["configuration"])

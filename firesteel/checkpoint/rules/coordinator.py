@@ -30,6 +30,7 @@ from firesteel.checkpoint.rules.decisions import (
     Decision,
     DeleteCheckpoint,
     DeleteSavepoint,
+    DiscardCheckpoints,
     FailJob,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
@@ -138,6 +139,8 @@ class CheckpointCoordinator:
         self._failures = CheckpointFailureManager(settings.tolerable_failures)
         self._schedule = CheckpointSchedule(settings, now)
         self._pending: dict[int, PendingCheckpoint] = {}
+        # Checkpoints after the newest complete one whose metadata storage may have.
+        self._in_storage: set[int] = set()
         self._requests: deque[SnapshotRequest] = deque()
         self._next_id = 1
         self._lineage: tuple[Ancestor, ...] = ()
@@ -322,6 +325,7 @@ class CheckpointCoordinator:
         # Files of completed checkpoints are synced already.
         new_files = files - self._stored_files()
         self._files.hold(_holder(checkpoint), files)
+        self._in_storage.add(checkpoint.checkpoint_id)
         return WriteSnapshot(metadata, checkpoint.request, tuple(sorted(new_files)))
 
     def snapshot_written(
@@ -368,6 +372,7 @@ class CheckpointCoordinator:
     def _completed(self, completed: CompletedCheckpoint, now: float) -> list[Decision]:
         checkpoint_id = completed.checkpoint_id
         self._failures.completed(checkpoint_id)
+        self._in_storage = {number for number in self._in_storage if number > checkpoint_id}
         decisions: list[Decision] = [NotifyCheckpointComplete(checkpoint_id)]
         subsumed = [
             pending
@@ -405,13 +410,21 @@ class CheckpointCoordinator:
 
     def job_failed(self, now: float) -> list[Decision]:
         """Abort all pending checkpoints. A restart restores ``store.latest``."""
-        reason = CheckpointFailureReason.JOB_FAILURE
-        decisions = [
-            decision
-            for checkpoint in list(self._pending.values())
-            for decision in self._abort(checkpoint, reason, None, now)
-        ]
-        return decisions + self._refuse_requests(reason)
+        return self._abort_all(CheckpointFailureReason.JOB_FAILURE, now)
+
+    def job_canceled(self, now: float) -> list[Decision]:
+        """Abort all pending checkpoints before the slots close. None of them becomes complete."""
+        reason = CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN
+        decisions = self._abort_all(reason, now)
+        if self._in_storage:
+            decisions.append(DiscardCheckpoints(tuple(sorted(self._in_storage))))
+        return decisions
+
+    @property
+    def last_to_return_to(self) -> int:
+        """The newest checkpoint or savepoint that a job may restore."""
+        latest = self.store.latest
+        return max(0 if latest is None else latest.checkpoint_id, self._last_savepoint_id)
 
     def restored(self, checkpoint: CompletedCheckpoint, now: float) -> list[Decision]:
         """Note that the job was restored from its own checkpoint, or from one of a different job."""
@@ -434,10 +447,7 @@ class CheckpointCoordinator:
     ) -> list[Decision]:
         """End the job, when no task is running. ``failure`` is its ``final_failure``."""
         reason = CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN
-        decisions: list[Decision] = []
-        for checkpoint in list(self._pending.values()):
-            decisions += self._abort(checkpoint, reason, None, now)
-        decisions += self._refuse_requests(reason)
+        decisions = self._abort_all(reason, now)
         if self._stop is not None:
             request, savepoint = self._stop
             if self.is_rescaling:
@@ -493,6 +503,15 @@ class CheckpointCoordinator:
         if checkpoint.request is not None:
             decisions.append(AnswerRequest(checkpoint.request.request_id, error=error))
         return decisions
+
+    def _abort_all(self, reason: CheckpointFailureReason, now: float) -> list[Decision]:
+        """Abort all pending checkpoints, and refuse those that have not begun."""
+        decisions = [
+            decision
+            for checkpoint in list(self._pending.values())
+            for decision in self._abort(checkpoint, reason, None, now)
+        ]
+        return decisions + self._refuse_requests(reason)
 
     def _refuse_requests(self, reason: CheckpointFailureReason) -> list[Decision]:
         refused = [

@@ -16,6 +16,7 @@ __all__ = [
     "Decision",
     "DeleteCheckpoint",
     "DeleteSavepoint",
+    "DiscardCheckpoints",
     "FailJob",
     "NotifyCheckpointAborted",
     "NotifyCheckpointComplete",
@@ -83,6 +84,16 @@ class DeleteSavepoint:
 
 
 @dataclass(frozen=True, slots=True)
+class DiscardCheckpoints:
+    """Delete the metadata of checkpoints that were given up, then call ``discarded``.
+
+    Their writes have ended before. No job can restore them afterwards.
+    """
+
+    checkpoint_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CleanUp:
     """Delete all files of the job that these checkpoints do not need. No task is running."""
 
@@ -111,6 +122,7 @@ Decision = (
     | NotifyCheckpointAborted
     | DeleteCheckpoint
     | DeleteSavepoint
+    | DiscardCheckpoints
     | CleanUp
     | AnswerRequest
     | FailJob

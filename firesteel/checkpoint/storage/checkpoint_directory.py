@@ -60,6 +60,9 @@ class JobCheckpointStorage(Protocol):
     def delete(self, deletion: DeleteCheckpoint) -> None:
         """Delete files. A failure is logged, and does not fail the job."""
 
+    def discard(self, checkpoint_id: int) -> None:
+        """Delete the metadata of a checkpoint, if there is any. Raises an error if that fails."""
+
     def clean_up(self, order: CleanUp) -> list[str]:
         """Delete superfluous files, and return their names."""
 
@@ -119,6 +122,9 @@ class CheckpointDirectory:
         if not rest:
             _quietly(storage.delete_directory, "")
 
+    def discard(self, checkpoint_id: int) -> None:
+        self.job.at(checkpoint_name(checkpoint_id)).delete(METADATA_FILE)
+
     def clean_up(self, order: CleanUp) -> list[str]:
         kept: set[str] = set()
         for checkpoint in order.retained:
@@ -170,6 +176,10 @@ class MemoryCheckpoints:
             storage = open_storage(directory)
             for name in names:
                 _quietly(storage.delete, name)
+
+    def discard(self, checkpoint_id: int) -> None:
+        if self._directory is not None:
+            self._directory.discard(checkpoint_id)
 
     def clean_up(self, order: CleanUp) -> list[str]:
         return [] if self._directory is None else self._directory.clean_up(order)

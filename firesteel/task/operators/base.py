@@ -169,6 +169,12 @@ class Operator:
     def abort_epoch(self) -> None:
         """Give up the epoch. The failure is reported already, so this must not raise."""
 
+    def restore_failed(self, whole: Any) -> None:
+        """The slot could not be restored. Undo the predecessor's work that ``whole`` has not.
+
+        The failure is reported already, so this must not raise.
+        """
+
     def undo(self, abandoned: Sequence[AbandonedState]) -> None:
         """Undo what failed attempts of the job left. Called before ``restore``."""
 
@@ -213,6 +219,9 @@ class Operator:
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
         """A checkpoint will never be complete. A later one may."""
+
+    def abandon(self, work: AbandonedState) -> None:
+        """Undo what no checkpoint of a canceled job holds. Called before ``close``."""
 
     def close(self) -> None:
         """Called once, after the last record or when the job is canceled."""

@@ -141,6 +141,33 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
         assert isinstance(predecessor, TwoPhaseCommitSinkOperator)
         self.transactions.last = predecessor.transactions.last
 
+    def restore_failed(self, whole: Any) -> None:
+        """Abort the last pre-commit of the predecessor, unless the state has it."""
+        state = None if whole is None else TransactionState.decode(whole)
+        transaction = self._void_transaction(state)
+        if transaction is None:
+            return
+        self.transactions.last = None
+        is_open = self._opened
+        try:
+            if not is_open:
+                super().open()
+            self._call(self.function.abort, transaction.handle)
+            if not is_open:
+                super().close()
+        except Exception as error:  # noqa: BLE001 - the first failure counts
+            _log.warning("Operator '%s' could not abort a transaction: %s", self.name, error)
+
+    def _void_transaction(self, state: TransactionState | None) -> Transaction | None:
+        """Return the last pre-committed transaction of this process, unless ``state`` has it."""
+        if self.transactions.last is None:
+            return None
+        version, transaction = self.transactions.last
+        # A state of a later version may lack it because it was committed long ago.
+        if state is not None and (state.version > version or state.has(transaction)):
+            return None
+        return transaction
+
     def undo(self, abandoned: Sequence[AbandonedState]) -> None:
         self._abandoned = []
         for one in abandoned:
@@ -148,6 +175,14 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
                 state = TransactionState.decode(pickling.loads(one.whole))
                 self._abandoned += state.after(one.completed)
             self._abandoned += one.committables
+
+    def abandon(self, work: AbandonedState) -> None:
+        """Abort all transactions that were pre-committed after the last checkpoint of the job."""
+        transactions = self.transactions
+        numbers = [number for number in sorted(transactions.pending) if number > work.completed]
+        later = in_order({number: transactions.pending.pop(number) for number in numbers})
+        rest, transactions.unassigned = transactions.unassigned, ()
+        self._end_all(self.function.abort, [*later, *rest, *work.committables])
 
     def close(self) -> None:
         """Abort the open transaction only. Pre-committed ones may belong to a checkpoint."""
@@ -241,16 +276,22 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
         self._commit_all(committables)
 
     def _commit_all(self, due: Sequence[Transaction]) -> None:
-        """Commit all of them, even if one fails, and raise the first error."""
-        first_error: Exception | None = None
         last = self.transactions.last
         for transaction in due:
             if last is not None and last[1].id == transaction.id:
                 self.transactions.last = None
             self._warn_if_old(transaction)
+        self._end_all(self.function.commit, due)
+
+    def _end_all(self, end: Callable[[Any], None], due: Sequence[Transaction]) -> None:
+        """Commit or abort all of them, even if one fails, and raise the first error."""
+        first_error: Exception | None = None
+        for transaction in due:
             try:
-                self._call(self.function.commit, transaction.handle)
+                self._call(end, transaction.handle)
             except Exception as error:  # noqa: BLE001 - the first one is raised below
+                if first_error is not None:
+                    _log.error("Operator '%s' also failed: %s", self.name, error)
                 first_error = first_error or error
         if first_error is not None:
             raise first_error
@@ -299,15 +340,8 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
 
     def _abort_attempt(self, state: TransactionState | None) -> set[str]:
         """Abort the transactions of an abandoned attempt in this process, and return their ids."""
-        transactions = self.transactions
-        abandoned = []
-        if transactions.last is not None:
-            version, transaction = transactions.last
-            # A state of a later version may lack it because it was committed long ago.
-            if state is None or (state.version <= version and not state.has(transaction)):
-                abandoned.append(transaction)
-        if transactions.current is not None:
-            abandoned.append(transactions.current)
+        void, current = self._void_transaction(state), self.transactions.current
+        abandoned = [one for one in (void, current) if one is not None]
         for transaction in abandoned:
             self._call(self.function.abort, transaction.handle)
         return {transaction.id for transaction in abandoned}

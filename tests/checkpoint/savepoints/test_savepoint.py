@@ -502,7 +502,7 @@ def test_the_name_of_a_savepoint_is_flinks() -> None:
 
 def test_the_memory_of_the_driver_does_not_depend_on_the_size_of_the_state(tmp_path: Path) -> None:
     """It completes a savepoint that a slot has written, and opens it to restore the job."""
-    peaks = []
+    peaks: list[int] = []
     for megabytes in (1, 1, 16):
         directory = tmp_path / str(len(peaks))
         slot = Slot("hashmap", 10_000, directory, megabytes << 20)

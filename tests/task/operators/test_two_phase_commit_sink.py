@@ -193,6 +193,22 @@ def test_also_when_it_is_lost_again_and_in_the_first_epoch(program, store, epoch
             assert store.in_phase("prepared") == []
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_epoch_whose_retry_cannot_be_restored_leaves_no_transaction(program, store, times):
+    """A different function of the slot could not be restored. Nothing else ends the transaction."""
+    with OperatorHarness.of(program) as harness:
+        harness.process_element(1)
+        before = harness.end_epoch()
+        for _ in range(times):
+            retried(harness, before)
+            harness.process_element(2)
+            harness.snapshot(1)
+        with OperatorHarness(program) as successor:
+            successor._subtask.replace(harness._subtask)
+            successor._subtask.restore_failed(handle_of(harness, before))
+            assert store.in_phase("prepared") == [[1]]
+
+
 def test_the_transaction_of_a_lost_process_is_aborted_by_the_next(program, store):
     lost = OperatorHarness.of(program)
     lost.process_element(1)
