@@ -7,6 +7,7 @@ import json
 import shutil
 import sys
 import tempfile
+import traceback
 from dataclasses import asdict
 from pathlib import Path
 
@@ -23,6 +24,8 @@ def run(plan: Plan, root: Path) -> tuple[Course, list[str]]:
         course = soak.run()
     except SoakError as error:
         return soak.course, [str(error)]
+    except Exception:  # noqa: BLE001 - the samples so far are worth a plot
+        return soak.course, [traceback.format_exc()]
     findings = check(Place(root), plan.input_seconds)
     _say(f"{findings.records} results were compared")
     steep = [slope for slope in slopes(course) if not slope.is_good]

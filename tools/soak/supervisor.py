@@ -14,6 +14,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -154,9 +155,15 @@ class DriverProcess:
         while left := [pid for pid in below if _runs(pid)]:
             if time.monotonic() > deadline:
                 for pid in left:
-                    os.kill(pid, signal.SIGKILL)
+                    _kill(pid)
                 raise SoakError(f"{len(left)} processes outlive their driver")
             time.sleep(0.1)
+
+
+def _kill(pid: int) -> None:
+    """Kill a process, unless it has just ended by itself."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
 
 
 def _runs(pid: int) -> bool:
@@ -207,8 +214,7 @@ class Soak:
         finally:
             with_children = [pid for pid, _ in processes_below(self._driver.pid)]
             for pid in (self._driver.pid, *with_children):
-                if _runs(pid):
-                    os.kill(pid, signal.SIGKILL)
+                _kill(pid)
         return self.course
 
     @property
@@ -344,7 +350,7 @@ class Soak:
             pid for pid, name in below if name.startswith("python") and not processes_below(pid)
         ]
         if found:
-            os.kill(self._draw.choice(found), signal.SIGKILL)
+            _kill(self._draw.choice(found))
 
     def _raise_error(self) -> None:
         self._place.fail.touch()
