@@ -24,7 +24,7 @@ class Usage:
 
     def add(self, pid: int) -> None:
         try:
-            self.memory += _proportional_bytes(pid) / _MB
+            self.memory += _own_bytes(pid) / _MB
             self.threads += sum(not name.startswith(_POOLS) for name in _thread_names(pid))
             self.handles += len(os.listdir(f"/proc/{pid}/fd"))
         except OSError:
@@ -79,9 +79,11 @@ def _thread_names(pid: int) -> Iterator[str]:
             yield Path(f"/proc/{pid}/task/{thread}/comm").read_text()
 
 
-def _proportional_bytes(pid: int) -> int:
-    """Return the memory of a process. Pages that several share count for each with its part."""
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-        if line.startswith("Pss:"):
-            return int(line.split()[1]) * 1024
-    return 0
+def _own_bytes(pid: int) -> int:
+    """Return the memory that a process alone has written.
+
+    Its part of shared pages, such as those of libraries, depends on the other processes.
+    """
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    figures = {name: rest.split()[0] for name, _, rest in (line.partition(":") for line in lines)}
+    return (int(figures.get("Private_Dirty", 0)) + int(figures.get("Swap", 0))) * 1024

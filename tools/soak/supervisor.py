@@ -39,15 +39,15 @@ _SETTINGS = {
     "restart-strategy.exponential-delay.max-backoff": "1 s",
     "state.backend.type": "rocksdb",
 }
-# Faults, and how often each one is drawn.
+# Faults, and how often each one is drawn. A driver must live for minutes to show a slope.
 _FAULTS = {
-    "kill_process": 6,
-    "raise_error": 5,
-    "take_savepoint": 3,
-    "rescale": 6,
-    "disturb_stop": 3,
-    "cancel_and_resume": 2,
-    "take_storage_away": 4,
+    "kill_process": 18,
+    "raise_error": 15,
+    "take_savepoint": 9,
+    "rescale": 18,
+    "disturb_stop": 9,
+    "cancel_and_resume": 6,
+    "take_storage_away": 12,
     "kill_driver": 1,
     "kill_driver_in_stop": 1,
 }
