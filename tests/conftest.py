@@ -56,6 +56,16 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
 
 
 @pytest.fixture(scope="session")
+def newest_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """A broker with version 2 of transactions."""
+    from tests.servers.kafka import running_broker, upgrade_features
+
+    with running_broker(tmp_path_factory.mktemp("newest-kafka")) as broker:
+        upgrade_features(broker.servers)
+        yield broker
+
+
+@pytest.fixture(scope="session")
 def kafka_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
     """Three brokers with version 2 of transactions."""
     from tests.servers.kafka import running_cluster

@@ -447,6 +447,9 @@ class Source(ABC):
     #: the oldest records. This applies to readers whose ``SourceReader.current_split`` returns names.
     in_time_order: bool = False
 
+    #: True if ``env.add_source`` accepts the source, as PyFlink's does.
+    is_source_function: bool = False
+
     #: The id of the OutputTag for the records of ``SourceReader.broken_records``. Without it they are
     #: counted and dropped.
     broken_records_tag: str | None = None
@@ -510,6 +513,8 @@ class WriterContext:
         abandoned: Results of ``snapshot_state`` and ``prepare_commit`` of failed attempts. No
             checkpoint and no savepoint after the restored one contains them, so the writer may
             remove everything that they name and that its own state does not name.
+        checkpointed: True if the job takes checkpoints. Only they and the end of the input call
+            ``prepare_commit`` then. Otherwise each epoch does.
 
     >>> from firesteel.datastream.connectors.base import WriterContext
     >>> WriterContext(subtask_index=0, parallelism=1, job_id="a1b2").job_id
@@ -521,6 +526,7 @@ class WriterContext:
     job_id: str
     attempt: int = 0
     abandoned: tuple[Any, ...] = ()
+    checkpointed: bool = False
 
 
 @public_evolving

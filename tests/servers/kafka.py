@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import time
@@ -31,6 +30,7 @@ from firesteel.connectors.kafka.wire import Broker, Reader, Writer, addresses
 from firesteel.spark.java import find_java
 from tests.servers import leash
 from tests.servers.install import KAFKA, spark_jars
+from tests.servers.ports import free_ports
 
 _START_SECONDS = 90
 _UPDATE_FEATURES = 57
@@ -59,6 +59,7 @@ offsets.topic.replication.factor={replicas}
 transaction.state.log.num.partitions={replicas}
 transaction.state.log.replication.factor={replicas}
 transaction.state.log.min.isr=1
+transaction.abort.timed.out.transaction.cleanup.interval.ms=500
 min.insync.replicas=1
 default.replication.factor={replicas}
 share.coordinator.state.topic.replication.factor=1
@@ -122,8 +123,11 @@ class KafkaClients:
         self.servers = servers
         self.properties = {**properties, "bootstrap.servers": servers, "log_level": "0"}
         self._replicas = replicas
-        self.admin = AdminClient(self.properties)  # type: ignore[arg-type]  # text is fine
+        self.admin = self.new_admin()
         self.producer = self._new_producer()
+
+    def new_admin(self) -> AdminClient:
+        return AdminClient(self.properties)  # type: ignore[arg-type]  # text is fine
 
     def topic(self, partitions: int = 1, name: str | None = None) -> str:
         """A new topic."""
@@ -258,7 +262,7 @@ class KafkaBroker(KafkaClients):
         ports: those of all brokers and of their controllers, if there are several.
         properties: what clients need to connect.
         """
-        ports = ports or [(one, other) for one, other in [_free_ports(2)]]
+        ports = ports or [(one, other) for one, other in [free_ports(2)]]
         port, controller_port = ports[node - 1]
         data = directory / "data"
         data.mkdir(parents=True)
@@ -320,7 +324,7 @@ class KafkaCluster(KafkaClients):
     """Several brokers, which may be killed and started again one by one."""
 
     def __init__(self, directory: Path, size: int) -> None:
-        ports = _free_ports(2 * size)
+        ports = free_ports(2 * size)
         pairs = list(zip(ports[::2], ports[1::2], strict=True))
         self.brokers = [
             KafkaBroker(directory / f"broker-{node}", node=node, ports=pairs)
@@ -329,13 +333,28 @@ class KafkaCluster(KafkaClients):
         super().__init__(",".join(broker.servers for broker in self.brokers), size, {})
 
     def wait_until_it_answers(self) -> None:
+        self.wait_for_all_brokers()
+        upgrade_features(self.brokers[0].servers)
+
+    def wait_for_all_brokers(self) -> None:
+        """Wait until all brokers are there, and lead all partitions that they should."""
         for broker in self.brokers:
             broker.wait_until_it_answers()
         deadline = time.monotonic() + _START_SECONDS
-        while len(self.admin.list_topics(timeout=10).brokers) < len(self.brokers):
+        while not self._is_whole():
             assert time.monotonic() < deadline, "the brokers do not find each other"
             time.sleep(0.05)
-        upgrade_features(self.brokers[0].servers)
+
+    def _is_whole(self) -> bool:
+        try:
+            found = self.admin.list_topics(timeout=10)
+        except KafkaException:
+            return False
+        return len(found.brokers) == len(self.brokers) and all(
+            len(partition.isrs) == len(partition.replicas)
+            for topic in found.topics.values()
+            for partition in topic.partitions.values()
+        )
 
     def close(self) -> None:
         for broker in self.brokers:
@@ -361,13 +380,3 @@ def _feature_result(answer: Reader) -> tuple[int, str]:
     feature, code, reason = answer.text(), answer.unpack("h"), answer.text()
     answer.tags()
     return code, f"{feature}: {reason}"
-
-
-def _free_ports(count: int) -> list[int]:
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [int(probe.getsockname()[1]) for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.servers import leash
+from tests.servers.ports import free_ports
 
 _START_SECONDS = 60
 _USER = "firesteel"
@@ -82,7 +82,7 @@ class PostgresServer:
         self._data = self._directory / "data"
         if self._user is not None:
             shutil.chown(self._directory, self._user)
-        self.port = _free_port()
+        [self.port] = free_ports(1)
         self._process: subprocess.Popen[bytes] | None = None
         self._settings = {
             "listen_addresses": "127.0.0.1",
@@ -221,12 +221,6 @@ def _group(user: str) -> int:
     import pwd
 
     return pwd.getpwnam(user).pw_gid
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 if __name__ == "__main__":

@@ -12,14 +12,9 @@ from contextlib import contextmanager
 from pyarrow import fs
 
 from firesteel.filesystems.file_systems import FileSystemOptions
+from tests.servers.ports import free_ports
 
 _START_SECONDS = 60
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _wait_until_it_answers(server: subprocess.Popen[bytes], port: int) -> None:
@@ -38,7 +33,7 @@ def _wait_until_it_answers(server: subprocess.Popen[bytes], port: int) -> None:
 @contextmanager
 def s3_server() -> Iterator[FileSystemOptions]:
     """Run a server with a bucket ``checkpoints``, and yield the settings to reach it."""
-    port = _free_port()
+    [port] = free_ports(1)
     server = subprocess.Popen(
         [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
         stdout=subprocess.DEVNULL,

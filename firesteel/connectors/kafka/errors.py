@@ -19,6 +19,7 @@ __all__ = [
     "TransactionLostError",
     "UnknownTopicError",
     "listed",
+    "untrusted_certificate",
 ]
 
 
@@ -138,6 +139,15 @@ class NoCommittedOffsetError(FiresteelError, LookupError):
         )
         self.group = group
         self.partitions = [str(partition) for partition in partitions]
+
+
+def untrusted_certificate(servers: str, reason: str) -> KafkaAuthenticationError:
+    """Return the error for a broker whose certificate is not trusted."""
+    return KafkaAuthenticationError(
+        servers,
+        f"its certificate is not trusted: {reason}",
+        "ssl.truststore.location (or ssl.ca.location) and ssl.endpoint.identification.algorithm",
+    )
 
 
 def listed(partitions: Iterable[KafkaTopicPartition], most: int = 5) -> str:

@@ -113,7 +113,7 @@ class KafkaSink(Sink):
             self._schema,
             timeout=self._timeout,
             prefix=self._prefix,
-            subtask=context.subtask_index,
+            context=context,
             state=state,
         )
 

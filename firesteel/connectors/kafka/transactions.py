@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -16,7 +17,13 @@ from firesteel.connectors.kafka.errors import (
 )
 from firesteel.connectors.kafka.wire import Broker, Reader, Writer, addresses
 
-__all__ = ["COMMITTED_STATES", "KafkaTransactions", "Transaction", "TransactionalIds"]
+__all__ = [
+    "KafkaTransactions",
+    "Transaction",
+    "TransactionalIds",
+    "id_stem",
+    "now_number",
+]
 
 _T = TypeVar("_T")
 
@@ -31,7 +38,11 @@ _UNKNOWN_ID = 105
 _PAUSE_SECONDS = 0.05
 _ANSWER_SECONDS = 10.0
 
-COMMITTED_STATES = ("PrepareCommit", "CompleteCommit")
+_COMMITTED_STATES = ("PrepareCommit", "CompleteCommit")
+_QUIET_STATES = ("Empty", "CompleteAbort", "Dead")
+# The ids of a subtask that may belong to a writer that is still alive. Kafka forgets older ones
+# after transactional.id.expiration.ms.
+_MOST_WRITERS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +56,31 @@ class Transaction:
 
 
 class TransactionalIds:
-    """The transactional ids of one subtask of a sink. Chooses the id of each new transaction.
+    """The transactional ids of one writer. Chooses the id of each new transaction.
 
     A committable names a transaction by its id, its producer id and its epoch. A new transaction
     with the same id has a new epoch, and the committable could not be committed again. An id is
     therefore free only after a later checkpoint, which does not contain it, is complete. Ids in a
-    savepoint, and ids that an earlier writer has committed, are never taken.
+    savepoint are never used again.
+
+    No writer uses the ids of a different one, which may still be alive: a producer that begins with
+    an id makes all earlier ones of this id unable to commit. Ids end with the time at which their
+    writer was created, and with its next number.
     """
 
-    def __init__(self, prefix: str, subtask: int, taken: Collection[str]) -> None:
+    def __init__(self, prefix: str, subtask: int) -> None:
         """Create the ids of a writer.
 
         Args:
             prefix: The prefix of all ids of the sink.
             subtask: The number of the subtask.
-            taken: Ids of this subtask that checkpoints and savepoints may contain.
         """
         self._stem = id_stem(prefix, subtask)
         self._free: list[str] = []
-        self._never = set(taken)
-        self._next = 0
+        self._never: set[str] = set()
+        self._next = now_number()
+        #: All ids that this writer has used.
+        self.used: set[str] = set()
         self._prepared: set[str] = set()
         self._committed: set[str] = set()
         # The prepared ids that each unfinished checkpoint or savepoint contains.
@@ -74,11 +90,10 @@ class TransactionalIds:
         """Return an id for a new transaction."""
         if self._free:
             return self._free.pop()
-        while True:
-            name = f"{self._stem}{self._next}"
-            self._next += 1
-            if name not in self._never:
-                return name
+        name = f"{self._stem}{self._next}"
+        self._next += 1
+        self.used.add(name)
+        return name
 
     def prepared(self, name: str) -> None:
         """Note that the transaction of an id is part of the next checkpoint."""
@@ -113,6 +128,11 @@ class TransactionalIds:
 
 def id_stem(prefix: str, subtask: int) -> str:
     return f"{prefix}-{subtask}-"
+
+
+def now_number() -> int:
+    """Return a number for the end of an id, which grows with time."""
+    return time.time_ns() // 1000
 
 
 class KafkaTransactions:
@@ -194,18 +214,34 @@ class KafkaTransactions:
 
         self._ask_coordinator(name, f"aborted the transaction {name}", ask)
 
-    def fence_all(self, pattern: re.Pattern[str], kept: Collection[str] = ()) -> list[str]:
-        """Abort the transactions of all ids that match, except committed ones and ``kept`` ones.
+    def fence_all(
+        self,
+        pattern: re.Pattern[str],
+        kept: Collection[str] = (),
+        created_before: int | None = None,
+    ) -> None:
+        """Abort the transactions of ids that match, except committed ones.
 
-        Return the ids that are left.
+        Writers that have no transaction yet become unable to begin one, if they are among the
+        newest of their subtask.
+
+        Args:
+            pattern: Matches whole ids.
+            kept: Ids to leave alone.
+            created_before: Leave alone ids with this number or a greater one.
         """
-        left = []
+        by_stem: dict[str, list[tuple[int, str, str]]] = defaultdict(list)
         for name, state in self.matching(pattern):
-            if state in COMMITTED_STATES or name in kept:
-                left.append(name)
-            else:
-                self.fence(name)
-        return left
+            stem, _, digits = name.rpartition("-")
+            by_stem[stem].append((int(digits), name, state))
+        for found in by_stem.values():
+            found.sort(reverse=True)
+            for place, (number, name, state) in enumerate(found):
+                is_spared = name in kept or state in _COMMITTED_STATES
+                is_young = created_before is not None and number >= created_before
+                is_forgotten = state in _QUIET_STATES and place >= _MOST_WRITERS
+                if not (is_spared or is_young or is_forgotten):
+                    self.fence(name)
 
     # Brokers
 

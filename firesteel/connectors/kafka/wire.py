@@ -21,7 +21,7 @@ import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from firesteel.connectors.kafka.errors import KafkaAuthenticationError
+from firesteel.connectors.kafka.errors import KafkaAuthenticationError, untrusted_certificate
 from firesteel.errors import ConfigurationError
 
 __all__ = ["Broker", "Reader", "Writer", "addresses"]
@@ -204,12 +204,8 @@ class Broker:
         try:
             self._socket = context.wrap_socket(self._socket, server_hostname=host)
         except ssl.SSLCertVerificationError as error:
-            raise KafkaAuthenticationError(
-                f"{host}:{self._address[1]}",
-                f"its certificate is not trusted: {error.verify_message}",
-                "ssl.truststore.location (or ssl.ca.location) and "
-                "ssl.endpoint.identification.algorithm",
-            ) from error
+            address = f"{host}:{self._address[1]}"
+            raise untrusted_certificate(address, error.verify_message) from error
 
     def _load_certificate(self, context: ssl.SSLContext) -> None:
         properties = self._properties

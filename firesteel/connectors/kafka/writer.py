@@ -17,7 +17,7 @@ from firesteel.common.serialization import (
     SerializationSchema,
     SimpleStringSchema,
 )
-from firesteel.connectors.base import SinkWriter, WriteContext
+from firesteel.connectors.base import SinkWriter, WriteContext, WriterContext
 from firesteel.connectors.kafka.cluster import client_log
 from firesteel.connectors.kafka.errors import (
     KafkaAuthenticationError,
@@ -26,12 +26,14 @@ from firesteel.connectors.kafka.errors import (
     KafkaWriteError,
     TransactionLostError,
     UnknownTopicError,
+    untrusted_certificate,
 )
 from firesteel.connectors.kafka.record_serialization import KafkaRecordSerializationSchema
 from firesteel.connectors.kafka.transactions import (
     KafkaTransactions,
     TransactionalIds,
     id_stem,
+    now_number,
 )
 from firesteel.errors import ConfigurationError
 from firesteel.usercode.failures import explaining
@@ -166,7 +168,7 @@ class KafkaWriter(SinkWriter):
     def _note(self, error: KafkaError) -> None:
         """Remember an error of the client as a whole. Most of these go away."""
         self._trouble = error.str()
-        final = error.code() in _AUTHENTICATION | _AUTHORIZATION
+        final = error.code() in _AUTHENTICATION | _AUTHORIZATION or _is_about_trust(error)
         if self._failure is None and (final or error.fatal()):
             self._failure = self._explained(error, "")
 
@@ -178,6 +180,8 @@ class KafkaWriter(SinkWriter):
                 reason,
                 "sasl.mechanism and sasl.jaas.config (or sasl.username and sasl.password)",
             )
+        if _is_about_trust(error):
+            return untrusted_certificate(self._servers, reason)
         if code in _AUTHORIZATION:
             return KafkaAuthorizationError(self._servers, f"wrote to topic {topic!r}")
         if code in _FENCED:
@@ -230,6 +234,8 @@ class KafkaWriter(SinkWriter):
             try:
                 found = producer.list_topics(topic, timeout=_STEP_SECONDS).topics[topic]
             except KafkaException as error:
+                # Calls ``_note`` with the errors of connections.
+                producer.poll(0)
                 self._check()
                 if time.monotonic() >= deadline:
                     raise KafkaUnreachableError(
@@ -362,28 +368,30 @@ class TransactionalKafkaWriter(KafkaWriter):
         *,
         timeout: float,
         prefix: str,
-        subtask: int,
+        context: WriterContext,
         state: Any = None,
     ) -> None:
-        """Create a writer, and abort the open transactions of a lost writer of the same subtask.
+        """Create a writer.
 
         Args:
             properties: Properties of librdkafka.
             schema: Makes records of Kafka.
             timeout: The longest time to wait for an answer about a transaction, in seconds.
             prefix: The prefix of transactional ids.
-            subtask: The number of the subtask.
-            state: The committables that the lost writer had prepared, or a list of such states.
+            context: The place of the writer.
+            state: The committables that a lost writer had prepared, or a list of such states.
         """
         super().__init__(properties, schema, timeout=timeout)
         self._transactions = KafkaTransactions(properties, timeout)
         self._outstanding: dict[str, dict[str, Any]] = {}
-        prepared = {one["id"] for one in _committables(state)}
-        pattern = re.compile(re.escape(id_stem(prefix, subtask)) + r"\d+")
-        taken = self._transactions.fence_all(pattern, prepared)
-        self._ids = TransactionalIds(prefix, subtask, taken)
+        self._restored = {one["id"] for one in _committables(state)}
+        self._own_ids = re.compile(re.escape(id_stem(prefix, context.subtask_index)) + r"\d+")
+        self._ids = TransactionalIds(prefix, context.subtask_index)
+        self._is_checkpointed = context.checkpointed
         self._checkpoint: int | None = None
         self._epochs = 0
+        # The time of each checkpoint of this writer, until one of them is complete.
+        self._times: dict[int, int] | None = {}
         self._current: _Preparation | None = None
         self._begun_at = 0.0
         self._next: _Preparation | None = None
@@ -407,11 +415,16 @@ class TransactionalKafkaWriter(KafkaWriter):
             committables.append(self._pre_commit(is_last=end_of_input))
         checkpoint, self._checkpoint = self._checkpoint, None
         if checkpoint is None:
+            if self._is_checkpointed:
+                # The end of the input: the next checkpoint contains the transaction.
+                return committables
             # Without checkpoints the driver has confirmed the previous epoch by now.
             self.notify_checkpoint_complete(self._epochs)
             self._epochs += 1
             checkpoint = self._epochs
         self._ids.snapshot(checkpoint)
+        if self._times is not None:
+            self._times[checkpoint] = now_number()
         return committables
 
     def snapshot_state(self) -> Any:
@@ -422,6 +435,18 @@ class TransactionalKafkaWriter(KafkaWriter):
         self._outstanding = {
             name: one for name, one in self._outstanding.items() if self._ids.is_prepared(name)
         }
+        if self._times is not None and checkpoint_id in self._times:
+            self._abort_lost_writers(self._times[checkpoint_id])
+            self._times = None
+
+    def _abort_lost_writers(self, before: int) -> None:
+        """Abort the transactions of earlier writers of this subtask. Their work was repeated.
+
+        A lost task can begin a transaction before it is lost. A writer whose checkpoint is complete
+        is not lost itself, and aborts only transactions that are older than its checkpoint.
+        """
+        kept = self._ids.used | self._restored
+        self._transactions.fence_all(self._own_ids, kept, created_before=before)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
         self._ids.aborted(checkpoint_id)
@@ -582,6 +607,11 @@ class _Preparation:
                 time.sleep(_RETRY_SECONDS)
             else:
                 return
+
+
+def _is_about_trust(error: KafkaError) -> bool:
+    """Return True for a certificate that is not trusted. Other errors of TLS may go away."""
+    return error.code() == KafkaError._SSL and "certificate verify failed" in error.str()
 
 
 def _takes_as_is(schema: SerializationSchema) -> type | None:

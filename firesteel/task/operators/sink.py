@@ -42,6 +42,7 @@ class SinkOperator(Operator, Scheduled, Committing, Rescalable):
             subtask.job_id,
             subtask.attempt,
             self._abandoned,
+            subtask.checkpointed,
         )
         self._writer = self._call(self._sink.create_writer, context, whole)
 

@@ -32,15 +32,21 @@ from firesteel.datastream.connectors.kafka import (
 )
 from firesteel.errors import ConfigurationError, InvalidProgramError, UserFunctionError
 from firesteel.testing import JobHarness, ScriptedSource, Timed
-from tests.servers.kafka import KafkaBroker, KafkaClients, KafkaCluster
+from tests.servers.kafka import KafkaBroker, KafkaClients
 
 NOW = WriteContext()
 
 
-@pytest.fixture(params=["transaction version 0", "transaction version 2"])
+@pytest.fixture(
+    params=[
+        "newest_kafka",
+        pytest.param("kafka", marks=pytest.mark.slow),
+        pytest.param("kafka_cluster", marks=pytest.mark.slow),
+    ]
+)
 def brokers(request: pytest.FixtureRequest) -> KafkaClients:
-    name = "kafka" if request.param.endswith("0") else "kafka_cluster"
-    found: KafkaClients = request.getfixturevalue(name)
+    """Brokers with version 2 of transactions, and with version 0, as in the other tests."""
+    found: KafkaClients = request.getfixturevalue(request.param)
     return found
 
 
@@ -246,7 +252,7 @@ def test_a_misspelled_property_gets_a_suggestion() -> None:
 
 
 def writer_of(target: KafkaSink, state: Any = None) -> TransactionalKafkaWriter:
-    writer = target.create_writer(WriterContext(0, 1, "job"), state)
+    writer = target.create_writer(WriterContext(0, 1, "job", checkpointed=True), state)
     assert isinstance(writer, TransactionalKafkaWriter)
     return writer
 
@@ -291,6 +297,61 @@ def test_a_transaction_outlives_its_writer(brokers: KafkaClients) -> None:
     target.recover([later])
     eventually(brokers, topic, ["a", "b"])
     second.close()
+
+
+def test_a_writer_that_comes_late_does_no_harm(brokers: KafkaClients) -> None:
+    """A second attempt of a task may begin after the first one has prepared its checkpoint."""
+    topic = brokers.topic()
+    target = sink(brokers, topic, DeliveryGuarantee.EXACTLY_ONCE)
+    writer = writer_of(target)
+    writer.write("a", NOW)
+    writer.begin_checkpoint(1)
+    prepared = writer.prepare_commit(end_of_input=False)
+    late = writer_of(target)
+    late.write("late", NOW)
+    late.begin_checkpoint(1)
+    late.prepare_commit(end_of_input=False)
+    commit(target, prepared)
+    writer.notify_checkpoint_complete(1)
+    late.close()
+    writer.close()
+    eventually(brokers, topic, ["a"])
+
+
+def test_a_complete_checkpoint_aborts_what_lost_writers_left(brokers: KafkaClients) -> None:
+    topic = brokers.topic()
+    target = sink(brokers, topic, DeliveryGuarantee.EXACTLY_ONCE)
+    lost = writer_of(target)
+    lost.write("lost", NOW)
+    lost.flush(end_of_input=False)
+    del lost
+    writer = writer_of(target)
+    for checkpoint, text in enumerate(("a", "b"), start=1):
+        writer.write(text, NOW)
+        writer.begin_checkpoint(checkpoint)
+        prepared = writer.prepare_commit(end_of_input=False)
+        commit(target, prepared)
+        writer.notify_checkpoint_complete(checkpoint)
+    writer.close()
+    # A reader does not have to wait until the lost transaction expires.
+    eventually(brokers, topic, ["a", "b"])
+
+
+def test_the_end_of_the_input_belongs_to_the_next_checkpoint(kafka: KafkaBroker) -> None:
+    """Epochs after the end must not make the writer believe that it was committed."""
+    target = sink(kafka, kafka.topic(), DeliveryGuarantee.EXACTLY_ONCE)
+    writer = writer_of(target)
+    writer.write("a", NOW)
+    prepared = writer.prepare_commit(end_of_input=True)
+    for _ in range(3):
+        assert writer.prepare_commit(end_of_input=True) == []
+    assert writer.snapshot_state() == prepared
+    writer.begin_checkpoint(1)
+    writer.prepare_commit(end_of_input=True)
+    commit(target, prepared)
+    writer.notify_checkpoint_complete(1)
+    assert writer.snapshot_state() == []
+    writer.close()
 
 
 def test_recovery_aborts_all_other_transactions(brokers: KafkaClients) -> None:
@@ -386,17 +447,17 @@ def test_a_timeout_that_the_broker_does_not_allow(kafka: KafkaBroker) -> None:
     writer.close()
 
 
-def test_other_prefixes_are_left_alone(kafka_cluster: KafkaCluster) -> None:
-    topic = kafka_cluster.topic()
-    target = sink(kafka_cluster, topic, DeliveryGuarantee.EXACTLY_ONCE, prefix="a")
-    other = sink(kafka_cluster, topic, DeliveryGuarantee.EXACTLY_ONCE, prefix="a-0")
+def test_other_prefixes_are_left_alone(newest_kafka: KafkaBroker) -> None:
+    topic = newest_kafka.topic()
+    target = sink(newest_kafka, topic, DeliveryGuarantee.EXACTLY_ONCE, prefix="a")
+    other = sink(newest_kafka, topic, DeliveryGuarantee.EXACTLY_ONCE, prefix="a-0")
     writer = writer_of(other)
     writer.write("b", NOW)
     target.recover([])
     prepared = writer.prepare_commit(end_of_input=True)
     target.recover([])
     commit(other, prepared)
-    eventually(kafka_cluster, topic, ["b"])
+    eventually(newest_kafka, topic, ["b"])
     writer.close()
 
 
