@@ -43,6 +43,8 @@ __all__ = [
     "AvroRowSerializationSchema",
     "AvroSchema",
     "GenericRecordAvroTypeInfo",
+    "decode_message",
+    "encode_message",
 ]
 
 _HEADER = {
@@ -512,6 +514,27 @@ def _is_named_union(value: Any) -> bool:
 # Messages
 
 
+def decode_message(
+    message: bytes, written_with: AvroSchema, read_as: AvroSchema | None = None
+) -> Any:
+    """Return the value of a message, by Avro's rules for a writer's and a reader's schema."""
+    reader = None if read_as is None else _parsed_of(read_as)
+    try:
+        return _fastavro().schemaless_reader(io.BytesIO(message), _parsed_of(written_with), reader)
+    except Exception as error:
+        raise ValueError(
+            f"The message {shorten(message)} is not an Avro record of {read_as or written_with}: "
+            f"{str(error) or type(error).__name__}"
+        ) from error
+
+
+def encode_message(value: Any, schema: AvroSchema) -> bytes:
+    """Return the bytes of a row, a dict or a different value."""
+    out = io.BytesIO()
+    _fastavro().schemaless_writer(out, _parsed_of(schema), _plain(value))
+    return out.getvalue()
+
+
 class AvroRowDeserializationSchema(DeserializationSchema):
     """Makes a row of a message that is an Avro record.
 
@@ -539,16 +562,7 @@ class AvroRowDeserializationSchema(DeserializationSchema):
         self._to_row = _row_reader(self._schema.definition, {})
 
     def deserialize(self, message: bytes) -> Any:
-        try:
-            value = _fastavro().schemaless_reader(
-                io.BytesIO(message), _parsed_of(self._schema), None
-            )
-        except Exception as error:
-            raise ValueError(
-                f"The message {shorten(message)} is not an Avro record of {self._schema}: "
-                f"{str(error) or type(error).__name__}"
-            ) from error
-        return self._to_row(value)
+        return self._to_row(decode_message(message, self._schema))
 
     def get_produced_type(self) -> TypeInformation:
         return self._type_info
@@ -580,9 +594,7 @@ class AvroRowSerializationSchema(SerializationSchema):
 
     def serialize(self, element: Any) -> bytes:
         (row,) = self._type_info.convert_batch([element])
-        out = io.BytesIO()
-        _fastavro().schemaless_writer(out, _parsed_of(self._schema), _plain(row))
-        return out.getvalue()
+        return encode_message(row, self._schema)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return AvroRowSerializationSchema, (None, str(self._schema))

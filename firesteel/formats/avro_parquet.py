@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from firesteel.common.serialization import BulkWriter, BulkWriterFactory
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
 from firesteel.formats.base import BrokenRecords, FilePart, RecordReader, StreamFormat
 from firesteel.formats.columnar import BATCH_ROWS, ColumnarReader, UnitFile
-from firesteel.formats.parquet import ParquetFile
+from firesteel.formats.parquet import PARQUET, ParquetFile, ParquetWriter
 
 __all__ = ["AvroParquetReaders", "AvroParquetWriters"]
 
@@ -61,9 +60,7 @@ class _AvroParquetFormat(StreamFormat):
         def open_units(opened: BinaryIO) -> UnitFile:
             return ParquetFile(opened, self._wanted, BATCH_ROWS)
 
-        return ColumnarReader(
-            file, part, position, broken, ParquetFile.kind, open_units, self._records
-        )
+        return ColumnarReader(file, part, position, broken, PARQUET, open_units, self._records)
 
     def _wanted(self, columns: list[str]) -> list[str]:
         return [name for name in columns if name in self._columns]
@@ -122,7 +119,7 @@ class _AvroParquetWriterFactory(BulkWriterFactory):
 class _AvroParquetWriter(BulkWriter):
     def __init__(self, out: BinaryIO, schema: pa.Schema) -> None:
         self._schema = schema
-        self._writer = pq.ParquetWriter(out, schema)
+        self._writer = ParquetWriter(out, schema)
         self._records: list[Any] = []
 
     def add_element(self, element: Any) -> None:

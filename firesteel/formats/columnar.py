@@ -15,11 +15,24 @@ import pyarrow as pa
 
 from firesteel.common.arrow_values import MISFITS, arrow_reader, arrow_writer, misfit
 from firesteel.common.serialization import BulkWriter
-from firesteel.common.typeinfo import RowTypeInfo
+from firesteel.common.typeinfo import RowTypeInfo, TypeInformation
 from firesteel.common.types import RowKind, new_rows
-from firesteel.formats.base import BrokenRecord, BrokenRecords, FilePart, RecordReader
+from firesteel.formats.base import (
+    BrokenRecord,
+    BrokenRecords,
+    BulkFormat,
+    FilePart,
+    RecordReader,
+)
+from firesteel.table.types import RowType, row_type_info
 
-__all__ = ["BATCH_ROWS", "ColumnarReader", "ColumnarWriter", "RowsFromColumns", "UnitFile"]
+__all__ = [
+    "BATCH_ROWS",
+    "ColumnarReader",
+    "ColumnarRowInputFormat",
+    "ColumnarWriter",
+    "UnitFile",
+]
 
 BATCH_ROWS = 2048
 
@@ -35,9 +48,6 @@ _DAMAGES = (pa.ArrowException, OSError, EOFError, ValueError)
 
 class UnitFile(ABC):
     """A file of units, opened for reading."""
-
-    #: The name of the format, for errors.
-    kind: str
 
     @abstractmethod
     def units(self, part: FilePart) -> list[int]:
@@ -148,7 +158,7 @@ class ColumnarReader(RecordReader):
         self._file.close()
 
 
-class RowsFromColumns:
+class _RowsFromColumns:
     """Makes rows of batches. Columns that a file lacks are None."""
 
     def __init__(self, type_info: RowTypeInfo, *, is_case_sensitive: bool = True) -> None:
@@ -192,6 +202,41 @@ def _fitting(array: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
             f"the column {name!r} has the type {array.type}, which cannot be read as {wanted}: "
             f"{error}"
         ) from error
+
+
+class ColumnarRowInputFormat(BulkFormat):
+    """The format of files with columns whose records are rows of a declared type."""
+
+    is_splittable = True
+    #: Opens a file: the file, a function that chooses the columns, and the rows of a batch.
+    units: Callable[[BinaryIO, Callable[[Sequence[str]], list[str]], int], UnitFile]
+    #: The name of the format, for errors.
+    kind: str
+
+    def __init__(
+        self, row_type: RowType | RowTypeInfo, batch_size: int, *, is_case_sensitive: bool
+    ) -> None:
+        if batch_size <= 0:
+            raise ValueError(f"batch_size must be positive, got {batch_size}")
+        self._type_info, _ = row_type_info(row_type, type(self).__name__)
+        self._batch_size = batch_size
+        self._is_case_sensitive = is_case_sensitive
+
+    def create_reader(
+        self, file: BinaryIO, part: FilePart, position: Any, broken: BrokenRecords
+    ) -> RecordReader:
+        rows = _RowsFromColumns(self._type_info, is_case_sensitive=self._is_case_sensitive)
+
+        def open_units(opened: BinaryIO) -> UnitFile:
+            return type(self).units(opened, rows.wanted, self._batch_size)
+
+        return ColumnarReader(file, part, position, broken, self.kind, open_units, rows)
+
+    def get_produced_type(self) -> TypeInformation:
+        return self._type_info
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._type_info})"
 
 
 class ColumnarWriter(BulkWriter):

@@ -53,6 +53,7 @@ __all__ = [
     "JsonReaderFormat",
     "JsonRowDeserializationSchema",
     "JsonRowSerializationSchema",
+    "schema_of_type",
 ]
 
 # Errors of values that do not fit their type.
@@ -737,6 +738,58 @@ def _type_of_schema(schema: dict[str, Any]) -> TypeInformation:  # noqa: PLR0911
         case "number":
             return Types.BIG_DEC()
     raise ValueError(f"The JSON Schema {shorten(schema)} has no type that Firesteel knows")
+
+
+def schema_of_type(type_info: TypeInformation) -> dict[str, Any]:  # noqa: PLR0911 - a line per type
+    """Return the JSON Schema of the values that JsonRowSerializationSchema writes for a type."""
+    match type_info:
+        case BasicTypeInfo():
+            return _SCHEMAS_OF_BASIC_TYPES[type_info.basic_type]
+        case RowTypeInfo():
+            fields = zip(type_info.get_field_names(), type_info.get_field_types(), strict=True)
+            properties = {name: _or_null(schema_of_type(field)) for name, field in fields}
+            return {"type": "object", "properties": properties}
+        case TupleTypeInfo():
+            return {
+                "type": "array",
+                "items": [_or_null(schema_of_type(one)) for one in type_info.get_field_types()],
+            }
+        case PrimitiveArrayTypeInfo() if type_info.get_element_type() == Types.BYTE():
+            return {"type": "string", "contentEncoding": "base64"}
+        case (
+            PrimitiveArrayTypeInfo() | BasicArrayTypeInfo() | ObjectArrayTypeInfo() | ListTypeInfo()
+        ):
+            return {
+                "type": "array",
+                "items": _or_null(schema_of_type(type_info.get_element_type())),
+            }
+        case MapTypeInfo():
+            values = _or_null(schema_of_type(type_info.get_value_type()))
+            return {"type": "object", "additionalProperties": values}
+        case DateTypeInfo():
+            return {"type": "string", "format": "date"}
+        case TimeTypeInfo():
+            return {"type": "string", "format": "time"}
+        case TimestampTypeInfo():
+            return {"type": "string", "format": "date-time"}
+        case _:
+            return {}
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"oneOf": [{"type": "null"}, schema]} if schema else schema
+
+
+_INTEGER = {"type": "integer"}
+_NUMBER = {"type": "number"}
+_SCHEMAS_OF_BASIC_TYPES: dict[BasicType, dict[str, Any]] = {
+    **dict.fromkeys([*_INTEGERS, BasicType.BIG_INT], _INTEGER),
+    **dict.fromkeys([BasicType.FLOAT, BasicType.DOUBLE, BasicType.BIG_DEC], _NUMBER),
+    BasicType.STRING: {"type": "string"},
+    BasicType.CHAR: {"type": "string"},
+    BasicType.BOOLEAN: {"type": "boolean"},
+    BasicType.INSTANT: {"type": "string", "format": "date-time"},
+}
 
 
 class JsonRowSerializationSchema(SerializationSchema):

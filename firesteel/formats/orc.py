@@ -10,14 +10,13 @@ from pyarrow import orc
 
 from firesteel.common.configuration import Configuration
 from firesteel.common.serialization import BulkWriter, BulkWriterFactory
-from firesteel.common.typeinfo import RowTypeInfo, TypeInformation
+from firesteel.common.typeinfo import RowTypeInfo
 from firesteel.errors import ConfigurationError
-from firesteel.formats.base import BrokenRecords, BulkFormat, FilePart, RecordReader
+from firesteel.formats.base import FilePart
 from firesteel.formats.columnar import (
     BATCH_ROWS,
-    ColumnarReader,
+    ColumnarRowInputFormat,
     ColumnarWriter,
-    RowsFromColumns,
     UnitFile,
 )
 from firesteel.stability import public_evolving
@@ -34,8 +33,6 @@ class OrcFile(UnitFile):
     pyarrow does not tell where stripes begin. The file is divided as if they had the same size,
     which gives each stripe to exactly one part.
     """
-
-    kind = "ORC"
 
     def __init__(self, file: BinaryIO, wanted: Any, batch_rows: int) -> None:
         self._file = orc.ORCFile(file)
@@ -61,7 +58,7 @@ class OrcFile(UnitFile):
 
 
 @public_evolving
-class OrcColumnarRowInputFormat(BulkFormat):
+class OrcColumnarRowInputFormat(ColumnarRowInputFormat):
     """The format of ORC files whose records are rows. Not in PyFlink.
 
     Several subtasks share a large file by stripes. Only the columns of the row type are read. A
@@ -86,7 +83,8 @@ class OrcColumnarRowInputFormat(BulkFormat):
     [Row(name='ada', age=36)]
     """
 
-    is_splittable = True
+    units = OrcFile
+    kind = "ORC"
 
     def __init__(
         self,
@@ -94,27 +92,7 @@ class OrcColumnarRowInputFormat(BulkFormat):
         batch_size: int = BATCH_ROWS,
         is_case_sensitive: bool = True,
     ) -> None:
-        if batch_size <= 0:
-            raise ValueError(f"batch_size must be positive, got {batch_size}")
-        self._type_info, _ = row_type_info(row_type, "OrcColumnarRowInputFormat")
-        self._batch_size = batch_size
-        self._is_case_sensitive = is_case_sensitive
-
-    def create_reader(
-        self, file: BinaryIO, part: FilePart, position: Any, broken: BrokenRecords
-    ) -> RecordReader:
-        rows = RowsFromColumns(self._type_info, is_case_sensitive=self._is_case_sensitive)
-
-        def open_units(opened: BinaryIO) -> UnitFile:
-            return OrcFile(opened, rows.wanted, self._batch_size)
-
-        return ColumnarReader(file, part, position, broken, OrcFile.kind, open_units, rows)
-
-    def get_produced_type(self) -> TypeInformation:
-        return self._type_info
-
-    def __repr__(self) -> str:
-        return f"OrcColumnarRowInputFormat({self._type_info})"
+        super().__init__(row_type, batch_size, is_case_sensitive=is_case_sensitive)
 
 
 class OrcBulkWriters:

@@ -10,25 +10,31 @@ import pyarrow.parquet as pq
 
 from firesteel.common.configuration import Configuration
 from firesteel.common.serialization import BulkWriter, BulkWriterFactory
-from firesteel.common.typeinfo import RowTypeInfo, TypeInformation
+from firesteel.common.typeinfo import RowTypeInfo
 from firesteel.errors import ConfigurationError
-from firesteel.formats.base import BrokenRecords, BulkFormat, FilePart, RecordReader
+from firesteel.formats.base import FilePart
 from firesteel.formats.columnar import (
     BATCH_ROWS,
-    ColumnarReader,
+    ColumnarRowInputFormat,
     ColumnarWriter,
-    RowsFromColumns,
     UnitFile,
 )
 from firesteel.table.types import RowType, row_type_info
 
-__all__ = ["ParquetBulkWriters", "ParquetColumnarRowInputFormat"]
+__all__ = [
+    "PARQUET",
+    "ParquetBulkWriters",
+    "ParquetColumnarRowInputFormat",
+    "ParquetFile",
+    "ParquetWriter",
+    "compression_of",
+]
+
+PARQUET = "Parquet"
 
 
 class ParquetFile(UnitFile):
     """A Parquet file. Its units are row groups. A row group belongs to the part it begins in."""
-
-    kind = "Parquet"
 
     def __init__(self, file: BinaryIO, wanted: Any, batch_rows: int) -> None:
         self._file = pq.ParquetFile(file)
@@ -65,7 +71,7 @@ def _start(group: Any) -> int:
     return int(min(starts))
 
 
-class ParquetColumnarRowInputFormat(BulkFormat):
+class ParquetColumnarRowInputFormat(ColumnarRowInputFormat):
     """The format of Parquet files whose records are rows.
 
     Several subtasks share a large file by row groups. Only the columns of the row type are read. A
@@ -95,7 +101,8 @@ class ParquetColumnarRowInputFormat(BulkFormat):
     [Row(age=36, name='ada')]
     """
 
-    is_splittable = True
+    units = ParquetFile
+    kind = PARQUET
 
     def __init__(
         self,
@@ -105,27 +112,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
         is_utc_timestamp: bool = False,
         is_case_sensitive: bool = True,
     ) -> None:
-        if batch_size <= 0:
-            raise ValueError(f"batch_size must be positive, got {batch_size}")
-        self._type_info, _ = row_type_info(row_type, "ParquetColumnarRowInputFormat")
-        self._batch_size = batch_size
-        self._is_case_sensitive = is_case_sensitive
-
-    def create_reader(
-        self, file: BinaryIO, part: FilePart, position: Any, broken: BrokenRecords
-    ) -> RecordReader:
-        rows = RowsFromColumns(self._type_info, is_case_sensitive=self._is_case_sensitive)
-
-        def open_units(opened: BinaryIO) -> UnitFile:
-            return ParquetFile(opened, rows.wanted, self._batch_size)
-
-        return ColumnarReader(file, part, position, broken, ParquetFile.kind, open_units, rows)
-
-    def get_produced_type(self) -> TypeInformation:
-        return self._type_info
-
-    def __repr__(self) -> str:
-        return f"ParquetColumnarRowInputFormat({self._type_info})"
+        super().__init__(row_type, batch_size, is_case_sensitive=is_case_sensitive)
 
 
 class ParquetBulkWriters:
@@ -183,6 +170,13 @@ def compression_of(config: Configuration | None) -> str:
     return known[text.upper()]
 
 
+class ParquetWriter(pq.ParquetWriter):  # type: ignore[misc]  # pyarrow has no types
+    """Writes a Parquet file. Only ``close`` writes its end."""
+
+    def __del__(self) -> None:
+        """Do nothing. pyarrow would write the end of a file that its sink has given up."""
+
+
 class ParquetWriterFactory(BulkWriterFactory):
     def __init__(self, type_info: RowTypeInfo, schema: pa.Schema, compression: str) -> None:
         self._type_info = type_info
@@ -198,7 +192,7 @@ class _ParquetRowWriter(ColumnarWriter):
         self, out: BinaryIO, type_info: RowTypeInfo, schema: pa.Schema, compression: str
     ) -> None:
         super().__init__(type_info, schema)
-        self._writer = pq.ParquetWriter(out, schema, compression=compression)
+        self._writer = ParquetWriter(out, schema, compression=compression)
 
     def write_unit(self, table: pa.Table) -> None:
         self._writer.write_table(table, row_group_size=table.num_rows)
