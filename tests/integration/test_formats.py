@@ -19,7 +19,7 @@ from firesteel.datastream.formats.parquet import (
 )
 from tests.integration.conftest import MakeEnvironment
 
-pytestmark = pytest.mark.execution("real-time")
+pytestmark = pytest.mark.execution("real-time", pytest.param("micro-batch", marks=pytest.mark.slow))
 
 NUMBER = Types.ROW_NAMED(["n", "text"], [Types.LONG(), Types.STRING()])
 

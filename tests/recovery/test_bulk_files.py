@@ -16,14 +16,25 @@ import pytest
 
 from firesteel.common import Configuration, Row, Types
 from firesteel.connectors.files.paths import FilePaths
-from firesteel.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
+from firesteel.datastream.connectors.file_system import (
+    BucketAssigner,
+    FileCompactor,
+    FileCompactStrategy,
+    FileSink,
+    RollingPolicy,
+)
 from firesteel.datastream.formats.json import JsonEncoder
 from firesteel.datastream.formats.parquet import ParquetBulkWriters
 from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.testing import Fault, JobHarness
-from tests.recovery.jobs import RESTARTS
+from tests.recovery.jobs import RESTARTS, Trap
+
+# A writer that is given up must not complain when it is collected.
+pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 
 RECORDS = 60
+# Tasks with these faults keep their processes.
+GENTLE = (Fault.RETRY, Fault.BREAK_OFF, Fault.LOSE_INPUT)
 NUMBER = Types.ROW_NAMED(["n"], [Types.LONG()])
 
 
@@ -41,6 +52,14 @@ def _json(directory: str) -> Any:
     return builder.with_rolling_policy(RollingPolicy.default_rolling_policy(part_size=20))
 
 
+def _compacted(directory: str) -> Any:
+    strategy = FileCompactStrategy.builder().set_size_threshold(60)
+    strategy.enable_compaction_on_checkpoint(3)
+    builder = FileSink.for_row_format(directory, JsonEncoder())
+    builder.with_rolling_policy(RollingPolicy.default_rolling_policy(part_size=20))
+    return builder.enable_compact(strategy.build(), FileCompactor.concat_file_compactor())
+
+
 def _numbers(paths: FilePaths, directory: str) -> list[int]:
     """The numbers in all finished files."""
     found: list[int] = []
@@ -56,15 +75,32 @@ def _numbers(paths: FilePaths, directory: str) -> list[int]:
     return sorted(found)
 
 
-def _live(directory: str, build: Callable[[str], Any], settings: dict[str, str], seed: int) -> None:
-    """Run a job with random faults, crashes and checkpoints to its end."""
+def _live(
+    directory: str,
+    build: Callable[[str], Any],
+    settings: dict[str, str],
+    seed: int,
+    *,
+    gently: bool = False,
+) -> None:
+    """Run a job with random faults, crashes and checkpoints to its end.
+
+    gently: no process is lost. A function fails instead.
+    """
     random = Random(seed)
 
-    def program(env: Any) -> None:
-        numbers = env.from_sequence(1, RECORDS).map(lambda n: Row(n=n), NUMBER)
-        numbers.sink_to(build(directory).with_bucket_assigner(Parity()).build())
-
     with tempfile.TemporaryDirectory() as checkpoints:
+        trap = Trap(Path(checkpoints), times=3)
+
+        def row_of(n: int) -> Row:
+            if gently and n % 20 == 0:
+                trap.meet()
+            return Row(n=n)
+
+        def program(env: Any) -> None:
+            numbers = env.from_sequence(1, RECORDS).map(row_of, NUMBER)
+            numbers.sink_to(build(directory).with_bucket_assigner(Parity()).build())
+
         configuration = Configuration(RESTARTS).add_all(
             Configuration.from_dict(
                 {
@@ -84,13 +120,14 @@ def _live(directory: str, build: Callable[[str], Any], settings: dict[str, str],
         )
         for _ in range(300):
             action = random.random()
-            if action < 0.08:
+            if action < 0.08 and not gently:
                 harness.crash()
             elif action < 0.4:
                 harness.request_checkpoint()
             faults = {}
             if action > 0.8:
-                faults = {random.choice(harness.places()): random.choice([*Fault])}
+                fault = random.choice(GENTLE if gently else [*Fault])
+                faults = {random.choice(harness.places()): fault}
             if not harness.run_epoch(faults):
                 return
         harness.run()
@@ -104,16 +141,47 @@ def test_parquet_on_a_local_disk(tmp_path: Path, seed: int) -> None:
     assert _numbers(paths, directory) == list(range(1, RECORDS + 1))
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_merged_files_on_a_local_disk(tmp_path: Path, seed: int) -> None:
+    directory = str(tmp_path / "out")
+    _live(directory, _compacted, {}, seed)
+    paths = FilePaths.of((directory,))
+    assert _numbers(paths, directory) == list(range(1, RECORDS + 1))
+    assert all(file.path.rpartition("/")[2].startswith("compacted-") for file in _all(paths))
+
+
+def _all(paths: FilePaths) -> list[Any]:
+    return paths.list_files(paths.paths[0])
+
+
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("build", [_parquet, _json])
+@pytest.mark.parametrize("build", [_parquet, _json, _compacted])
 def test_files_in_an_object_store(s3: FileSystemOptions, build: Any, seed: int) -> None:
     directory = f"s3://checkpoints/{uuid.uuid4().hex}"
-    settings = {
+    _live(directory, build, _settings(s3), seed)
+    paths = FilePaths.of((directory,)).with_options(s3)
+    assert _numbers(paths, directory) == list(range(1, RECORDS + 1))
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("build", [_parquet, _json])
+def test_no_hidden_object_stays_if_no_process_is_lost(
+    s3: FileSystemOptions, build: Any, seed: int
+) -> None:
+    """A process that is lost cannot delete its uploads, and nothing else knows of them."""
+    directory = f"s3://checkpoints/{uuid.uuid4().hex}"
+    _live(directory, build, _settings(s3), seed, gently=True)
+    paths = FilePaths.of((directory,)).with_options(s3)
+    assert _numbers(paths, directory) == list(range(1, RECORDS + 1))
+    file_system, root, _ = paths.locate(directory)
+    names = [file.path.rpartition("/")[2] for file in file_system.list_files(root, hidden=True)]
+    assert [name for name in names if name.startswith(".")] == []
+
+
+def _settings(s3: FileSystemOptions) -> dict[str, str]:
+    return {
         "s3.access-key": "an-access-key",
         "s3.secret-key": "a-very-secret-key",
         "s3.endpoint": str(s3.s3_endpoint),
         "s3.endpoint.region": "us-east-1",
     }
-    _live(directory, build, settings, seed)
-    paths = FilePaths.of((directory,)).with_options(s3)
-    assert _numbers(paths, directory) == list(range(1, RECORDS + 1))

@@ -23,7 +23,7 @@ from firesteel.connectors.files.paths import FilePaths
 from firesteel.errors import WriteFailedError
 from firesteel.filesystems.file_systems import is_uri, sync_path
 
-__all__ = ["FileCommitter"]
+__all__ = ["FileCommitter", "unpublished"]
 
 _log = logging.getLogger("firesteel")
 
@@ -54,9 +54,36 @@ class FileCommitter(Committer):
                         raise
                     raise WriteFailedError.of(committable["final"], error) from error
                 directories.add(os.path.dirname(committable["final"]))
+            for merged in committable.get("merged", ()):
+                self._forget(merged)
         for directory in directories:
             # The new names survive a power failure.
             sync_path(directory)
+
+    def _forget(self, merged: dict[str, Any]) -> None:
+        """Remove a hidden file whose bytes are visible in the file that it was merged into.
+
+        A file with further bytes, which a different checkpoint may contain, gets a new name instead.
+        """
+        path, size = merged["in_progress"], merged["size"]
+        if not merged.get("restored") or merged["disposable"]:
+            file_system, inner, _ = self._paths.locate(path)
+            file_system.delete(inner)
+        elif (remains := unpublished(path, size)) is not None:
+            os.rename(remains[0], f"{path}.published-{size}")
+
+
+def unpublished(path: str, size: int) -> tuple[str, int] | None:
+    """Find the bytes of a local hidden file, up to a size, that are not visible yet.
+
+    Return the file that has them and the place of the first one, or None if all are visible.
+    """
+    if os.path.exists(path):
+        return path, 0
+    for name, match in _hidden_files(path, _PUBLISHED):
+        if int(match[1]) < size:
+            return name, int(match[1])
+    return None
 
 
 def _finish_remote(committable: dict[str, Any], paths: FilePaths) -> None:

@@ -455,7 +455,7 @@ class LocalFile:
     is_resumable = True
 
     def __init__(self, path: str, disk: LocalFileSystem) -> None:
-        self._path = path
+        self.path = path
         self._disk = disk
         self._entry_is_durable = False
         try:
@@ -471,7 +471,7 @@ class LocalFile:
         try:
             self.file.flush()
         except OSError as error:
-            raise WriteFailedError.of(self._path, error) from error
+            raise WriteFailedError.of(self.path, error) from error
 
     def sync(self) -> None:
         """Write everything to the disk, with the entry of the file in its directory."""
@@ -479,10 +479,10 @@ class LocalFile:
             self.file.flush()
             os.fsync(self.file.fileno())
             if not self._entry_is_durable:
-                self._disk.sync_directory(os.path.dirname(self._path))
+                self._disk.sync_directory(os.path.dirname(self.path))
                 self._entry_is_durable = True
         except OSError as error:
-            raise WriteFailedError.of(self._path, error) from error
+            raise WriteFailedError.of(self.path, error) from error
 
     def finish(self) -> None:
         self.sync()
@@ -494,8 +494,8 @@ class LocalFile:
 
     def discard(self) -> None:
         self.close()
-        if os.path.exists(self._path):
-            os.unlink(self._path)
+        if os.path.exists(self.path):
+            os.unlink(self.path)
 
 
 class RemoteFile:
@@ -508,7 +508,7 @@ class RemoteFile:
     is_resumable = False
 
     def __init__(self, path: str, paths: FilePaths) -> None:
-        self._path = path
+        self.path = path
         self._system, self._inner, _ = paths.locate(path)
         try:
             self.file = self._system.create(self._inner)
@@ -527,10 +527,10 @@ class RemoteFile:
             self.file.close()
             found = self._system.size(self._inner)
         except OSError as error:
-            raise WriteFailedError.of(self._path, error) from error
+            raise WriteFailedError.of(self.path, error) from error
         if found != size:
             loss = OSError(f"{size} bytes were written, but the store has {found or 0}")
-            raise WriteFailedError.of(self._path, loss)
+            raise WriteFailedError.of(self.path, loss)
 
     def close(self) -> None:
         """Remove the object, unless it was finished: without its end it is worth nothing."""

@@ -10,10 +10,10 @@ from firesteel.common.serialization import BulkWriterFactory, Encoder
 from firesteel.connectors.base import Committer, Sink, SinkWriter, WriterContext
 from firesteel.connectors.files.buckets import BucketAssigner
 from firesteel.connectors.files.committer import FileCommitter
+from firesteel.connectors.files.compaction import FileCompactor, FileCompactStrategy
 from firesteel.connectors.files.part_files import OutputFileConfig, RollingPolicy
 from firesteel.connectors.files.paths import FilePaths
 from firesteel.connectors.files.writer import FileWriter, FileWriterConfig
-from firesteel.errors import NotYetSupportedError
 from firesteel.filesystems.settings import file_system_options
 
 __all__ = ["FileSink"]
@@ -135,23 +135,35 @@ class FileSink(Sink):
             self._config = replace(self._config, output_file_config=output_file_config)
             return self
 
-        def enable_compact(self, strategy: Any, compactor: Any) -> Self:
-            """Raise NotYetSupportedError. Small files are not merged.
+        def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> Self:
+            """Merge small files before they are visible. Each subtask merges its own.
 
             Args:
-                strategy: The rule for merging.
+                strategy: Decides when files are merged. Until then their records are not visible.
                 compactor: Merges files.
 
-            >>> from firesteel.datastream.connectors.file_system import FileSink
+            >>> from firesteel.datastream.connectors.file_system import (
+            ...     FileCompactor,
+            ...     FileCompactStrategy,
+            ...     FileSink,
+            ... )
+            >>> strategy = FileCompactStrategy.builder().set_size_threshold(1024 * 1024).build()
             >>> builder = FileSink.for_row_format("out", Encoder.simple_string_encoder())
-            >>> builder.enable_compact(None, None)
-            Traceback (most recent call last):
-            firesteel.errors.NotYetSupportedError: FileSink.RowFormatBuilder.enable_compact ...
+            >>> builder.enable_compact(strategy, FileCompactor.concat_file_compactor()).build()
+            FileSink(out)
             """
-            raise NotYetSupportedError(f"FileSink.{type(self).__name__}.enable_compact")
+            for value, wanted in ((strategy, FileCompactStrategy), (compactor, FileCompactor)):
+                if not isinstance(value, wanted):
+                    raise TypeError(f"enable_compact expects a {wanted.__name__}, got {value!r}")
+            self._config = replace(self._config, compaction=(strategy, compactor))
+            return self
 
         def disable_compact(self) -> Self:
-            """Do nothing, because files are never merged."""
+            """Do not merge files, which is the default.
+
+            Files of an earlier run that wait to be merged are finished as they are.
+            """
+            self._config = replace(self._config, compaction=None)
             return self
 
         def build(self) -> FileSink:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import os
 import time
 import uuid
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import starmap
+from typing import Any, BinaryIO
 
 from firesteel.common.serialization import BulkWriterFactory, Encoder, SimpleStringEncoder
 from firesteel.connectors.base import SinkWriter, WriteContext, WriterContext
 from firesteel.connectors.files.buckets import BucketAssigner
+from firesteel.connectors.files.committer import unpublished
+from firesteel.connectors.files.compaction import FileCompactor, FileCompactStrategy
 from firesteel.connectors.files.part_files import (
     BulkPartFile,
     DefaultRollingPolicy,
@@ -42,6 +47,8 @@ class FileWriterConfig:
     rolling_policy: RollingPolicy
     output_file_config: OutputFileConfig
     bucket_check_interval: float
+    #: The rule and the way to merge files before they are visible, or None.
+    compaction: tuple[FileCompactStrategy, FileCompactor] | None = None
 
 
 class FileWriter(SinkWriter):
@@ -83,6 +90,8 @@ class FileWriter(SinkWriter):
         self._part_counter = 0
         self._open_parts: dict[str, PartFile] = {}
         self._pending: list[dict[str, Any]] = []
+        # The checkpoints for which the pending files of each directory have waited to be merged.
+        self._waits: Counter[str] = Counter()
         self._unreported: list[PartFile] = []  # closed, and not yet in a snapshot or committable
         self._next_check = clock() + config.bucket_check_interval
         disposable = self._files_of_failed_attempts(context.abandoned)
@@ -152,10 +161,12 @@ class FileWriter(SinkWriter):
                 self._close_part(bucket_id)
             else:
                 part.sync()
-        committables: list[Any] = [{"kind": "finish", **pending} for pending in self._pending]
-        self._pending.clear()
+        if self._config.compaction is not None:
+            ready, self._pending = self._compact(*self._config.compaction, end_of_input)
+        else:
+            ready, self._pending = self._pending, []
         self._unreported.clear()
-        return committables
+        return [{"kind": "finish", **file} for file in ready]
 
     def snapshot_state(self) -> Any:
         for part in self._open_parts.values():
@@ -226,16 +237,17 @@ class FileWriter(SinkWriter):
 
     def _open_part(self, bucket_id: str, now: int) -> PartFile:
         self._close_part(bucket_id)
-        config = self._config.output_file_config
-        name = (
-            f"{config.get_part_prefix()}-{self._unique_id}-{self._part_counter}"
-            f"{config.get_part_suffix()}"
-        )
         directory = _bucket_directory(self._config.base_path, bucket_id)
-        part = self._new_part(bucket_id, f"{directory}/{name}", now)
-        self._part_counter += 1
+        part = self._new_part(bucket_id, f"{directory}/{self._next_name()}", now)
         self._open_parts[bucket_id] = part
         return part
+
+    def _next_name(self, kind: str = "") -> str:
+        config = self._config.output_file_config
+        number = self._part_counter
+        self._part_counter += 1
+        prefix, suffix = config.get_part_prefix(), config.get_part_suffix()
+        return f"{kind}{prefix}-{self._unique_id}-{number}{suffix}"
 
     def _new_part(self, bucket_id: str, path: str, now: int) -> PartFile:
         factory = self._config.writer_factory
@@ -269,6 +281,71 @@ class FileWriter(SinkWriter):
             }
         )
         self._unreported.append(part)
+
+    def _compact(
+        self, strategy: FileCompactStrategy, compactor: FileCompactor, end_of_input: bool
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Merge the pending files of each directory. Return the results, and the files that wait."""
+        by_directory: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for file in self._pending:
+            by_directory[file["final"].rpartition("/")[0]].append(file)
+        ready: list[dict[str, Any]] = []
+        waiting: list[dict[str, Any]] = []
+        for directory, files in by_directory.items():
+            self._waits[directory] += 1
+            size = sum(file["size"] for file in files)
+            if end_of_input or strategy.is_due(size, self._waits[directory]):
+                del self._waits[directory]
+                ready += self._merge(directory, files, compactor)
+            else:
+                waiting += files
+        return ready, waiting
+
+    def _merge(
+        self, directory: str, files: list[dict[str, Any]], compactor: FileCompactor
+    ) -> list[dict[str, Any]]:
+        """Merge files into a hidden one. The committer removes them after it is visible."""
+        # The bytes of other files were merged before: the job has returned to an older snapshot.
+        found = [(file, self._find(file)) for file in files]
+        present = [(file, place) for file, place in found if place is not None]
+        if not present:
+            return []
+        name = self._next_name("compacted-")
+        merged = self._open_file(f"{directory}/.{name}.inprogress.{uuid.uuid4()}")
+        try:
+            with explaining([compactor.compact]):
+                compactor.compact(starmap(self._read, present), merged.file)
+            size = merged.file.tell()
+            merged.finish()
+        except BaseException:
+            merged.discard()
+            raise
+        return [
+            {
+                "in_progress": merged.path,
+                "final": f"{directory}/{name}",
+                "size": size,
+                "merged": [file for file, _ in present],
+            }
+        ]
+
+    def _find(self, file: dict[str, Any]) -> tuple[str, int] | None:
+        """Return the file with the bytes of a pending one, and the place of the first byte."""
+        path = file["in_progress"]
+        if not self._is_remote:
+            return unpublished(path, file["size"])
+        file_system, inner, _ = self._config.paths.locate(path)
+        return None if file_system.size(inner) is None else (path, 0)
+
+    def _read(self, file: dict[str, Any], place: tuple[str, int]) -> BinaryIO:
+        """Return the bytes of a pending file that its snapshot contains, and no others."""
+        path, start = place
+        with self._config.paths.open(path) as opened:
+            opened.seek(start)
+            data = opened.read(file["size"] - start)
+        if len(data) < file["size"] - start:
+            raise PartFileMissingError(path, file["size"], f"it has only {start + len(data)} bytes")
+        return io.BytesIO(data)
 
     def _roll_by_time(self) -> None:
         now = self._now()

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from firesteel.connectors.files.buckets import BucketAssigner
+from firesteel.connectors.files.compaction import FileCompactor, FileCompactStrategy
 from firesteel.connectors.files.part_files import (
     DefaultRollingPolicy,
     OnCheckpointRollingPolicy,
@@ -26,6 +27,8 @@ __all__ = [
     "BucketAssigner",
     "BulkFormat",
     "DefaultRollingPolicy",
+    "FileCompactStrategy",
+    "FileCompactor",
     "FileEnumeratorProvider",
     "FileSink",
     "FileSource",
