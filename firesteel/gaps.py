@@ -106,11 +106,6 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
         ),
     ),
     "datastream.connectors.file_system": (
-        _not_yet(
-            "small files are not compacted in this version; choose a RollingPolicy that creates "
-            "larger files",
-            "FileCompactStrategy FileCompactor",
-        ),
         _never(
             "Flink itself has replaced it with FileSink; use FileSink with sink_to",
             "StreamingFileSink",
@@ -140,9 +135,6 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
             "MessageDelayer PulsarSink PulsarSinkBuilder PulsarSource PulsarSourceBuilder "
             "RangeGenerator StartCursor StopCursor TopicRoutingMode",
         ),
-    ),
-    "datastream.connectors.rabbitmq": (
-        _not_yet(_CONNECTOR, "RMQConnectionConfig RMQSink RMQSource"),
     ),
     "datastream.functions": (
         _never(

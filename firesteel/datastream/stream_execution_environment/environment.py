@@ -747,17 +747,24 @@ class StreamExecutionEnvironment:
         source_func: Any,
         source_name: str = "Custom Source",
         type_info: TypeInformation | None = None,
-    ) -> NoReturn:
-        """Not supported: a SourceFunction is a Java object. Use ``from_source``.
+    ) -> DataStream:
+        """Read with a source of PyFlink that is a SourceFunction there, such as RMQSource.
+
+        Args:
+            source_func: The source. For others use ``from_source``.
+            source_name: The name of the operator.
+            type_info: The type of the records. Without it the source determines it.
 
         Raises:
-            NeverSupportedError: Always.
+            NeverSupportedError: The source is a Java object, or belongs to ``from_source``.
 
         >>> env.add_source(None)
         Traceback (most recent call last):
         ...
         firesteel.errors.NeverSupportedError: ...derive from Source and call from_source()...
         """
+        if isinstance(source_func, Source) and source_func.is_source_function:
+            return self.from_source(source_func, None, source_name, type_info)
         raise NeverSupportedError(
             "StreamExecutionEnvironment.add_source",
             "a SourceFunction is a Java object; derive from Source and call from_source()",

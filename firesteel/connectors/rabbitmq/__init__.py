@@ -1,0 +1,1 @@
+"""RabbitMQ: a source and a sink of queues."""
