@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -89,26 +91,26 @@ class Numbered(KeyedProcessFunction):
 PARTS = ("records", "changes")
 
 
-class Job:
-    """Writes records, or totals by key and a join, each into its table, all exactly once.
+@dataclass(frozen=True)
+class Tables:
+    """The job of these tests, and its tables.
 
-    A lost task returns a job with open transactions to its checkpoint. Without them, the job
-    continues from the last epoch, so that both have a job of their own.
+    seconds_per_record: the time that a record takes, so that the job lasts.
     """
 
-    def __init__(self, server: PostgresServer, part: str) -> None:
-        self.server = server
-        self.part = part
-        self.records = server.table("key INT, number INT, value INT")
-        self.totals = server.table("key INT PRIMARY KEY, count INT, total BIGINT")
-        self.joined = server.table(
-            "order_id INT, payment_id INT, PRIMARY KEY (order_id, payment_id)"
-        )
-        connection = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(server.url)
+    url: str
+    part: str
+    records: str
+    totals: str
+    joined: str
+    seconds_per_record: float = 0.0
+
+    def build(self, env: Any) -> None:
+        connection = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(self.url)
         at = connection.build()
         batches = JdbcExecutionOptions.builder().with_batch_size(5).build()
         once = JdbcExactlyOnceOptions.builder
-        self.sinks = [
+        sinks = [
             JdbcSink.exactly_once_sink(
                 f"INSERT INTO {self.records} VALUES (?, ?, ?)",
                 RECORD,
@@ -134,13 +136,20 @@ class Job:
             ),
         ]
 
-    def __call__(self, env: Any) -> None:
+        seconds = self.seconds_per_record
+
+        def take_time(value: int) -> int:
+            if seconds:
+                time.sleep(seconds)
+            return value
+
         numbers = env.from_collection(list(range(COUNT)), Types.INT())
+        numbers = numbers.map(take_time, Types.INT())
         keyed = numbers.key_by(lambda value: value % KEYS, Types.INT())
         if self.part == "records":
-            keyed.process(Numbered(), RECORD).sink_to(self.sinks[0]).uid("records")
+            keyed.process(Numbered(), RECORD).sink_to(sinks[0]).uid("records")
             return
-        keyed.process(Totals(), TOTAL).sink_to(self.sinks[1]).uid("totals")
+        keyed.process(Totals(), TOTAL).sink_to(sinks[1]).uid("totals")
         orders = env.from_collection(list(range(0, COUNT, 2)), Types.INT())
         # Most orders come before their payments, and are taken back.
         payments = env.from_collection(list(range(0, COUNT, 3))[::-1], Types.INT())
@@ -150,7 +159,36 @@ class Job:
             .equal_to(lambda payment: payment % 30)
             .apply(lambda order, payment: (order, -1 if payment is None else payment), ORDER)
         )
-        joined.sink_to(self.sinks[2]).uid("joined")
+        joined.sink_to(sinks[2]).uid("joined")
+
+
+class Job:
+    """Writes records, or totals by key and a join, each into its table, all exactly once.
+
+    A lost task returns a job with open transactions to its checkpoint. Without them, the job
+    continues from the last epoch, so that both have a job of their own.
+    """
+
+    def __init__(self, server: PostgresServer, part: str, seconds_per_record: float = 0.0) -> None:
+        self.server = server
+        tables = Tables(
+            server.url,
+            part,
+            server.table("key INT, number INT, value INT"),
+            server.table("key INT PRIMARY KEY, count INT, total BIGINT"),
+            server.table("order_id INT, payment_id INT, PRIMARY KEY (order_id, payment_id)"),
+            seconds_per_record,
+        )
+        self.tables = tables
+        self.part, self.records, self.totals, self.joined = (
+            tables.part,
+            tables.records,
+            tables.totals,
+            tables.joined,
+        )
+
+    def __call__(self, env: Any) -> None:
+        self.tables.build(env)
 
     def check(self) -> None:
         if self.part == "records":

@@ -15,12 +15,10 @@ from firesteel.connectors.base import (
     SplitEnumerator,
 )
 from firesteel.connectors.jdbc.options import JdbcConnectionOptions
-from firesteel.errors import InvalidProgramError, shorten
+from firesteel.connectors.jdbc.table_source_builder import TableSourceBuilder
 from firesteel.stability import public_evolving
 
 __all__ = ["JdbcSource", "JdbcSourceBuilder", "TableQuery"]
-
-_FETCH_SIZE = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +123,7 @@ class JdbcSource(Source):
 
 
 @public_evolving
-class JdbcSourceBuilder:
+class JdbcSourceBuilder(TableSourceBuilder):
     """Builds a JdbcSource. All settings but the last three are required. Not in PyFlink.
 
     >>> from firesteel.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSourceBuilder
@@ -141,45 +139,11 @@ class JdbcSourceBuilder:
     """
 
     def __init__(self) -> None:
-        self._connection: JdbcConnectionOptions | None = None
-        self._table: str | None = None
-        self._type_info: RowTypeInfo | None = None
+        super().__init__()
         self._column: str | None = None
         self._condition: str | None = None
         self._splits: int | None = None
-        self._fetch_size = _FETCH_SIZE
         self._poll_seconds: float | None = None
-
-    def set_connection_options(
-        self, connection_options: JdbcConnectionOptions
-    ) -> JdbcSourceBuilder:
-        """Set the database.
-
-        Args:
-            connection_options: The database.
-        """
-        self._connection = connection_options
-        return self
-
-    def set_table(self, table: str) -> JdbcSourceBuilder:
-        """Set the table.
-
-        Args:
-            table: The name of a table or a view, with or without its schema.
-        """
-        self._table = table
-        return self
-
-    def set_type_info(self, type_info: RowTypeInfo) -> JdbcSourceBuilder:
-        """Set the columns and their types.
-
-        Args:
-            type_info: The type of the rows. The names of its fields are the columns.
-        """
-        if not isinstance(type_info, RowTypeInfo):
-            raise TypeError(f"set_type_info expects a row type, got {shorten(type_info)}")
-        self._type_info = type_info
-        return self
 
     def set_split_column(self, column: str) -> JdbcSourceBuilder:
         """Set the column that divides the table.
@@ -217,20 +181,6 @@ class JdbcSourceBuilder:
         self._condition = condition
         return self
 
-    def set_fetch_size(self, fetch_size: int) -> JdbcSourceBuilder:
-        """Set the number of rows of one query.
-
-        Args:
-            fetch_size: The number. The default is 2000.
-
-        >>> from firesteel.datastream.connectors.jdbc import JdbcSource
-        >>> builder = JdbcSource.builder().set_fetch_size(100)
-        """
-        if fetch_size < 1:
-            raise ValueError(f"set_fetch_size expects at least 1, got {fetch_size}")
-        self._fetch_size = fetch_size
-        return self
-
     def monitor_continuously(self, interval: Duration) -> JdbcSourceBuilder:
         """Keep reading rows whose split column is greater than all before.
 
@@ -253,19 +203,8 @@ class JdbcSourceBuilder:
             InvalidProgramError: A setting is missing.
             ConfigurationError: The driver is not installed.
         """
-        for method, value in (
-            ("set_connection_options", self._connection),
-            ("set_table", self._table),
-            ("set_type_info", self._type_info),
-            ("set_split_column", self._column),
-        ):
-            if value is None:
-                raise InvalidProgramError(f"JdbcSource: {method} was not called")
-        assert self._connection is not None
-        assert self._table is not None
-        assert self._type_info is not None
+        self._require("JdbcSource", set_split_column=self._column)
         assert self._column is not None
-        self._connection.database.require_driver("JdbcSource")
         query = TableQuery(
             self._table, self._type_info, self._column, self._condition, self._fetch_size
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from firesteel.common.typeinfo import RowTypeInfo
 from firesteel.connectors.base import (
     Boundedness,
     ReaderContext,
@@ -14,14 +13,12 @@ from firesteel.connectors.base import (
     SplitEnumerator,
 )
 from firesteel.connectors.jdbc.databases import PostgresDatabase
-from firesteel.connectors.jdbc.options import JdbcConnectionOptions
+from firesteel.connectors.jdbc.table_source_builder import TableSourceBuilder
 from firesteel.connectors.postgres_cdc.settings import CdcSettings
-from firesteel.errors import InvalidProgramError, shorten
+from firesteel.errors import InvalidProgramError
 from firesteel.stability import public_evolving
 
 __all__ = ["PostgresCdcSource", "PostgresCdcSourceBuilder"]
-
-_FETCH_SIZE = 2000
 
 
 @public_evolving
@@ -85,7 +82,7 @@ class PostgresCdcSource(Source):
 
 
 @public_evolving
-class PostgresCdcSourceBuilder:
+class PostgresCdcSourceBuilder(TableSourceBuilder):
     """Builds a PostgresCdcSource. Database, table, type and slot are required. Not in PyFlink.
 
     >>> from firesteel.datastream.connectors.jdbc import JdbcConnectionOptions
@@ -102,49 +99,10 @@ class PostgresCdcSourceBuilder:
     """
 
     def __init__(self) -> None:
-        self._connection: JdbcConnectionOptions | None = None
-        self._table: str | None = None
-        self._type_info: RowTypeInfo | None = None
+        super().__init__()
         self._slot: str | None = None
         self._publication: str | None = None
         self._reads_snapshot = True
-        self._fetch_size = _FETCH_SIZE
-
-    def set_connection_options(
-        self, connection_options: JdbcConnectionOptions
-    ) -> PostgresCdcSourceBuilder:
-        """Set the database.
-
-        Args:
-            connection_options: A PostgreSQL. The user needs the attribute REPLICATION.
-        """
-        if not isinstance(connection_options.database, PostgresDatabase):
-            raise InvalidProgramError(
-                f"PostgresCdcSource reads PostgreSQL, not {connection_options.database.url}"
-            )
-        self._connection = connection_options
-        return self
-
-    def set_table(self, table: str) -> PostgresCdcSourceBuilder:
-        """Set the table.
-
-        Args:
-            table: The name of a table with a primary key. Without a schema, it is in ``public``.
-        """
-        self._table = table if "." in table else f"public.{table}"
-        return self
-
-    def set_type_info(self, type_info: RowTypeInfo) -> PostgresCdcSourceBuilder:
-        """Set the columns and their types.
-
-        Args:
-            type_info: The type of the rows. The names of its fields are columns of the table, the
-                primary key among them.
-        """
-        if not isinstance(type_info, RowTypeInfo):
-            raise TypeError(f"set_type_info expects a row type, got {shorten(type_info)}")
-        self._type_info = type_info
-        return self
 
     def set_slot_name(self, slot: str) -> PostgresCdcSourceBuilder:
         """Set the replication slot. The job creates it if it does not exist.
@@ -185,20 +143,6 @@ class PostgresCdcSourceBuilder:
         self._reads_snapshot = reads_snapshot
         return self
 
-    def set_fetch_size(self, fetch_size: int) -> PostgresCdcSourceBuilder:
-        """Set the number of rows of the table that are fetched at a time.
-
-        Args:
-            fetch_size: The number. The default is 2000.
-
-        >>> from firesteel.datastream.connectors.postgres_cdc import PostgresCdcSource
-        >>> builder = PostgresCdcSource.builder().set_fetch_size(100)
-        """
-        if fetch_size < 1:
-            raise ValueError(f"set_fetch_size expects at least 1, got {fetch_size}")
-        self._fetch_size = fetch_size
-        return self
-
     def build(self) -> PostgresCdcSource:
         """Create the source.
 
@@ -206,23 +150,16 @@ class PostgresCdcSourceBuilder:
             InvalidProgramError: A setting is missing.
             ConfigurationError: The driver is not installed.
         """
-        for method, value in (
-            ("set_connection_options", self._connection),
-            ("set_table", self._table),
-            ("set_type_info", self._type_info),
-            ("set_slot_name", self._slot),
-        ):
-            if value is None:
-                raise InvalidProgramError(f"PostgresCdcSource: {method} was not called")
-        assert self._connection is not None
-        assert self._table is not None
-        assert self._type_info is not None
+        self._require("PostgresCdcSource", set_slot_name=self._slot)
         assert self._slot is not None
-        self._connection.database.require_driver("PostgresCdcSource")
+        if not isinstance(self._connection.database, PostgresDatabase):
+            raise InvalidProgramError(
+                f"PostgresCdcSource reads PostgreSQL, not {self._connection.database.url}"
+            )
         return PostgresCdcSource(
             CdcSettings(
                 self._connection,
-                self._table,
+                self._table if "." in self._table else f"public.{self._table}",
                 self._type_info,
                 self._slot,
                 self._publication or self._slot,

@@ -264,6 +264,7 @@ def test_a_column_that_is_dropped(postgres: PostgresServer, slot: str) -> None:
     reader.close()
 
 
+@pytest.mark.slow
 def test_a_server_without_logical_decoding() -> None:
     with running_postgres(wal_level="replica") as server:
         source = builder(server, server.table("id INT PRIMARY KEY, word TEXT"), "slot").build()
@@ -351,46 +352,51 @@ SETTINGS = Configuration(RESTARTS).set_string("restart-strategy.fixed-delay.atte
 
 
 @pytest.mark.parametrize(
-    ("execution", "seed"),
+    ("execution", "seed", "steps"),
     [
-        pytest.param(execution, seed, marks=pytest.mark.slow)
-        for execution in ("micro-batch", "real-time")
-        for seed in range(10, 20)
+        ("real-time", 21, 12),
+        *(
+            pytest.param(execution, seed, 40, marks=pytest.mark.slow)
+            for execution in ("micro-batch", "real-time")
+            for seed in range(10, 20)
+        ),
     ],
 )
 def test_rows_that_change_while_everything_is_killed(
-    seed: int, execution: str, tmp_path: Any
+    postgres: PostgresServer, slot: str, seed: int, steps: int, execution: str, tmp_path: Any
 ) -> None:
     """Each change once, in order: in the end the changes describe the table."""
     from firesteel.testing import ListSink
 
-    with running_postgres() as server:
-        table = server.table("id INT PRIMARY KEY, word TEXT")
-        server.execute(f"INSERT INTO {table} SELECT n, 'old' FROM generate_series(0, 60, 2) AS n")
-        source = builder(server, table, "slot").build()
-        sink = ListSink(tmp_path / "changes")
+    server = postgres
+    table = server.table("id INT PRIMARY KEY, word TEXT")
+    server.execute(f"INSERT INTO {table} SELECT n, 'old' FROM generate_series(0, 60, 2) AS n")
+    source = builder(server, table, slot).build()
+    sink = ListSink(tmp_path / "changes")
 
-        def program(env: Any) -> None:
-            changes = env.from_source(source, WatermarkStrategy.no_watermarks(), "changes")
-            changes.sink_to(sink)
+    def program(env: Any) -> None:
+        changes = env.from_source(source, WatermarkStrategy.no_watermarks(), "changes")
+        changes.sink_to(sink)
 
-        load = Load(server, table, seed)
-        try:
-            history = History(program, server, execution, seed)
-            for _ in range(40):
-                history.act()
-        finally:
-            load.stop()
-        server.execute(f"INSERT INTO {table} VALUES (1000, 'the end')")
-        deadline = time.monotonic() + 2 * PATIENCE
-        while not any(row.id == 1000 for row in sink.values()):
-            for _ in range(5):
-                history.harness.run_epoch()
-            history.harness.checkpoint()
-            assert time.monotonic() < deadline
-        assert sorted(apply(sink.values()).items()) == sorted(server.rows(table))
-        history.harness.cancel()
-        history.harness.run()
+    load = Load(server, table, seed)
+    try:
+        history = History(program, server, execution, seed)
+        for action in ("epoch", "checkpoint", "epoch", "server", "kill"):
+            history.act(action)
+        for _ in range(steps - 5):
+            history.act()
+    finally:
+        load.stop()
+    server.execute(f"INSERT INTO {table} VALUES (1000, 'the end')")
+    deadline = time.monotonic() + 2 * PATIENCE
+    while not any(row.id == 1000 for row in sink.values()):
+        for _ in range(5):
+            history.harness.run_epoch()
+        history.harness.checkpoint()
+        assert time.monotonic() < deadline
+    assert sorted(apply(sink.values()).items()) == sorted(server.rows(table))
+    history.harness.cancel()
+    history.harness.run()
 
 
 class History:
@@ -412,9 +418,9 @@ class History:
         self.origin: str | None = None
         self.harness = JobHarness(program, **self.arguments)
 
-    def act(self) -> None:
+    def act(self, action: str | None = None) -> None:
         actions = ["epoch"] * 6 + ["checkpoint"] * 4 + ["lose", "crash", "kill", "server"]
-        action = self.random.choice(actions)
+        action = action or self.random.choice(actions)
         faults = None
         if action == "checkpoint":
             self.harness.request_checkpoint()

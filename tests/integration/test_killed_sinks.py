@@ -1,0 +1,54 @@
+"""Exactly once into Kafka and PostgreSQL on Spark, while processes and servers are killed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from tests.integration.killed_jobs import KilledJob
+from tests.recovery.test_jdbc import PARTS, Job, Tables
+from tests.recovery.topic_to_topic import Topics
+from tests.servers.kafka import KafkaCluster, running_cluster
+from tests.servers.postgres import running_postgres
+
+pytestmark = pytest.mark.slow
+
+KILLS = 5
+
+
+@pytest.fixture(scope="module")
+def own_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
+    with running_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_topic_to_topic(
+    own_cluster: KafkaCluster, tmp_path: Path, execution: str, seed: int
+) -> None:
+    kafka = own_cluster
+    topics = Topics.create(kafka, 1500, seconds_per_record=0.005)
+
+    def kill_broker() -> None:
+        kafka.wait_for_all_brokers()
+        broker = kafka.brokers[seed % 3]
+        broker.close()
+        broker.start()
+
+    job = KilledJob(Topics, topics.as_dict(), tmp_path, seed, execution)
+    job.run(KILLS, {"broker": kill_broker}, lambda: topics.ends(kafka))
+    kafka.wait_for_all_brokers()
+    topics.check(kafka)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_tables(tmp_path: Path, execution: str, part: str) -> None:
+    with running_postgres() as server:
+        job = Job(server, part, seconds_per_record=0.1)
+        table = {"records": job.records, "changes": job.totals}[part]
+        killed = KilledJob(Tables, asdict(job.tables), tmp_path, 7, execution)
+        killed.run(KILLS, {"server": server.restart}, lambda: server.rows(table))
+        job.check()
