@@ -150,25 +150,26 @@ def _check_readers(source: Source, wanted: Counter[Any], seed: int) -> None:
     shipped: Source = _pickled(source, source)
     parallelism = random.randint(1, 3)
     enumerator = source.create_enumerator(parallelism)
-    splits: list[SourceSplit] = []
+    names: list[str] = []
+    found: list[Any] = []
     for _ in range(_MOST_READS):
-        splits += enumerator.discover_splits()
+        splits = list(enumerator.discover_splits())
+        names += [split.split_id for split in splits]
+        if len(set(names)) != len(names):
+            raise ContractViolationError(source, f"names of splits are not unique: {names}")
+        for subtask in range(parallelism):
+            context = ReaderContext(subtask, parallelism)
+            own = _persisted(source, splits[subtask::parallelism])
+            found += _read_with_losses(source, lambda: shipped.create_reader(context), own, random)  # noqa: B023 - called at once
         if enumerator.is_complete():
             break
+        enumerator.all_splits_read()
     _through_json(source, "the state of the enumerator", enumerator.snapshot_state())
     if source.create_enumerator(parallelism, enumerator.snapshot_state()).discover_splits():
         raise ContractViolationError(
             source, "an enumerator that is restored finds splits again that it had found before"
         )
     enumerator.close()
-    names = [split.split_id for split in splits]
-    if len(set(names)) != len(names):
-        raise ContractViolationError(source, f"names of splits are not unique: {names}")
-    found: list[Any] = []
-    for subtask in range(parallelism):
-        context = ReaderContext(subtask, parallelism)
-        own = _persisted(source, splits[subtask::parallelism])
-        found += _read_with_losses(source, lambda: shipped.create_reader(context), own, random)  # noqa: B023 - called at once
     _compare(source, wanted, found, f"readers that were restored (seed {seed})")
 
 
