@@ -13,6 +13,7 @@ from benchmarks.sections import (
     idle_keys,
     join,
     key_memory,
+    kafka,
     latency,
     recovery,
     savepoint,
@@ -45,6 +46,7 @@ SECTIONS = {
         key_memory.SECTION,
         async_io.SECTION,
         formats.SECTION,
+        kafka.SECTION,
         scale.SECTION,
     )
 }

@@ -91,7 +91,8 @@ def _parquet(path: str) -> FileSource:
     return FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(_TYPE), path).build()
 
 
-def _cpu_seconds(work: Callable[[], None]) -> float:
+def cpu_seconds(work: Callable[[], None]) -> float:
+    """Return the CPU time of all threads of this process."""
     begin = time.process_time()
     work()
     return time.process_time() - begin
@@ -112,8 +113,8 @@ def measure(arguments: Arguments) -> None:
             job, plain = [], []
             # In turns, so that other work on the machine disturbs both alike.
             for _ in range(_TURNS):
-                plain.append(_cpu_seconds(partial(loop, path)))
-                job.append(_cpu_seconds(partial(run_job, source, path)))
+                plain.append(cpu_seconds(partial(loop, path)))
+                job.append(cpu_seconds(partial(run_job, source, path)))
             report(
                 section="formats",
                 name=name,
