@@ -28,6 +28,8 @@ PEERS := pyflink spark bytewax
 SERVERS := .servers/kafka/.installed .servers/browser/.installed .servers/postgres/.installed
 # An archive of Spark's classes, with which the JVMs of tests start in half the time.
 CLASSES := $(VENV)/spark-classes.jsa
+# Those that only slow tests need.
+MORE_SERVERS := .servers/rabbitmq/.installed .servers/mariadb/.installed
 # The number of test processes. They share the test files, and each starts its own Spark session.
 TEST_PROCESSES ?= 2
 # The time limit of a test in seconds. After it the test fails and shows its stack.
@@ -75,6 +77,10 @@ $(CLASSES): $(STAMP)
 	$(call say,archiving the classes of Spark)
 	@$(PY) -m tests.class_archive || echo "Tests with Spark will start more slowly." >&2
 
+.servers/rabbitmq/.installed .servers/mariadb/.installed: .servers/%/.installed: | $(STAMP)
+	$(call say,looking for $*)
+	@if $(PY) -m tests.servers.$*; then mkdir -p $(@D) && touch $@; else echo "The tests with $* will be skipped." >&2; fi
+
 .PHONY: flink
 flink: $(STAMP) ## fetch Flink's own command line and dashboard (330 MB) for the tests with them
 	$(call say,python -m tests.servers.flink)
@@ -115,7 +121,7 @@ test-pythons: $(STAMP) ## test the byte code reader on the other Python versions
 	@$(PY) -m tools.check_byte_code
 
 .PHONY: test-all
-test-all: lint test-pythons $(SERVERS) $(CLASSES) ## also run the slow tests, and search for new examples in property tests
+test-all: lint test-pythons $(SERVERS) $(MORE_SERVERS) $(CLASSES) ## also run the slow tests, and search for new examples in property tests
 	$(call say,pytest with the slow tests)
 	@FIRESTEEL_HYPOTHESIS_PROFILE=search $(PY) -m pytest --timeout=$$(( 4 * $(TEST_TIMEOUT) )) $(PYTEST_ARGS)
 
