@@ -381,7 +381,8 @@ class FileWriter(SinkWriter):
 
     def _files_of_failed_attempts(self, abandoned: Sequence[Any]) -> set[str]:
         """The hidden files of failed attempts of this job."""
-        files = [one for one in abandoned if "kind" in one]
+        committables = [one for one in abandoned if "kind" in one]
+        files = [*committables, *(file for one in committables for file in one.get("merged", ()))]
         for snapshot in abandoned:
             if "kind" not in snapshot and self._wrote(snapshot):
                 files += [*snapshot["in_progress"], *snapshot["pending"]]
