@@ -27,6 +27,8 @@ _log = logging.getLogger("firesteel")
 _LOST = (exceptions.AMQPError, RMQConnectionError, OSError)
 # The messages that wait here before the reader leaves the rest to the network.
 _MOST_WAITING = 10_000
+# RabbitMQ writes acknowledgments to its disk a little later.
+_MEMORY_SECONDS = 2.0
 
 
 class MissingCorrelationIdError(FiresteelError, ValueError):
@@ -90,6 +92,8 @@ class QueueReader(SourceReader):
         self._checkpoints: dict[int, int] = {}
         # The ids of messages that were returned. Those of a lost channel or reader come again.
         self._ids: set[str] = set()
+        # Acknowledged ids with the time from which they can be forgotten.
+        self._acknowledged: deque[tuple[float, set[str]]] = deque()
         self._ids_of_lost_channels: set[str] = set()
 
     def add_splits(self, splits: Sequence[SourceSplit]) -> None:
@@ -121,6 +125,7 @@ class QueueReader(SourceReader):
         if not self._splits:
             return []
         first, *others = self._splits
+        self._forget_old_ids()
         ids = sorted(self._ids | self._ids_of_lost_channels)
         return [first.at(ids or None), *(split.at(None) for split in others)]
 
@@ -147,17 +152,18 @@ class QueueReader(SourceReader):
     def _is_new(self, message: _Message) -> bool:
         if message.id is None:
             raise MissingCorrelationIdError(self._queue, message.body)
-        if not message.was_delivered:
+        is_known = message.id in self._ids or message.id in self._ids_of_lost_channels
+        if not is_known and not message.was_delivered:
             # Messages that come again are at the head of the queue. The others were acknowledged.
             self._ids_of_lost_channels.clear()
-        if message.id in self._ids_of_lost_channels:
-            self._ids_of_lost_channels.discard(message.id)
-            self._ids.add(message.id)
-            return False
-        if message.id in self._ids:
-            return False
+        self._ids_of_lost_channels.discard(message.id)
         self._ids.add(message.id)
-        return True
+        return not is_known
+
+    def _forget_old_ids(self) -> None:
+        """Forget acknowledged messages that a server which is killed does not deliver again."""
+        while self._acknowledged and self._acknowledged[0][0] <= time.monotonic():
+            self._ids -= self._acknowledged.popleft()[1]
 
     # Messages
 
@@ -201,6 +207,7 @@ class QueueReader(SourceReader):
         self._checkpoints.clear()
         self._ids_of_lost_channels |= self._ids
         self._ids.clear()
+        self._acknowledged.clear()
 
     def _acknowledge(self, count: int) -> None:
         """Acknowledge the first messages in a transaction, so that none of them comes again."""
@@ -213,7 +220,9 @@ class QueueReader(SourceReader):
         except _LOST as error:
             self._lose_connection(error)
             return
-        self._ids.difference_update(one for _, one in done if one is not None)
+        if self._uses_ids:
+            ids = {one for _, one in done if one is not None}
+            self._acknowledged.append((time.monotonic() + _MEMORY_SECONDS, ids))
         del self._returned[:count]
         self._checkpoints = {
             checkpoint: number - count for checkpoint, number in self._checkpoints.items()
