@@ -148,7 +148,7 @@ class RabbitServer:
 
     def drain(self, queue: str) -> list[str]:
         """Take all messages that are ready."""
-        found = []
+        found: list[str] = []
         with self._channel() as channel:
             while True:
                 method, _, body = channel.basic_get(queue, auto_ack=True)

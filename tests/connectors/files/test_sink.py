@@ -24,8 +24,7 @@ from firesteel.datastream.connectors.file_system import (
     OutputFileConfig,
     RollingPolicy,
 )
-from firesteel.datastream.formats.csv import CsvBulkWriters, CsvSchema
-from firesteel.errors import FiresteelError, NotYetSupportedError, UserFunctionError
+from firesteel.errors import FiresteelError, UserFunctionError
 from tests.thoroughness import examples
 
 CONTEXT = WriterContext(0, 1, "job")
@@ -444,12 +443,6 @@ def test_close_removes_what_nothing_refers_to(tmp_path):
 def test_builder_errors(tmp_path):
     with pytest.raises(TypeError, match="BulkWriterFactory"):
         FileSink.for_bulk_format(str(tmp_path), None)  # type: ignore[arg-type]  # refused
-    with pytest.raises(NotYetSupportedError):
-        _builder(tmp_path).enable_compact(None, None)
-    schema = CsvSchema.builder().add_string_column("word").build()
-    bulk = FileSink.for_bulk_format(str(tmp_path), CsvBulkWriters.for_schema(schema))
-    with pytest.raises(NotYetSupportedError, match=r"BulkFormatBuilder\.enable_compact"):
-        bulk.disable_compact().enable_compact(None, None)
     with pytest.raises(TypeError, match="Encoder"):
         FileSink.for_row_format(str(tmp_path), "text")  # type: ignore[arg-type]  # refused
     assert _builder(tmp_path).disable_compact().build() is not None
