@@ -21,6 +21,7 @@ from firesteel.connectors.kafka.errors import (
     KafkaAuthorizationError,
     KafkaUnreachableError,
 )
+from firesteel.connectors.rabbitmq.connection_config import RMQConnectionError
 from firesteel.connectors.record_files import RecordFileMissingError
 
 USER_ERROR = errors.UserFunctionError(
@@ -60,6 +61,7 @@ OS_ERRORS = [
     KafkaAuthenticationError("broker:9092", "the password is wrong", "sasl.jaas.config"),
     KafkaAuthorizationError("broker:9092", "wrote to the topic orders"),
     JdbcConnectionError("jdbc:postgresql://localhost/shop", "it does not answer"),
+    RMQConnectionError("localhost:5672", "it does not answer", "set_host"),
 ]
 
 

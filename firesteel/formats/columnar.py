@@ -209,9 +209,9 @@ class ColumnarRowInputFormat(BulkFormat):
 
     is_splittable = True
     #: Opens a file: the file, a function that chooses the columns, and the rows of a batch.
-    units: Callable[[BinaryIO, Callable[[Sequence[str]], list[str]], int], UnitFile]
+    _units: Callable[[BinaryIO, Callable[[Sequence[str]], list[str]], int], UnitFile]
     #: The name of the format, for errors.
-    kind: str
+    _kind: str
 
     def __init__(
         self, row_type: RowType | RowTypeInfo, batch_size: int, *, is_case_sensitive: bool
@@ -228,9 +228,9 @@ class ColumnarRowInputFormat(BulkFormat):
         rows = _RowsFromColumns(self._type_info, is_case_sensitive=self._is_case_sensitive)
 
         def open_units(opened: BinaryIO) -> UnitFile:
-            return type(self).units(opened, rows.wanted, self._batch_size)
+            return self._units(opened, rows.wanted, self._batch_size)
 
-        return ColumnarReader(file, part, position, broken, self.kind, open_units, rows)
+        return ColumnarReader(file, part, position, broken, self._kind, open_units, rows)
 
     def get_produced_type(self) -> TypeInformation:
         return self._type_info

@@ -83,8 +83,8 @@ class OrcColumnarRowInputFormat(ColumnarRowInputFormat):
     [Row(name='ada', age=36)]
     """
 
-    units = OrcFile
-    kind = "ORC"
+    _units = OrcFile
+    _kind = "ORC"
 
     def __init__(
         self,

@@ -101,8 +101,8 @@ class ParquetColumnarRowInputFormat(ColumnarRowInputFormat):
     [Row(age=36, name='ada')]
     """
 
-    units = ParquetFile
-    kind = PARQUET
+    _units = ParquetFile
+    _kind = PARQUET
 
     def __init__(
         self,

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from firesteel.connectors.rabbitmq.connection_config import RMQClient, RMQConnectionError
 from firesteel.datastream.connectors.rabbitmq import RMQConnectionConfig
 from tests.servers import leash
 from tests.servers.ports import free_ports
@@ -163,17 +164,15 @@ class RabbitServer:
 
     @contextmanager
     def _channel(self) -> Iterator[Any]:
-        connection = self.config().connect()
+        connection = RMQClient(self.config()).connect()
         try:
             yield connection.channel()
         finally:
             connection.close()
 
     def _answers(self) -> bool:
-        from firesteel.connectors.rabbitmq.connection_config import RMQConnectionError
-
         try:
-            self.config().connect().close()
+            RMQClient(self.config()).connect().close()
         except RMQConnectionError:
             return False
         return True

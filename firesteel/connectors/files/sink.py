@@ -150,7 +150,7 @@ class FileSink(Sink):
             >>> strategy = FileCompactStrategy.builder().set_size_threshold(1024 * 1024).build()
             >>> builder = FileSink.for_row_format("out", Encoder.simple_string_encoder())
             >>> builder.enable_compact(strategy, FileCompactor.concat_file_compactor()).build()
-            FileSink(out)
+            FileSink(.../out)
             """
             for value, wanted in ((strategy, FileCompactStrategy), (compactor, FileCompactor)):
                 if not isinstance(value, wanted):

@@ -5,12 +5,19 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from firesteel.errors import ConfigurationError, FiresteelError, InvalidProgramError
 
-__all__ = ["RMQConnectionConfig", "RMQConnectionError", "declared_channel", "require_client"]
+__all__ = [
+    "RMQClient",
+    "RMQConnectionConfig",
+    "RMQConnectionError",
+    "declared_channel",
+    "require_client",
+]
 
 _PORT = 5672
 _MILLIS = 1000
@@ -127,82 +134,12 @@ class RMQConnectionConfig:
         """Return the seconds between two heartbeats."""
         return self._settings.requested_heartbeat
 
-    @property
-    def prefetch_count(self) -> int:
-        """The number of messages that a reader holds without an acknowledgment. 0 is no limit."""
-        return self._settings.prefetch_count or 0
-
-    @property
-    def recovery_seconds(self) -> float | None:
-        """The pause before a reader connects again, or None if the job fails instead."""
-        if self._settings.automatic_recovery is False:
-            return None
-        interval = self._settings.network_recovery_interval
-        return 5.0 if interval is None else interval / _MILLIS
-
-    @property
-    def address(self) -> str:
-        """The host and the port, without user and password."""
-        if self._settings.uri is None:
-            return f"{self._settings.host}:{self._settings.port}"
-        parts = urlsplit(self._settings.uri)
-        return f"{parts.hostname}:{parts.port or _PORT}"
-
-    def connect(self) -> Any:
-        """Open a connection of pika."""
-        import pika
-        from pika import exceptions
-
-        try:
-            return pika.BlockingConnection(self._parameters())
-        except exceptions.ProbableAuthenticationError as error:
-            raise RMQConnectionError(
-                self.address,
-                "it does not accept the user and the password",
-                "set_user_name and set_password, or set_uri",
-            ) from error
-        except exceptions.ProbableAccessDeniedError as error:
-            raise RMQConnectionError(
-                self.address,
-                "the user may not use the virtual host, or it does not exist",
-                "set_virtual_host, or set_uri",
-            ) from error
-        except (exceptions.AMQPError, OSError) as error:
-            reason = str(error) or repr(error)
-            raise RMQConnectionError(
-                self.address, reason, "set_host and set_port, or set_uri"
-            ) from error
-
-    def _parameters(self) -> Any:
-        import pika
-
-        settings = self._settings
-        if settings.uri is not None:
-            parameters: Any = pika.URLParameters(settings.uri)
-        else:
-            parameters = pika.ConnectionParameters(
-                settings.host,
-                settings.port,
-                settings.virtual_host,
-                pika.PlainCredentials(settings.user_name, settings.password),
-            )
-        if settings.connection_timeout is not None:
-            parameters.socket_timeout = max(0.001, settings.connection_timeout / _MILLIS)
-        if settings.requested_heartbeat is not None:
-            parameters.heartbeat = settings.requested_heartbeat
-        # 0 is no limit, which pika has by default.
-        if settings.requested_frame_max:
-            parameters.frame_max = settings.requested_frame_max
-        if settings.requested_channel_max:
-            parameters.channel_max = settings.requested_channel_max
-        return parameters
-
     def __repr__(self) -> str:
         user, virtual_host = self._settings.user_name, self._settings.virtual_host or ""
         if self._settings.uri is not None:
             parts = urlsplit(self._settings.uri)
             user, virtual_host = unquote(parts.username or ""), unquote(parts.path)
-        return f"RMQConnectionConfig({user}@{self.address}{virtual_host})"
+        return f"RMQConnectionConfig({user}@{RMQClient(self).address}{virtual_host})"
 
     class Builder:
         """Builds an RMQConnectionConfig. A URI, or host, port, virtual host and user are required.
@@ -361,6 +298,87 @@ class RMQConnectionConfig:
                 raise TypeError(f"set_{name} expects a value, got None")
             self._values[name] = value
             return self
+
+
+_settings_of = attrgetter("_settings")
+
+
+class RMQClient:
+    """The settings of a config, as the client needs them."""
+
+    def __init__(self, config: RMQConnectionConfig) -> None:
+        self._settings: _Settings = _settings_of(config)
+
+    @property
+    def prefetch_count(self) -> int:
+        """The number of messages that a reader holds without an acknowledgment. 0 is no limit."""
+        return self._settings.prefetch_count or 0
+
+    @property
+    def recovery_seconds(self) -> float | None:
+        """The pause before a reader connects again, or None if the job fails instead."""
+        if self._settings.automatic_recovery is False:
+            return None
+        interval = self._settings.network_recovery_interval
+        return 5.0 if interval is None else interval / _MILLIS
+
+    @property
+    def address(self) -> str:
+        """The host and the port, without user and password."""
+        if self._settings.uri is None:
+            return f"{self._settings.host}:{self._settings.port}"
+        parts = urlsplit(self._settings.uri)
+        return f"{parts.hostname}:{parts.port or _PORT}"
+
+    def connect(self) -> Any:
+        """Open a connection of pika."""
+        import pika
+        from pika import exceptions
+
+        try:
+            return pika.BlockingConnection(self.parameters())
+        except exceptions.ProbableAuthenticationError as error:
+            raise RMQConnectionError(
+                self.address,
+                "it does not accept the user and the password",
+                "set_user_name and set_password, or set_uri",
+            ) from error
+        except exceptions.ProbableAccessDeniedError as error:
+            raise RMQConnectionError(
+                self.address,
+                "the user may not use the virtual host, or it does not exist",
+                "set_virtual_host, or set_uri",
+            ) from error
+        except (exceptions.AMQPError, OSError) as error:
+            reason = str(error) or repr(error)
+            raise RMQConnectionError(
+                self.address, reason, "set_host and set_port, or set_uri"
+            ) from error
+
+    def parameters(self) -> Any:
+        """Return the parameters of a connection of pika."""
+        import pika
+
+        settings = self._settings
+        if settings.uri is not None:
+            parameters: Any = pika.URLParameters(settings.uri)
+        else:
+            parameters = pika.ConnectionParameters(
+                settings.host,
+                settings.port,
+                settings.virtual_host,
+                pika.PlainCredentials(settings.user_name, settings.password),
+            )
+        if settings.connection_timeout is not None:
+            parameters.socket_timeout = max(0.001, settings.connection_timeout / _MILLIS)
+        if settings.requested_heartbeat is not None:
+            parameters.heartbeat = settings.requested_heartbeat
+        # 0 is no limit, which pika has by default.
+        if settings.requested_frame_max:
+            parameters.frame_max = settings.requested_frame_max
+        if settings.requested_channel_max:
+            parameters.channel_max = settings.requested_channel_max
+        return parameters
 
 
 def require_client(who: str) -> None:

@@ -14,6 +14,7 @@ from pika import exceptions
 from firesteel.common.serialization import DeserializationSchema
 from firesteel.connectors.base import SourceReader, SourceSplit
 from firesteel.connectors.rabbitmq.connection_config import (
+    RMQClient,
     RMQConnectionConfig,
     RMQConnectionError,
     declared_channel,
@@ -77,7 +78,7 @@ class QueueReader(SourceReader):
             uses_ids: Drop messages that are delivered again, by their correlation ids.
             acknowledges_at_once: Acknowledge messages when they are read.
         """
-        self._config = config
+        self._client = RMQClient(config)
         self._queue = queue
         self._deserialize = schema.deserialize
         self._uses_ids = uses_ids
@@ -176,14 +177,14 @@ class QueueReader(SourceReader):
             self._connection.process_data_events(0)
 
     def _connect(self) -> None:
-        self._connection = self._config.connect()
+        self._connection = self._client.connect()
         self._channel = declared_channel(
-            self._connection, self._queue, self._config.address, self._consume
+            self._connection, self._queue, self._client.address, self._consume
         )
 
     def _consume(self, channel: Any) -> None:
-        if self._config.prefetch_count:
-            channel.basic_qos(prefetch_count=self._config.prefetch_count)
+        if self._client.prefetch_count:
+            channel.basic_qos(prefetch_count=self._client.prefetch_count)
         channel.tx_select()
         # With ids, no other consumer may hold messages that come again later. RabbitMQ refuses this
         # one until it has noticed the end of a lost reader.
@@ -195,10 +196,10 @@ class QueueReader(SourceReader):
         )
 
     def _lose_connection(self, error: BaseException) -> None:
-        pause = self._config.recovery_seconds
+        pause = self._client.recovery_seconds
         if pause is None:
             raise error
-        _log.warning("The queue %s at %s: %s", self._queue, self._config.address, error)
+        _log.warning("The queue %s at %s: %s", self._queue, self._client.address, error)
         self.close()
         self._connect_at = time.monotonic() + pause
         # The server delivers everything again that it has no acknowledgment for.

@@ -6,7 +6,11 @@ from typing import Any
 
 from firesteel.common.serialization import SerializationSchema
 from firesteel.connectors.base import Sink, SinkWriter, WriterContext
-from firesteel.connectors.rabbitmq.connection_config import RMQConnectionConfig, require_client
+from firesteel.connectors.rabbitmq.connection_config import (
+    RMQClient,
+    RMQConnectionConfig,
+    require_client,
+)
 
 __all__ = ["RMQSink"]
 
@@ -49,4 +53,4 @@ class RMQSink(Sink):
         return QueueWriter(self._config, self._queue, self._schema)
 
     def __repr__(self) -> str:
-        return f"RMQSink({self._queue} at {self._config.address})"
+        return f"RMQSink({self._queue} at {RMQClient(self._config).address})"

@@ -13,7 +13,11 @@ from firesteel.connectors.base import (
     SourceReader,
     SplitEnumerator,
 )
-from firesteel.connectors.rabbitmq.connection_config import RMQConnectionConfig, require_client
+from firesteel.connectors.rabbitmq.connection_config import (
+    RMQClient,
+    RMQConnectionConfig,
+    require_client,
+)
 from firesteel.connectors.rabbitmq.enumerator import QueueEnumerator
 
 __all__ = ["RMQSource"]
@@ -92,4 +96,4 @@ class RMQSource(Source):
         return self._schema.get_produced_type()
 
     def __repr__(self) -> str:
-        return f"RMQSource({self._queue} at {self._config.address})"
+        return f"RMQSource({self._queue} at {RMQClient(self._config).address})"

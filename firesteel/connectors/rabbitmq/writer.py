@@ -9,6 +9,7 @@ from pika import BasicProperties, exceptions
 from firesteel.common.serialization import SerializationSchema
 from firesteel.connectors.base import SinkWriter, WriteContext
 from firesteel.connectors.rabbitmq.connection_config import (
+    RMQClient,
     RMQConnectionConfig,
     RMQConnectionError,
     declared_channel,
@@ -33,7 +34,7 @@ class QueueWriter(SinkWriter):
             queue: The name of the queue.
             schema: Makes messages of records.
         """
-        self._config = config
+        self._client = RMQClient(config)
         self._queue = queue
         self._serialize = schema.serialize
         self._properties = BasicProperties(delivery_mode=_PERSISTENT)
@@ -52,11 +53,11 @@ class QueueWriter(SinkWriter):
             messages = [self._serialize(value) for value in iterator]
         try:
             if self._connection is None:
-                self._connection = self._config.connect()
+                self._connection = self._client.connect()
                 self._channel = declared_channel(
                     self._connection,
                     self._queue,
-                    self._config.address,
+                    self._client.address,
                     lambda channel: channel.tx_select(),
                 )
             for message in messages:
@@ -90,5 +91,5 @@ class QueueWriter(SinkWriter):
     def _explained(self, error: exceptions.AMQPError) -> RMQConnectionError:
         reason = str(error) or repr(error)
         return RMQConnectionError(
-            self._config.address, f"the connection was lost ({reason})", "the server's log"
+            self._client.address, f"the connection was lost ({reason})", "the server's log"
         )

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from firesteel.common.serialization import SimpleStringSchema
-from firesteel.connectors.rabbitmq.connection_config import RMQConnectionError
+from firesteel.connectors.rabbitmq.connection_config import RMQClient, RMQConnectionError
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink, RMQSource
 from firesteel.errors import FiresteelError, InvalidProgramError
@@ -32,12 +32,12 @@ def test_settings_reach_the_client() -> None:
     builder = RMQConnectionConfig.Builder().set_uri("amqp://ann:a%2Fb@rabbit:1234/shop")
     builder.set_requested_heartbeat(7).set_requested_frame_max(8192).set_requested_channel_max(3)
     config = builder.set_connection_timeout(2500).set_prefetch_count(9).build()
-    parameters = config._parameters()
+    parameters = RMQClient(config).parameters()
     assert (parameters.host, parameters.port, parameters.virtual_host) == ("rabbit", 1234, "shop")
     assert (parameters.credentials.username, parameters.credentials.password) == ("ann", "a/b")
     assert (parameters.heartbeat, parameters.frame_max, parameters.channel_max) == (7, 8192, 3)
     assert parameters.socket_timeout == 2.5
-    assert config.prefetch_count == 9
+    assert RMQClient(config).prefetch_count == 9
     assert repr(config) == "RMQConnectionConfig(ann@rabbit:1234/shop)"
     assert pickle.loads(pickle.dumps(config)).get_uri() == config.get_uri()
 
@@ -52,7 +52,7 @@ def test_missing_settings_are_named() -> None:
 def test_a_server_that_does_not_answer() -> None:
     """Errors name the address and the settings, and not the password."""
     with pytest.raises(RMQConnectionError, match=r"127\.0\.0\.1:1 cannot be used.*set_host"):
-        unreachable().connect()
+        RMQClient(unreachable()).connect()
     sink = RMQSink(unreachable(), "queue", SimpleStringSchema())
     with pytest.raises(FiresteelError, match=r"127\.0\.0\.1:1"):
         JobHarness(lambda env: env.from_collection(["a"]).add_sink(sink)).run()

@@ -13,7 +13,7 @@ import pytest
 
 from firesteel.common import Configuration
 from firesteel.common.serialization import SimpleStringSchema
-from firesteel.connectors.rabbitmq.connection_config import RMQConnectionError
+from firesteel.connectors.rabbitmq.connection_config import RMQClient, RMQConnectionError
 from firesteel.datastream.connectors.base import ReaderContext, SourceReader
 from firesteel.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink, RMQSource
 from firesteel.errors import FiresteelError
@@ -143,9 +143,9 @@ def test_errors_name_the_setting(rabbit: RabbitServer) -> None:
         return RMQConnectionConfig.Builder().set_uri(uri).build()
 
     with pytest.raises(RMQConnectionError, match="user and the password"):
-        config("wrong", "%2F").connect()
+        RMQClient(config("wrong", "%2F")).connect()
     with pytest.raises(RMQConnectionError, match="set_virtual_host"):
-        config("guest", "nowhere").connect()
+        RMQClient(config("guest", "nowhere")).connect()
 
 
 ACTIONS = ["epoch"] * 6 + ["checkpoint"] * 4 + ["lose", "crash", "kill", "server", "publish"]
