@@ -19,7 +19,7 @@ from firesteel.common.job_status import JobStatus
 from firesteel.connectors.base import SplitEnumerator
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.errors import FiresteelError, JobExecutionError, UserFunctionError
-from firesteel.master import checkpoint_executor, job_runner
+from firesteel.master import checkpoint_executor, job_checkpoints, job_runner
 from firesteel.master.edge import ThreadedEdge
 from firesteel.master.job_master import Raised
 from firesteel.master.job_recovery import JobRecovery
@@ -487,6 +487,7 @@ def test_a_job_with_storage_that_hangs_ends(
     """The work is left to its thread, which still deletes the checkpoint that nothing needs."""
     storage = _HungStorage()
     monkeypatch.setattr(checkpoint_executor, "_CLOSE_SECONDS", 0.05)
+    monkeypatch.setattr(job_checkpoints, "_DISCARD_SECONDS", 0.05)
     monkeypatch.setattr(CheckpointDirectory, "write", storage(CheckpointDirectory.write))
     job = Job(_of(LateSource(splits=3, delay=1000.0)), checkpointed)
     job.run_epochs(2)

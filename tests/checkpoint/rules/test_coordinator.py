@@ -18,6 +18,7 @@ from firesteel.checkpoint.rules.decisions import (
     CleanUp,
     DeleteCheckpoint,
     DeleteSavepoint,
+    DiscardCheckpoints,
     FailJob,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
@@ -475,6 +476,28 @@ class TestLifeOfTheJob:
         ]
         assert it.delay(25.0) == 10.0
         assert start(it, 35.0).checkpoint_id == 4
+
+    def test_a_canceled_job_discards_the_checkpoints_that_storage_may_have(self) -> None:
+        it = coordinator(max_concurrent=3)
+        complete(it, 10.0)
+        start(it, 20.0)
+        it.acknowledge(2, acks(), 20.0)
+        it.write_failed(2, _DISK_FULL, 21.0)
+        start(it, 30.0)
+        it.acknowledge(3, acks(), 30.0)
+        start(it, 40.0)
+        assert it.last_to_return_to == 1
+        # The last one has no acks yet, so that nothing of it is written.
+        assert it.job_canceled(41.0) == [
+            NotifyCheckpointAborted(3),
+            NotifyCheckpointAborted(4),
+            DiscardCheckpoints((2, 3)),
+        ]
+
+    def test_a_canceled_job_without_pending_checkpoints_has_nothing_to_discard(self) -> None:
+        it = coordinator()
+        complete(it, 10.0)
+        assert it.job_canceled(11.0) == []
 
     def test_the_files_of_what_it_was_started_from_are_not_its_own(self) -> None:
         it = coordinator()
