@@ -204,12 +204,14 @@ class SlidingWindowOperator(BaseWindowOperator):
 
     def _plan(self, start: int) -> Plan:
         """The windows of a slice that still take records."""
-        watermark = self.context.clock.watermark
-        alive = [end for end in self._layout.ends(start) if self._expiry(end) > watermark]
-        if not alive:
+        ends, over, slide = self._layout.ends(start), self._newest_expired(), self._layout.slide
+        first, last = ends[-1], ends[0]
+        if last <= over:
             return _LATE
-        passed = max(watermark, self._passed.fired_until)
-        return alive[-1], alive[0], alive[-1] - 1 + self._fire_delay > passed
+        if first <= over:
+            first += (over - first) // slide * slide + slide
+        passed = max(self.context.clock.watermark, self._passed.fired_until)
+        return first, last, first - 1 + self._fire_delay > passed
 
     def _own(self, key: Any) -> list[Run]:
         """The runs of a key without expired windows, as copies that may be changed."""

@@ -14,6 +14,7 @@ window. So a window costs at most three merges per key, regardless of the number
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import Any
@@ -35,6 +36,8 @@ class WindowPanes:
         self, backend: KeyedStateBackend, layout: SliceLayout, aggregator: Aggregator
     ) -> None:
         self._tables = AccumulatorTables(backend, "pane", aggregator.accumulator_type)
+        # The slices that have tables, in the order of time. There may be many thousands.
+        self._starts: list[int] = []
         self._layout = layout
         self._aggregator = aggregator
         # Accumulators that hold no other objects need no copies before they are merged.
@@ -53,7 +56,7 @@ class WindowPanes:
         self._stale: set[Any] = set()
 
     def __bool__(self) -> bool:
-        return next(iter(self._tables), None) is not None
+        return bool(self._starts)
 
     # Records
 
@@ -63,6 +66,7 @@ class WindowPanes:
         is_new = table is None
         if table is None:
             table = self._tables.create(start)
+            insort(self._starts, start)
         self._aggregator.add_batch(table, values, keys)
         if self._next_end is not None and start < self._covered:
             self._stale.update(keys)
@@ -71,22 +75,20 @@ class WindowPanes:
     def keys_after(self, start: int, keys: list[Any]) -> set[Any]:
         """Return those of the keys that have a record in a later slice."""
         found: set[Any] = set()
-        for other in self._tables:
-            if other > start:
-                table = self._table(other)
-                # Only state in memory has panes.
-                assert isinstance(table.base, dict)
-                parts = table.overlay, table.base
-                if not all(known.keys().isdisjoint(keys) for known in parts):
-                    found.update(key for key in keys if table.get(key) is not MISSING)
+        for other in self._starts[bisect_right(self._starts, start) :]:
+            table = self._table(other)
+            # Only state in memory has panes.
+            assert isinstance(table.base, dict)
+            parts = table.overlay, table.base
+            if not all(known.keys().isdisjoint(keys) for known in parts):
+                found.update(key for key in keys if table.get(key) is not MISSING)
         return found
 
     def take(self, keys: Iterable[Any]) -> Iterator[tuple[Any, list[tuple[int, Any]]]]:
         """Remove keys. Yield those that have panes, with their slices and accumulators."""
-        starts = sorted(self._tables)
         for key in keys:
             panes = []
-            for start in starts:
+            for start in self._starts:
                 table = self._table(start)
                 accumulator = table.get(key)
                 if accumulator is not MISSING:
@@ -99,7 +101,7 @@ class WindowPanes:
                 yield key, panes
 
     def keys(self) -> list[Any]:
-        return list(dict.fromkeys(key for start in self._tables for key in self._entries(start)))
+        return list(dict.fromkeys(key for start in self._starts for key in self._entries(start)))
 
     def runs(self, panes: list[tuple[int, Any]], after: int) -> list[Run]:
         """Return the windows of panes that end after ``after``, each with its own accumulator."""
@@ -149,15 +151,16 @@ class WindowPanes:
 
     def next_end(self, after: int) -> int | None:
         """Return the end of the first window that has panes and ends after ``after``."""
-        slide = self._layout.slide
-        found: int | None = None
-        for start in self._tables:
+        slide, size = self._layout.slide, self._layout.size
+        # The windows of earlier slices have ended by then.
+        for index in range(bisect_left(self._starts, after - size), len(self._starts)):
+            start = self._starts[index]
             end = self._layout.ends(start)[-1]
             if end <= after:
                 end += (after - end) // slide * slide + slide
-            if end <= self._layout.last_end(start) and (found is None or end < found):
-                found = end
-        return found
+            if end <= self._layout.last_end(start):
+                return end
+        return None
 
     def fire(self, end: int) -> tuple[list[Any], list[Any]]:
         """Return the keys of a window, and accumulators that the caller may change."""
@@ -285,16 +288,17 @@ class WindowPanes:
 
     def drop(self, expired: Callable[[int], bool]) -> None:
         """Drop the slices whose last window has expired, given its end."""
-        for start in list(self._tables):
-            if expired(self._layout.last_end(start)):
-                self._tables.drop(start)
+        starts = self._starts
+        while starts and expired(self._layout.last_end(starts[0])):
+            self._tables.drop(starts.pop(0))
 
     def load(self) -> None:
         """Read the state after it was replaced."""
         self._tables.restore()
+        self._starts = sorted(self._tables)
         self._next_end = None
         self._ends, self._beginning = {}, {}
         self._stale.clear()
         self._are_scalars = True
-        for start in self._tables:
+        for start in self._starts:
             self._merge(self._entries(start).values())

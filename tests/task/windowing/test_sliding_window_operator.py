@@ -190,3 +190,14 @@ def test_a_window_that_expired_before_a_savepoint_begins_again_without_old_recor
         assert restored.extract_output() == [("a", -5, 5, 1)]
         restored.process_watermark(9)
         assert restored.extract_output() == [("a", 0, 10, 10)]
+
+
+def test_many_slices_cost_nothing_that_grows_with_them():
+    """A window of a day by a second. Looking at all windows of a record would take minutes."""
+    size, count = 86_400, 3_000
+    program = windows(sliding(size, 1), lambda w: w.aggregate(Calls()))
+    with OperatorHarness.of(program) as harness:
+        for number in range(count):
+            feed(harness, ("a", number, number))
+            harness.process_watermark(number)
+        assert harness.output == list(range(1, count + 1))
