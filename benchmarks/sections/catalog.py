@@ -15,6 +15,7 @@ from benchmarks.sections import (
     kafka,
     key_memory,
     latency,
+    reaction,
     recovery,
     savepoint,
     scale,
@@ -28,6 +29,7 @@ SECTIONS = {
     section.name: section
     for section in (
         latency.SECTION,
+        reaction.SECTION,
         checkpoint_latency.SECTION,
         idle_job.SECTION,
         back_pressure.SECTION,

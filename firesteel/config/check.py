@@ -94,8 +94,8 @@ _NAMES = """
     taskmanager.memory.network.min taskmanager.memory.process.size
     taskmanager.memory.segment-size taskmanager.memory.task.heap.size
     taskmanager.memory.task.off-heap.size taskmanager.network.bind-policy
-    taskmanager.network.detailed-metrics taskmanager.network.memory.buffer-debloat.enabled
-    taskmanager.network.memory.buffer-debloat.target taskmanager.network.memory.buffers-per-channel
+    taskmanager.network.detailed-metrics
+    taskmanager.network.memory.buffers-per-channel
     taskmanager.network.memory.floating-buffers-per-gate taskmanager.registration.timeout
     taskmanager.resource-id taskmanager.rpc.port taskmanager.runtime.large-record-handler
     taskmanager.slot.timeout web.access-control-allow-origin web.log.path     web.timeout web.tmpdir web.upload.dir yarn.application.id yarn.application.name

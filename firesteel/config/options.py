@@ -196,6 +196,21 @@ BUFFER_TIMEOUT_ENABLED: Option[bool] = Option(
     "the epoch.",
 )
 
+_DEBLOAT = "taskmanager.network.memory.buffer-debloat."
+DEBLOAT_ENABLED: Option[bool] = Option(
+    _DEBLOAT + "enabled",
+    BOOLEAN,
+    True,
+    "Limit the records on their way to a slow operator, for real-time execution, so that barriers "
+    "reach it in time.",
+)
+DEBLOAT_TARGET: Option[timedelta] = Option(
+    _DEBLOAT + "target",
+    DURATION,
+    timedelta(seconds=1),
+    "The time that an operator may need for the records on their way to it.",
+)
+
 TARGET: Option[str | None] = Option(
     "execution.target",
     STRING,

@@ -742,6 +742,9 @@ def make_program(
         and not batch
         and not recovery.levels.job_graph.feedback_edges,
         aligned_seconds=recovery.settings.aligned_timeout,
+        in_flight_seconds=configuration.get(options.DEBLOAT_TARGET).total_seconds()
+        if configuration.get(options.DEBLOAT_ENABLED)
+        else None,
         file_systems=file_system_options(configuration),
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from multiprocessing import AuthenticationError
 from random import getrandbits
-from typing import Any
+from typing import Any, NamedTuple
 
 from firesteel.checkpoint.metadata import KeyedStateFile
 from firesteel.checkpoint.rules.restore import SubtaskAssignment
@@ -281,6 +281,31 @@ class EndEpoch:
     """
 
     epoch: int
+
+
+class Credit(NamedTuple):
+    """The progress of a live slot with the rows of one channel, for the slot that sends them.
+
+    target: the slot that has processed the rows.
+    taken: the bytes of all rows that were processed since the attempt began.
+    limit: the bytes that may be on their way to the slot, or None for any number.
+    """
+
+    edge: int
+    target: int
+    taken: int
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Credits:
+    """The credits of later slots, which come to the sending slot by way of the driver."""
+
+    credits: tuple[Credit, ...]
+
+
+Message = SlotControl | EndEpoch | Credits
+"""A message of the driver to a live slot."""
 
 
 @quickly_pickled

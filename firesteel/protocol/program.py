@@ -52,6 +52,8 @@ class JobProgram:
     # trigger a checkpoint tries to do without.
     unaligned: bool = False
     aligned_seconds: float = 0.0
+    # The time that the rows on their way to a live slot may take it, or None for no limit.
+    in_flight_seconds: float | None = 1.0
     file_systems: FileSystemOptions | None = None
 
     @property

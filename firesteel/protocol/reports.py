@@ -13,6 +13,8 @@ from firesteel.common.constants import MIN_WATERMARK
 
 #: The first byte of a message that is a report or an answer. Pickles begin with a different byte.
 REPORT_MARK: Final = b"R"
+#: The first byte of credits, which the driver passes on to other slots.
+CREDITS_MARK: Final = b"C"
 
 
 @dataclass(slots=True)

@@ -49,13 +49,15 @@ KEYED = 12  # in a batch job: records of one key, which Spark sorts
 END_WANTED = 13  # to the driver: the slot has something to report, so the epoch should end
 END_OF_INPUT = 14  # nothing follows on this channel, in an epoch whose end is not marked in band
 
+CREDITS = 15  # to the driver: the progress of a live slot, for the slots that send rows to it
+
 # The ``seq`` of a row that the gate has counted already: it was read, but not processed at once.
 COUNTED = -1
 
 # Payloads of END_OF_EPOCH rows.
 OPEN, FINISHED, ABORTED = b"\x00", b"\x01", b"\x02"
 
-FOR_DRIVER = frozenset({ACK, OUTPUT, FAILURE, DATAFRAME, END_WANTED})
+FOR_DRIVER = frozenset({ACK, OUTPUT, FAILURE, DATAFRAME, END_WANTED, CREDITS})
 
 # A batch of rows leaves the slot when its payloads reach this size.
 _BATCH_BYTES = 1 << 20

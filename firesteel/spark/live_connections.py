@@ -22,8 +22,14 @@ from typing import Any, Final
 from firesteel.errors import FiresteelError
 from firesteel.protocol.driver_address import DriverAddress
 from firesteel.protocol.live_round import Place
-from firesteel.protocol.messages import EndEpoch, SlotControl, decode, encode
-from firesteel.protocol.reports import REPORT_MARK, SlotAnswer, SlotQuestion, SlotReport
+from firesteel.protocol.messages import Credit, Credits, Message, decode, encode
+from firesteel.protocol.reports import (
+    CREDITS_MARK,
+    REPORT_MARK,
+    SlotAnswer,
+    SlotQuestion,
+    SlotReport,
+)
 from firesteel.slothost.connection import make_private, socket_directory
 from firesteel.slothost.request_server import wake_accept
 
@@ -54,6 +60,8 @@ class Connections:
         self._host = host
         self.messages: SimpleQueue[tuple[Place | None, bytes]] = SimpleQueue()
         self._changed = threading.Condition()
+        # The driver sends messages, and the thread that receives passes credits on.
+        self._sending = threading.Lock()
         self._by_place: dict[Place, Connection] = {}
         self._listener: Listener | None = None
         self._directory: Path | None = None
@@ -94,9 +102,9 @@ class Connections:
         with self._changed:
             return self._changed.wait_for(lambda: len(self._by_place) >= count, seconds)
 
-    def send(self, place: Place, message: SlotControl | EndEpoch | SlotQuestion) -> None:
+    def send(self, place: Place, message: Message | SlotQuestion) -> None:
         """Send a message. A connection that is lost reports itself."""
-        with contextlib.suppress(OSError, KeyError):
+        with contextlib.suppress(OSError, KeyError), self._sending:
             self._by_place[place].send_bytes(encode(message))
 
     def ask(self, place: Place, what: str, arguments: Mapping[str, Any]) -> Future[Any]:
@@ -177,12 +185,16 @@ class Connections:
         messages = self.messages
         try:
             while generation == self._generation or selector.get_map():
+                passed_on: dict[Place, list[Credit]] = {}
                 for key, _ in selector.select(_POLL_SECONDS):
                     connection: Connection = key.fileobj  # type: ignore[assignment]
                     try:
                         message = connection.recv_bytes()
                         if message.startswith(REPORT_MARK):
                             self._take(decode(message[len(REPORT_MARK) :]))
+                        elif message.startswith(CREDITS_MARK):
+                            for place, some in decode(message[len(CREDITS_MARK) :]).items():
+                                passed_on.setdefault(place, []).extend(some)
                         else:
                             messages.put((key.data, message))
                     except (EOFError, OSError):
@@ -191,6 +203,9 @@ class Connections:
                         self._forget_questions(key.data)
                         if generation == self._generation:
                             messages.put((key.data, LOST))
+                if generation == self._generation:
+                    for place, some in passed_on.items():
+                        self.send(place, Credits(tuple(some)))
         except BaseException:  # noqa: BLE001 - no error vanishes in a thread
             _log.exception("the messages of the slots can no longer be received")
             messages.put(((0, 0), LOST))

@@ -16,27 +16,24 @@ import socket
 import sys
 import termios
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from io import BufferedReader
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from firesteel.protocol.messages import EndEpoch, SlotControl
+from firesteel.protocol.messages import Message
 from firesteel.protocol.rows import unpacked
 from firesteel.task.live_slot import InboxClosedError, Rows
 
 _log = logging.getLogger("firesteel")
 
-Message = SlotControl | EndEpoch
-
 # Batches of rows that a thread fetches ahead. Then Spark waits, and with it the slots before.
 _ROOM = 16
 _CHUNK_BYTES = 1 << 18
-# An operator has something to do, and Spark brings no more rows.
-_ROUSED, _ENDED = "roused", "ended"
 
 
 class SparkInput:
@@ -162,7 +159,23 @@ class LiveInbox:
     def has_message(self) -> bool:
         return self._is_closed or not self._messages.empty()
 
-    def take_message(self) -> Message | None:
+    def take_message(self, seconds: float = 0.0) -> Message | None:
+        message = self._next_message()
+        if message is not None or seconds <= 0.0:
+            return message
+        item = self._wait(self._sources[:1], seconds)
+        assert not isinstance(item, list)
+        return item
+
+    def take(self, seconds: float) -> Rows | Message | None:
+        message = self._next_message()
+        if message is not None:
+            return message
+        if self._spark.has_bytes and not self._is_broken:
+            return self._read_rows()
+        return self._wait(self._sources, seconds)
+
+    def _next_message(self) -> Message | None:
         if not self._messages.empty():
             message = self._messages.get()
             if isinstance(message, Exception):
@@ -172,23 +185,21 @@ class LiveInbox:
             raise InboxClosedError
         return None
 
-    def take(self, seconds: float) -> Rows | Message | None:
+    def _wait(self, sources: list[int], seconds: float) -> Rows | Message | None:
         while True:
-            message = self.take_message()
-            if message is not None:
-                return message
-            if self._spark.has_bytes and not self._is_broken:
-                return self._read_rows()
             # Other than poll, it waits for fractions of a millisecond.
-            ready, _, _ = select.select(self._sources, (), (), max(0.0, seconds))
+            ready, _, _ = select.select(sources, (), (), max(0.0, seconds))
             if not ready:
                 return None
-            if self._sources[0] not in ready:
+            if sources[0] not in ready:
                 return self._read_rows()
             self._woken.recv(4096)
             if self._is_roused:
                 self._is_roused = False
                 return None
+            message = self._next_message()
+            if message is not None:
+                return message
 
     def _read_rows(self) -> Rows:
         if self._is_broken:
@@ -210,11 +221,13 @@ class ThreadedInbox:
     """An inbox for rows that only PySpark can read. A thread fetches them."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
-        self._messages: SimpleQueue[Message | Exception] = SimpleQueue()
+        self._changed = threading.Condition()
+        self._messages: deque[Message | Exception] = deque()
+        self._rows: deque[Rows] = deque()
         self._is_closed = False
-        # Lists of rows, None to look at the messages, and reasons to stop waiting.
-        self._items: SimpleQueue[Rows | str | None] = SimpleQueue()
-        self._room = threading.Semaphore(_ROOM)
+        # An operator has something to do.
+        self._is_roused = False
+        self._input_has_ended = threading.Event()
         threading.Thread(target=self._fetch, args=(batches,), daemon=True).start()
 
     def _fetch(self, batches: Iterator[pa.RecordBatch]) -> None:
@@ -222,58 +235,73 @@ class ThreadedInbox:
             for batch in batches:
                 rows = unpacked(batch)
                 if rows:
-                    self._room.acquire()
-                    self._items.put(rows)
+                    self._put_rows(rows)
         except Exception as error:  # noqa: BLE001 - Spark has ended the task, and reports why
             _log.debug("the input of a live slot has ended: %s", error)
         finally:
-            self._items.put(_ENDED)
+            self._input_has_ended.set()
+            self.close()
+
+    def wait_for_end(self, seconds: float) -> bool:
+        """Wait until Spark has closed the connection. Return False if it has not."""
+        return self._input_has_ended.wait(seconds)
+
+    def _put_rows(self, rows: Rows) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._rows) < _ROOM or self._is_closed)
+            self._rows.append(rows)
+            self._changed.notify_all()
 
     @property
     def usage(self) -> float:
         """The part of the queue that is full. Any thread may ask."""
-        return min(1.0, self._items.qsize() / _ROOM)
+        return min(1.0, len(self._rows) / _ROOM)
 
     def put_message(self, message: Message | Exception) -> None:
-        self._messages.put(message)
-        self._items.put(None)
+        with self._changed:
+            self._messages.append(message)
+            self._changed.notify_all()
 
     def close(self) -> None:
-        self._is_closed = True
-        self._items.put(None)
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
 
     def wake(self) -> None:
-        self._items.put(_ROUSED)
+        with self._changed:
+            self._is_roused = True
+            self._changed.notify_all()
 
     @property
     def has_message(self) -> bool:
-        return self._is_closed or not self._messages.empty()
+        return self._is_closed or bool(self._messages)
 
-    def take_message(self) -> Message | None:
-        if not self._messages.empty():
-            message = self._messages.get()
+    def take_message(self, seconds: float = 0.0) -> Message | None:
+        if seconds > 0.0:
+            self._wait(lambda: self.has_message or self._is_roused, seconds)
+        return self._next_message()
+
+    def take(self, seconds: float) -> Rows | Message | None:
+        if seconds > 0.0:
+            self._wait(lambda: self.has_message or self._is_roused or bool(self._rows), seconds)
+        if self._rows and not self._messages:
+            with self._changed:
+                rows = self._rows.popleft()
+                self._changed.notify_all()
+            return rows
+        return self._next_message()
+
+    def _wait(self, has_come: Callable[[], bool], seconds: float) -> None:
+        with self._changed:
+            self._changed.wait_for(has_come, seconds)
+            self._is_roused = False
+
+    def _next_message(self) -> Message | None:
+        if self._messages:
+            message = self._messages.popleft()
             if isinstance(message, Exception):
                 raise message
             return message
         if self._is_closed:
             raise InboxClosedError
         return None
-
-    def take(self, seconds: float) -> Rows | Message | None:
-        while True:
-            message = self.take_message()
-            if message is not None:
-                return message
-            if seconds <= 0.0 and self._items.empty():
-                return None
-            try:
-                item = self._items.get(timeout=max(seconds, 0.0))
-            except Empty:
-                return None
-            if isinstance(item, list):
-                self._room.release()
-                return item
-            if item == _ROUSED:
-                return None
-            if item == _ENDED:
-                self._is_closed = True

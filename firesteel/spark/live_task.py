@@ -21,8 +21,8 @@ from firesteel.logs import ProcessLogs
 from firesteel.protocol.driver_address import DriverAddress
 from firesteel.protocol.messages import SlotControl, decode, encode
 from firesteel.protocol.program import PackedProgram
-from firesteel.protocol.reports import SlotQuestion
-from firesteel.protocol.rows import BufferRow, packed
+from firesteel.protocol.reports import CREDITS_MARK, SlotQuestion
+from firesteel.protocol.rows import CREDITS, BufferRow, packed
 from firesteel.spark.live_inbox import LiveInbox, SparkInput, ThreadedInbox
 from firesteel.spark.slot_monitor import SlotMonitor
 from firesteel.spark.slot_task import SlotTask, working_directory
@@ -34,6 +34,8 @@ _log = logging.getLogger("firesteel")
 # A thread that waits for the interpreter gets it after this time, so that messages reach a busy
 # slot in time.
 _SWITCH_SECONDS = 0.002
+# Spark ends a task, and mostly its process, within this time after the driver has ended the slot.
+_END_SECONDS = 10.0
 # A function that blocks for longer when its job is canceled by force ends its process.
 _FORCE_SECONDS = 3.0
 
@@ -62,6 +64,10 @@ class LiveLevel:
         with self._driver.connect() as connection:
             connection.send_bytes(encode((self._level, context.partitionId())))
             yield from self._run(context.partitionId(), inbox, connection)
+        if isinstance(inbox, ThreadedInbox) and inbox.wait_for_end(_END_SECONDS):
+            # PySpark's own daemon would write to the connection, which Spark has closed, and report
+            # the error. There is nothing left to do for this process.
+            os._exit(0)
 
     def _run(
         self, index: int, inbox: LiveInbox | ThreadedInbox, connection: Connection
@@ -75,7 +81,10 @@ class LiveLevel:
 
         def to_driver(row: BufferRow) -> None:
             try:
-                send(encode(tuple(row)))
+                if row.kind == CREDITS:
+                    send(CREDITS_MARK + row.payload)
+                else:
+                    send(encode(tuple(row)))
             except OSError:
                 # The driver has ended the attempt, or is gone.
                 raise InboxClosedError from None

@@ -25,7 +25,9 @@ from typing import Protocol
 from firesteel.protocol.messages import (
     UNLIMITED,
     ConfirmedRuns,
+    Credits,
     EndEpoch,
+    Message,
     ReadBudget,
     SlotAck,
     SlotAddress,
@@ -40,6 +42,8 @@ from firesteel.protocol.reports import SlotReport
 from firesteel.protocol.rows import (
     ACK,
     BARRIER,
+    CREDITS,
+    DATA,
     END_OF_EPOCH,
     END_OF_INPUT,
     END_WANTED,
@@ -50,11 +54,12 @@ from firesteel.protocol.rows import (
     BufferRow,
 )
 from firesteel.state.changelog import SegmentStore
+from firesteel.task.exchange.flow_control import Receipts, SendWindows
 from firesteel.task.exchange.in_flight import may_overtake
 from firesteel.task.operators.iteration import IterationHead
 from firesteel.task.slot import explained_failure, host_name, unloaded_error
 from firesteel.task.slot_activity import SlotActivity
-from firesteel.task.slot_wiring import wire_slot
+from firesteel.task.slot_wiring import producer_of, wire_slot
 from firesteel.task.state.savepoint_writing import SlotSavepoints, Spawn, in_thread
 from firesteel.task.subtask import Subtask
 from firesteel.usercode.failures import InterruptedSlotError, is_failure
@@ -89,19 +94,21 @@ _UNALIGNED_BYTES_AHEAD = 1 << 16
 _LOADED_BYTES = 1 << 14
 # A barrier overtakes no more waiting rows than this: a slot that has more processes some first.
 _MOST_OVERTAKEN_BYTES = 16 << 20
+# With less on its way, a slot would wait for rows.
+_LEAST_IN_FLIGHT_SECONDS = 0.05
 
 
 class Inbox(Protocol):
     """Rows from other slots, and messages of the driver, in the order of their arrival."""
 
-    def take(self, seconds: float) -> Rows | SlotControl | EndEpoch | None:
+    def take(self, seconds: float) -> Rows | Message | None:
         """Return the next item. Wait for it at most ``seconds``, then return None.
 
         Raises InboxClosedError if the attempt is over.
         """
 
-    def take_message(self) -> SlotControl | EndEpoch | None:
-        """Return the next message, without waiting, and leave rows where they are."""
+    def take_message(self, seconds: float = 0.0) -> Message | None:
+        """Return the next message, like ``take``, and leave rows where they are."""
 
     @property
     def has_message(self) -> bool:
@@ -163,6 +170,8 @@ class LiveSlot:
         self._sent_ahead = 0
         self._out: Rows = []
         self._out_bytes = 0
+        #: The consumer of ``run`` tells it the time that rows wait for later slots.
+        self.activity = SlotActivity()
         self._build(program)
         #: The functions are open.
         self.is_open = False
@@ -190,8 +199,6 @@ class LiveSlot:
         #: The slot is at work, so that more rows will follow those that it has sent last.
         self.more_follows = False
         self._epoch_began_at = time.perf_counter()
-        #: The consumer of ``run`` tells it the time that rows wait for later slots.
-        self.activity = SlotActivity()
 
     def _build(self, program: JobProgram) -> None:
         self._wiring = wire_slot(program, self._level, self._slot, self._send)
@@ -202,11 +209,27 @@ class LiveSlot:
         self._loops = [one for one in self._subtasks if isinstance(one.head, IterationHead)]
         self._tails = [tail for one in self._subtasks for tail in one.tails.values()]
         writers = [writer for subtask in self._subtasks for writer in subtask.writers]
+        self._writers = writers
         self._timed_writers = [writer for writer in writers if writer.timeout >= 0]
         timeouts = [writer.timeout / 1000 for writer in self._timed_writers]
         self._shortest_linger = self._linger = min([_LINGER_SECONDS, *timeouts])
         self._longest_linger = min([_BUSY_LINGER_SECONDS, *timeouts])
         self._channels = sum(len(subtask.gate.remote_channels) for subtask in self._subtasks)
+        seconds = program.in_flight_seconds
+        self._windows = SendWindows(writers, limited=seconds is not None)
+        self._receipts: Receipts | None = None
+        if seconds is not None:
+            self._receipts = Receipts(
+                self._slot,
+                {
+                    channel: producer_of(program, *channel)
+                    for subtask in self._subtasks
+                    for channel in subtask.gate.remote_channels
+                },
+                self.activity,
+                self._windows,
+                max(seconds, _LEAST_IN_FLIGHT_SECONDS),
+            )
         # Channels whose rows no barrier may overtake.
         edges = {edge.id: edge for edge in program.levels.job_graph.edges}
         self._strict = frozenset(
@@ -268,10 +291,7 @@ class LiveSlot:
                 if self.more_follows:
                     self.more_follows = False
                     yield []
-                self._has_waited = True
-                self.activity.wait_for_input()
-                item = inbox.take(min(wait, self._until_wake(), self._until_overtaking()))
-                self.activity.work()
+                item = self._wait_for_item(inbox, wait)
                 if item is None:
                     # Lets a caller without threads go on.
                     yield []
@@ -283,11 +303,8 @@ class LiveSlot:
                     self._work_off()
                 elif isinstance(item, list):
                     self._take_rows(item)
-                elif isinstance(item, EndEpoch):
-                    self._told_to_end = True
-                    self._overtakes_at = time.perf_counter() + self._aligned_seconds
                 else:
-                    self._take_control(item)
+                    self._take_message(item)
                 if self._told_to_end:
                     yield from self._end_if_due(inbox)
                 if self._out_bytes >= _SEND_BYTES:
@@ -296,8 +313,38 @@ class LiveSlot:
                     break
                 item = self._next_item(inbox)
 
-    def _next_item(self, inbox: Inbox) -> Rows | SlotControl | EndEpoch | None:
-        return inbox.take_message() if self._has_work and not self._absorbs else inbox.take(0.0)
+    def _wait_for_item(self, inbox: Inbox, seconds: float) -> Rows | Message | None:
+        self._has_waited = True
+        seconds = min(seconds, self._until_wake(), self._until_overtaking())
+        if self._windows.is_full:
+            self.activity.wait_for_output()
+        else:
+            self.activity.wait_for_input()
+        item = inbox.take(seconds) if self._reads_rows else inbox.take_message(seconds)
+        self.activity.work()
+        return item
+
+    def _take_message(self, message: Message) -> None:
+        if isinstance(message, Credits):
+            self._windows.take(message.credits)
+        elif isinstance(message, EndEpoch):
+            self._told_to_end = True
+            self._overtakes_at = time.perf_counter() + self._aligned_seconds
+        else:
+            self._take_control(message)
+
+    def _next_item(self, inbox: Inbox) -> Rows | Message | None:
+        leaves_rows = (self._has_work and not self._absorbs) or not self._reads_rows
+        return inbox.take_message() if leaves_rows else inbox.take(0.0)
+
+    @property
+    def _reads_rows(self) -> bool:
+        """False while the slot must not send, so that the slots before it wait as well.
+
+        A slot that has ended its epoch reads on. Rows for later levels, which need them to end the
+        epoch, may pass through it. Until all slots have ended it, only a bounded number can arrive.
+        """
+        return not self._windows.is_full or self._control is None or self._absorbs
 
     @property
     def _absorbs(self) -> bool:
@@ -315,7 +362,7 @@ class LiveSlot:
     @property
     def _has_work(self) -> bool:
         """Rows wait that may be processed now."""
-        return bool(self._backlog) and not self._is_ahead
+        return bool(self._backlog) and not self._is_ahead and not self._windows.is_full
 
     def _hand_over(self, *, pauses: bool = False) -> Iterator[Rows]:
         """Yield the rows that are ready. The consumer may block, if later slots are slow.
@@ -338,10 +385,15 @@ class LiveSlot:
             if row.kind == OUTPUT:
                 self._want_end()
         else:
-            self._out.append(row)
-            size = len(row.payload)
-            self._out_bytes += size
-            self._sent_ahead += size
+            if row.kind == DATA:
+                self._windows.sent(row.edge, row.target, len(row.payload))
+            self._pass_on(row)
+
+    def _pass_on(self, row: BufferRow) -> None:
+        self._out.append(row)
+        size = len(row.payload)
+        self._out_bytes += size
+        self._sent_ahead += size
 
     # Time
 
@@ -387,7 +439,7 @@ class LiveSlot:
         """Let each source read a chunk. Return the seconds until there may be more to do."""
         if self._halted or self._failed or not self.is_open or not self._limit:
             return _IDLE_SECONDS
-        if self._waits or self._is_ahead:
+        if self._waits or self._is_ahead or self._windows.is_full:
             return _IDLE_SECONDS
         soonest = _IDLE_SECONDS
         now = time.perf_counter()
@@ -396,7 +448,7 @@ class LiveSlot:
                 self._want_end()
                 continue
             until_then = self._read_at[index] - now
-            wait = subtask.read_some(self._limit) if until_then <= 0.0 else until_then
+            wait = self._read_chunk(subtask) if until_then <= 0.0 else until_then
             self._read_at[index] = now + wait if wait else now
             if wait is None:
                 if subtask.head.needs_report:
@@ -404,6 +456,21 @@ class LiveSlot:
             else:
                 soonest = min(soonest, wait)
         return soonest
+
+    def _read_chunk(self, source: Subtask) -> float | None:
+        """Let a source read a chunk. It is small if a later slot is slow."""
+        if not self._windows.is_limited:
+            return source.read_some(self._limit)
+        before, sent_before = source.head.records_read, self._records_out()
+        limit = min(self._limit, before + self._windows.most_records())
+        wait = source.read_some(limit)
+        self._windows.processed(
+            source.head.records_read - before, self._records_out() - sent_before
+        )
+        return wait
+
+    def _records_out(self) -> int:
+        return sum(writer.records_out for writer in self._writers)
 
     @property
     def _is_ahead(self) -> bool:
@@ -422,7 +489,7 @@ class LiveSlot:
 
     def _is_own(self, row: BufferRow) -> bool:
         if self._wiring.level_of_edge[row.edge] != self._level:
-            self._send(row)
+            self._pass_on(row)
             return False
         return not (self._failed or self._closed)
 
@@ -438,7 +505,9 @@ class LiveSlot:
             row = backlog.popleft()
             self._backlog_bytes -= len(row.payload)
             self._accept(row)
-            if inbox.has_message or self._out_bytes >= _SEND_BYTES or self._is_ahead:
+            if inbox.has_message or self._out_bytes >= _SEND_BYTES:
+                break
+            if self._is_ahead or self._windows.is_full:
                 break
             if self._absorbs or (self._out and self._is_late()):
                 break
@@ -453,8 +522,7 @@ class LiveSlot:
             self._held.append(row)
             return
         subtask = self._wiring.by_edge[row.edge]
-        subtask.accept(row)
-        rest = subtask.gate.take_rest()
+        rest = self._process(subtask, row)
         if rest is not None:
             self._backlog.appendleft(rest)
             self._backlog_bytes += len(rest.payload)
@@ -463,13 +531,42 @@ class LiveSlot:
         elif row.kind == END_OF_INPUT:
             self._want_end()
 
+    def _process(self, subtask: Subtask, row: BufferRow) -> BufferRow | None:
+        """Process a row. Return the rest of it, if something else has to be done first."""
+        windows = self._windows
+        if row.kind != DATA:
+            subtask.accept(row)
+            return None
+        gate = subtask.gate
+        if windows.is_limited:
+            before, sent_before = gate.records_in, self._records_out()
+            gate.limit_chunks(windows.most_records())
+            subtask.accept(row)
+            windows.processed(gate.records_in - before, self._records_out() - sent_before)
+        else:
+            gate.limit_chunks(None)
+            subtask.accept(row)
+        rest = gate.take_rest()
+        if self._receipts is not None:
+            size = len(row.payload) - (0 if rest is None else len(rest.payload))
+            if self._receipts.processed((row.edge, row.channel), size):
+                self._send_credits(self._receipts)
+        return rest
+
+    def _send_credits(self, receipts: Receipts) -> None:
+        found = receipts.credits()
+        if found:
+            self._to_driver(BufferRow(self._slot, 0, 0, 0, CREDITS, encode(found)))
+
     def _after_chunk(self, subtask: Subtask) -> None:
         subtask.fire_processing_time_timers()
         subtask.tick()
 
     def _may_continue(self) -> bool:
         """Called between two chunks of a row: messages of the driver do not wait for its end."""
-        return self._inbox is None or not (self._inbox.has_message or self._absorbs)
+        if self._inbox is None:
+            return True
+        return not (self._inbox.has_message or self._absorbs or self._windows.is_full)
 
     def _go_round(self) -> None:
         """Let records of loops go round again, and tell the driver of those that leave the slot."""
@@ -513,6 +610,11 @@ class LiveSlot:
             # Rows of the restored checkpoint come before those that have arrived already.
             replayed = [row for subtask in self._subtasks for row in subtask.take_replayed()]
             self._held = [*replayed, *self._held]
+            if self._receipts is not None:
+                for row in replayed:
+                    if row.kind == DATA:
+                        self._receipts.expect((row.edge, row.channel), len(row.payload))
+                self._receipts.begin()
             self._release_held()
 
     def _restore(self, control: SlotControl) -> None:
@@ -626,8 +728,8 @@ class LiveSlot:
             for row in item:
                 if self._is_own(row):
                     self._sort(row)
-        elif isinstance(item, SlotControl):
-            self._take_control(item)
+        elif not isinstance(item, EndEpoch):
+            self._take_message(item)
         if self._out:
             yield from self._hand_over(pauses=True)
 
@@ -645,7 +747,8 @@ class LiveSlot:
         elif row.kind == BARRIER:
             subtask.gate.count(row)
         elif channel in self._strict:
-            subtask.accept(row)
+            # The inbox is not asked now, so all of the row is processed.
+            self._process(subtask, row)
         else:
             self._wait(subtask.gate.count(row))
 

@@ -141,6 +141,15 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
     return wiring
 
 
+def producer_of(program: JobProgram, edge: int, upstream: int) -> tuple[int, int]:
+    """Return the level and the slot of the subtask that sends on a channel."""
+    levels = program.levels
+    graph = levels.job_graph
+    source = next(one.source for one in graph.edges if one.id == edge)
+    vertex = next(one for one in graph.vertices if source in one.operators)
+    return levels.level_of[vertex.id], levels.slot_offset[vertex.slot_sharing_group] + upstream
+
+
 def _make_room_for_calls(operators: int) -> None:
     """Raise Python's recursion limit: the operators of a slot call each other."""
     needed = _CALLS_OF_USERS + _CALLS_PER_OPERATOR * operators

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator
 from firesteel.errors import JobExecutionError
 from firesteel.protocol.execution import EpochPlan, EpochRows, ExecutionFailedError
 from firesteel.protocol.live_round import LiveRound, LiveRounds, Place, retried
-from firesteel.protocol.messages import EndEpoch, SlotAck, SlotControl
-from firesteel.protocol.rows import BufferRow
+from firesteel.protocol.messages import Credits, EndEpoch, Message, SlotAck, decode
+from firesteel.protocol.rows import CREDITS, BufferRow
 from firesteel.task.live_slot import InboxClosedError, LiveSlot, Rows
 from firesteel.testing.harness_slots import EPOCH_SECONDS, Fault, Faults, HarnessSlots
 
@@ -135,7 +135,11 @@ class HarnessLiveSlots(HarnessSlots):
     def to_driver(self, place: Place, row: BufferRow) -> None:
         if self._live[place].inbox.is_closed:
             raise InboxClosedError
-        self._running.take(place, row)
+        if row.kind == CREDITS:
+            for sender, some in decode(row.payload).items():
+                self._live[sender].inbox.messages.append(Credits(tuple(some)))
+        else:
+            self._running.take(place, row)
 
     def deliver(self, source: Place, rows: Rows) -> None:
         """Bring rows to the slots of the next level, through Arrow."""
@@ -181,7 +185,7 @@ class _RunningSlot:
 class _HarnessInbox:
     def __init__(self, slots: HarnessLiveSlots) -> None:
         self._slots = slots
-        self.messages: deque[SlotControl | EndEpoch] = deque()
+        self.messages: deque[Message] = deque()
         self.channels: dict[Place, deque[BufferRow]] = {}
         self.is_closed = False
         #: The seconds that the slot wanted to wait when it found nothing.
@@ -199,12 +203,14 @@ class _HarnessInbox:
         # Random: the slot may look at any time.
         return self.is_closed or (bool(self.messages) and self._slots.flip())
 
-    def take_message(self) -> SlotControl | EndEpoch | None:
+    def take_message(self, seconds: float = 0.0) -> Message | None:
         if self.is_closed:
             raise InboxClosedError
+        if seconds:
+            self.wait = seconds
         return self.messages.popleft() if self.messages and self._slots.flip() else None
 
-    def take(self, seconds: float) -> Rows | SlotControl | EndEpoch | None:
+    def take(self, seconds: float) -> Rows | Message | None:
         if self.is_closed:
             raise InboxClosedError
         self.wait = seconds

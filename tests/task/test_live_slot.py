@@ -9,6 +9,7 @@ C:  3 4 5 |
 from __future__ import annotations
 
 import pickle
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -21,7 +22,10 @@ from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.functions import MapFunction, RuntimeContext
 from firesteel.protocol.messages import (
     UNLIMITED,
+    Credit,
+    Credits,
     EndEpoch,
+    Message,
     ReadBudget,
     SlotAck,
     SlotAddress,
@@ -32,6 +36,7 @@ from firesteel.protocol.messages import (
 from firesteel.protocol.rows import (
     ACK,
     BARRIER,
+    CREDITS,
     DATA,
     END_OF_EPOCH,
     END_WANTED,
@@ -55,9 +60,9 @@ class Inbox:
         self.items: deque[Any] = deque()
         self.is_closed = False
 
-    def take(self, seconds: float) -> Rows | SlotControl | EndEpoch | None:
+    def take(self, seconds: float) -> Rows | Message | None:
         if self.items:
-            item: Rows | SlotControl | EndEpoch = self.items.popleft()
+            item: Rows | Message = self.items.popleft()
             return item
         if self.is_closed:
             raise InboxClosedError
@@ -70,7 +75,7 @@ class Inbox:
     def has_message(self) -> bool:
         return bool(self.items) and not isinstance(self.items[0], list)
 
-    def take_message(self) -> SlotControl | EndEpoch | None:
+    def take_message(self, seconds: float = 0.0) -> Message | None:
         return self.items.popleft() if self.has_message else None
 
 
@@ -99,6 +104,7 @@ class Picture:
         self.program = harness._program
         self.edge = self.program.levels.job_graph.edges[0].id
         self.log: list[Any] = []
+        self.told: list[dict[tuple[int, int], list[Credit]]] = []
         self.inbox = Inbox()
         self.slot = LiveSlot(self.program, 1, 0, self._to_driver, lambda: self.program)
         self._work: Iterator[Rows] = self.slot.run(self.inbox)
@@ -110,6 +116,8 @@ class Picture:
             self.log += [int(line) for line in pickling.loads(row.payload)]
         elif row.kind in (ACK, FAILURE):
             self.log.append(decode(row.payload))
+        elif row.kind == CREDITS:
+            self.told.append(decode(row.payload))
         else:
             assert row.kind == END_WANTED
 
@@ -388,7 +396,11 @@ def test_a_slot_does_not_run_far_ahead_of_the_slots_that_have_not_ended_the_epoc
     def program(env: StreamExecutionEnvironment) -> None:
         env.from_sequence(1, 10**9).rebalance().map(lambda n: n).print()
 
-    source = JobHarness(program, parallelism=2, checkpoint_every=0)._program
+    configuration = Configuration()
+    configuration.set_string("taskmanager.network.memory.buffer-debloat.enabled", "false")
+    source = JobHarness(
+        program, parallelism=2, configuration=configuration, checkpoint_every=0
+    )._program
     inbox = Inbox()
     slot = LiveSlot(source, 0, 0, lambda _: None, lambda: source)
     running = slot.run(inbox)
@@ -408,3 +420,122 @@ def test_a_slot_does_not_run_far_ahead_of_the_slots_that_have_not_ended_the_epoc
     assert work() == 0
     control(2)
     assert work() > 20_000
+
+
+class Upstream:
+    """A source slot, whose rows a test takes as the slot after it would."""
+
+    def __init__(self, fan_out: int = 1) -> None:
+        def program(env: StreamExecutionEnvironment) -> None:
+            numbers = env.from_sequence(1, 10**9).flat_map(lambda n: [n] * fan_out)
+            numbers.rebalance().map(lambda n: n).print()
+
+        source = JobHarness(program, parallelism=1, checkpoint_every=0)._program
+        self.edge = source.levels.job_graph.edges[0].id
+        self.inbox = Inbox()
+        self.slot = LiveSlot(source, 0, 0, lambda _: None, lambda: source)
+        self.running = self.slot.run(self.inbox)
+        self.sent = 0
+        self.sizes: list[int] = []
+        address = SlotAddress(source.job_id, 0, 0, 0, 1)
+        budget = ReadBudget(UNLIMITED, 1.0)
+        self.inbox.items.append(SlotControl(address, budget, new_splits=_splits(source)))
+
+    def sends_until_it_waits(self, most: int = 1 << 20) -> int:
+        """Return the bytes that the slot sends until it waits for credit, or has sent many."""
+        self.sizes = []
+        for rows in self.running:
+            self.sizes += [len(row.payload) for row in rows if row.kind == DATA]
+            waits = self.slot._windows.is_full and not self.inbox.items
+            buffered = any(writer.has_records for writer in self.slot._writers)
+            has_more = buffered or bool(self.slot._out)
+            if sum(self.sizes) >= most or (waits and not rows and not has_more):
+                break
+        self.sent += sum(self.sizes)
+        return sum(self.sizes)
+
+    def credit(self, limit: int | None) -> None:
+        """Tell the slot that all of its rows were processed."""
+        self.inbox.items.append(Credits((Credit(self.edge, 0, self.sent, limit),)))
+
+
+@pytest.mark.parametrize("fan_out", [1, 500])
+def test_a_slot_sends_no_more_than_the_slot_after_it_has_credit_for(fan_out: int) -> None:
+    upstream = Upstream(fan_out)
+    # The speed of the next slot is not known yet.
+    assert upstream.sends_until_it_waits() < 64_000
+    for limit in (4000, 400):
+        upstream.credit(limit)
+        # The first chunk after a change may be too large.
+        upstream.sends_until_it_waits()
+        upstream.credit(limit)
+        sent = upstream.sends_until_it_waits()
+        record = 3 * fan_out
+        assert limit <= sent <= 2 * limit + 10 * record
+        # In several buffers, so that the next slot can report each.
+        assert len(upstream.sizes) >= 3 or fan_out > 1
+    upstream.credit(None)
+    assert upstream.sends_until_it_waits() >= 1 << 20
+
+
+def test_a_slot_without_credit_ends_its_epoch_nevertheless() -> None:
+    upstream = Upstream()
+    upstream.sends_until_it_waits()
+    upstream.inbox.items.append(EndEpoch(1))
+    kinds = [row.kind for rows in islice(upstream.running, 50) for row in rows]
+    assert END_OF_EPOCH in kinds
+
+
+def test_a_slot_without_credit_leaves_the_rows_before_it_in_the_inbox() -> None:
+    def program(env: StreamExecutionEnvironment) -> None:
+        numbers = env.from_sequence(1, 10).rebalance().map(lambda n: "x" * n)
+        numbers.rebalance().map(lambda n: n).print()
+
+    middle = JobHarness(program, parallelism=1, checkpoint_every=0)._program
+    before, after = (edge.id for edge in middle.levels.job_graph.edges)
+    inbox = Inbox()
+    slot = LiveSlot(middle, 1, 0, lambda _: None, lambda: middle)
+    running = slot.run(inbox)
+    address = SlotAddress(middle.job_id, 0, 1, 0, 1)
+    inbox.items.append(SlotControl(address, ReadBudget(UNLIMITED, 1.0)))
+
+    def values(times: int) -> list[Any]:
+        rows = [row for rows in islice(running, times) for row in rows if row.kind == DATA]
+        return [value for row in rows for value in decode_buffer(row.payload).values]
+
+    def send(seq: int, *records: int) -> None:
+        payload = pickling.dumps((list(records), None, None))
+        inbox.items.append([BufferRow(0, before, 0, seq, DATA, payload)])
+
+    send(0, 20_000)
+    send(1, 5)
+    seen: list[Any] = []
+    while not slot._windows.is_full:
+        seen += values(1)
+    seen += values(50)
+    assert seen == ["x" * 20_000]
+    assert len(inbox.items) == 1
+    inbox.items.appendleft(Credits((Credit(after, 0, 1 << 20, 100),)))
+    while inbox.items:
+        seen += values(1)
+    while seen[-1] != "x" * 5:
+        seen += values(1)
+
+
+def test_a_slow_slot_tells_the_slots_before_it_how_much_it_can_take() -> None:
+    picture = Picture("EXACTLY_ONCE", Slow())
+    picture.send(B, *range(20))
+    while not picture.told:
+        picture.work()
+        next(picture._work)
+    [first] = picture.told[0][0, B]
+    assert (first.edge, first.target) == (picture.edge, 0)
+    assert first.limit is not None
+    # 20 records of 5 ms and 50 bytes: it takes ten times as many in a second, of two channels.
+    assert 100 < first.limit < 1000
+
+
+class Slow(MapFunction):
+    def map(self, value: Any) -> Any:
+        time.sleep(0.005)
+        return value

@@ -1,7 +1,8 @@
 """Queues that order the results and watermarks of the async wait operator.
 
 They have no threads and no clock. The operator adds records and watermarks as they come, marks
-records as done, and takes what may leave. ``size`` counts all records in a queue.
+records as done, and takes what may leave. ``size`` counts all records in a queue, and ``elements``
+returns them with the watermarks between them, done or not.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ class OrderedElementQueue:
     def complete(self, request: AsyncRequest) -> None:
         request.done = True
 
+    def elements(self) -> list[Element]:
+        return list(self._elements)
+
     def take(self) -> Iterator[Element]:
         elements = self._elements
         while elements:
@@ -49,7 +53,8 @@ class _Segment:
     __slots__ = ("completed", "pending", "watermark")
 
     def __init__(self) -> None:
-        self.pending = 0
+        # In the order of their records.
+        self.pending: dict[AsyncRequest, None] = {}
         self.completed: list[AsyncRequest] = []
         self.watermark: int | None = None
 
@@ -63,7 +68,7 @@ class UnorderedElementQueue:
 
     def add(self, request: AsyncRequest) -> None:
         segment = self._segments[-1]
-        segment.pending += 1
+        segment.pending[request] = None
         request.segment = segment
         self.size += 1
 
@@ -74,8 +79,17 @@ class UnorderedElementQueue:
     def complete(self, request: AsyncRequest) -> None:
         request.done = True
         segment: _Segment = request.segment
-        segment.pending -= 1
+        del segment.pending[request]
         segment.completed.append(request)
+
+    def elements(self) -> list[Element]:
+        found: list[Element] = []
+        for segment in self._segments:
+            found += segment.completed
+            found += segment.pending
+            if segment.watermark is not None:
+                found.append(segment.watermark)
+        return found
 
     def take(self) -> Iterator[Element]:
         while True:

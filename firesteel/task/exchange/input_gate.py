@@ -122,6 +122,11 @@ class InputGate:
         self._after_chunk = after_chunk
         self._may_continue = may_continue
 
+    def limit_chunks(self, records: int | None) -> None:
+        """Set the most records of a chunk, because their results may be many for later slots."""
+        if self._pacer is not None:
+            self._pacer.most = records
+
     def take_rest(self) -> BufferRow | None:
         """Return the part of the last row that was not processed, to be accepted next."""
         rest, self._rest = self._rest, None
@@ -225,7 +230,7 @@ class InputGate:
     ) -> None:
         start, count = 0, len(batch)
         while start < count:
-            stop = start + pacer.records
+            stop = start + pacer.chunk
             chunk = batch if start == 0 and stop >= count else batch.part(start, stop)
             self.records_in += len(chunk)
             began = time.perf_counter()

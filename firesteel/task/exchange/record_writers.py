@@ -7,7 +7,7 @@ over the records if the targets differ.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from firesteel.errors import FiresteelError, shorten
@@ -91,6 +91,23 @@ class RecordWriter:
     def has_records(self) -> bool:
         """Records wait for a full buffer, or for a flush."""
         return any(self._values)
+
+    @property
+    def target_slots(self) -> Sequence[int]:
+        return self._slots
+
+    @property
+    def buffer_records(self) -> int:
+        """The number of records at which a buffer is sent."""
+        return self._limit
+
+    def resize_buffers(self, size: int | None) -> None:
+        """Send buffers of about this many bytes from now on, or of the usual size."""
+        usual = type(self).buffer_bytes
+        size = usual if size is None else max(1, min(size, usual))
+        if size != self.buffer_bytes and not self._unbuffered:
+            self._limit = max(1, min(self._limit * size // self.buffer_bytes, _MAX_BUFFER_RECORDS))
+        self.buffer_bytes = size
 
     def begin_epoch(self, epoch: int) -> None:
         """Clear everything, because an abandoned attempt may have left something."""

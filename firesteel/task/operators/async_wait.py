@@ -6,10 +6,12 @@ results, so that all consumers run in one thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from typing import Any, NoReturn
 
+from firesteel.common.constants import MAX_WATERMARK
 from firesteel.common.distributed_cache import DistributedCache
 from firesteel.datastream.functions import AsyncFunctionDescriptor, RuntimeContext
 from firesteel.errors import InvalidProgramError, JobExecutionError
@@ -17,7 +19,7 @@ from firesteel.graph.operator_specs import AsyncWaitSpec
 from firesteel.metrics import MetricGroup
 from firesteel.task.async_io.element_queues import OrderedElementQueue, UnorderedElementQueue
 from firesteel.task.async_io.invoker import AsyncInvoker, AsyncRequest, EventLoopThread
-from firesteel.task.capabilities import Ticking
+from firesteel.task.capabilities import Rescalable, Ticking
 from firesteel.task.operators.base import FunctionOperator, OperatorContext
 from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode.failures import USER_ERRORS
@@ -89,21 +91,42 @@ class _Answers(SimpleQueue[AsyncRequest]):
     def __init__(self, wake: Callable[[], None]) -> None:
         super().__init__()
         self._wake = wake
+        # The slot was woken up, and has not looked yet.
+        self._is_awaited = False
 
     def put(self, item: AsyncRequest, block: bool = True, timeout: float | None = None) -> None:
-        was_empty = self.empty()
         super().put(item, block, timeout)
-        if was_empty:
+        if not self._is_awaited:
+            self._is_awaited = True
             self._wake()
 
+    def look(self) -> None:
+        """Called before the slot takes all answers. The next one wakes it up again."""
+        self._is_awaited = False
 
-class AsyncWaitOperator(FunctionOperator, Ticking):
-    """Makes requests across batches, and waits for all of them at the end of an epoch.
 
-    Results leave as soon as they are there: an answer wakes up the slot, which calls ``tick``.
+@dataclass(frozen=True, slots=True)
+class RequestsInFlight:
+    """The requests that have no emitted answer yet. They are made again.
 
-    No request is in flight at a barrier, so the operator has no state. An epoch that is retried
-    makes its requests again.
+    elements: values with their timestamps, and the watermarks between them.
+    watermark: the last emitted watermark.
+    idle: the input is idle or active, which consumers do not know yet. None if they do.
+    """
+
+    elements: tuple[tuple[Any, int | None] | int, ...]
+    watermark: int
+    idle: bool | None = None
+
+
+class AsyncWaitOperator(FunctionOperator, Ticking, Rescalable):
+    """Makes requests across batches and epochs.
+
+    Results leave as soon as they are there: an answer wakes up the slot, which calls ``tick``. The
+    records whose requests are in flight at a barrier are part of the snapshot.
+
+    A slot that works epoch by epoch waits for all requests at the end of an epoch, because its
+    process has no work between two epochs.
     """
 
     def __init__(self, spec: AsyncWaitSpec, context: OperatorContext) -> None:
@@ -122,6 +145,10 @@ class AsyncWaitOperator(FunctionOperator, Ticking):
         )
         self._completed = _Answers(self._wake_slot)
         self._invoker = AsyncInvoker(self._descriptor, self._completed)
+        # Requests of a snapshot, to be made when the slot works.
+        self._restored: RequestsInFlight | None = None
+        # The input has become idle or active, after the requests in flight.
+        self._idle: bool | None = None
 
     def open(self) -> None:
         """Open the function in the loop's thread, so that clients created there find the loop."""
@@ -137,8 +164,51 @@ class AsyncWaitOperator(FunctionOperator, Ticking):
         abandoned = self._invoker
         self._begin()
         self._watermark = self.context.clock.watermark
+        if isinstance(whole, RequestsInFlight):
+            self._restored = whole
+            self._watermark = min(self._watermark, whole.watermark)
         if self._thread is not None:
             self._thread.call(abandoned.cancel)
+
+    def restore_several(self, wholes: Sequence[Any]) -> None:
+        """Take over the requests of removed subtasks. Their watermarks are those of other inputs."""
+        several = [whole for whole in wholes if isinstance(whole, RequestsInFlight)]
+        elements = [one for whole in several for one in whole.elements if not isinstance(one, int)]
+        watermark = min((whole.watermark for whole in several), default=MAX_WATERMARK)
+        self.restore(RequestsInFlight(tuple(elements), watermark))
+
+    def snapshot(self) -> RequestsInFlight | None:
+        if self._restored is not None:
+            return self._restored
+        elements = tuple(
+            (one.value, one.timestamp) if isinstance(one, AsyncRequest) else one
+            for one in self._queue.elements()
+        )
+        if not elements and self._idle is None:
+            return None
+        return RequestsInFlight(elements, self._watermark, self._idle)
+
+    def emitted_watermark(self, watermark: int) -> int:
+        return min(watermark, self._watermark)
+
+    def resume_time(self, watermark: int) -> None:
+        self._watermark = watermark
+        if self._restored is not None:
+            self._restored = replace(self._restored, watermark=watermark)
+
+    def _resume(self) -> None:
+        """Make the requests of the restored snapshot."""
+        restored, self._restored = self._restored, None
+        if restored is None:
+            return
+        for element in restored.elements:
+            if isinstance(element, int):
+                self._queue.add_watermark(element)
+                continue
+            value, timestamp = element
+            self._make_requests(RecordBatch([value], None if timestamp is None else [timestamp]))
+        if restored.idle is not None:
+            self.process_idle(restored.idle)
 
     def close(self) -> None:
         thread, self._thread = self._thread, None
@@ -152,7 +222,17 @@ class AsyncWaitOperator(FunctionOperator, Ticking):
         finally:
             thread.stop()
 
+    @property
+    def _is_live(self) -> bool:
+        """The slot works as long as the job, and answers wake it up."""
+        return self.context.wake is not None
+
     def process(self, batch: RecordBatch) -> None:
+        if self._restored is not None:
+            self._resume()
+        self._make_requests(batch)
+
+    def _make_requests(self, batch: RecordBatch) -> None:
         queue = self._queue
         start = 0
         while start < len(batch):
@@ -165,11 +245,17 @@ class AsyncWaitOperator(FunctionOperator, Ticking):
             start = stop
 
     def process_idle(self, idle: bool) -> None:
-        """Wait for the requests in flight, then tell consumers, as with a watermark."""
-        self._drain()
-        super().process_idle(idle)
+        """Tell consumers after the requests in flight, as with a watermark."""
+        if self._restored is not None:
+            self._resume()
+        if not self._is_live:
+            self._drain()
+        self._idle = idle
+        self._take_completed()
 
     def process_watermark(self, watermark: int) -> None:
+        if self._restored is not None:
+            self._resume()
         self._queue.add_watermark(watermark)
         self._take_completed()
 
@@ -179,7 +265,11 @@ class AsyncWaitOperator(FunctionOperator, Ticking):
 
     def tick(self) -> None:
         # A slot that works epoch by epoch emits the results with the next batch, or at the end.
-        if self.context.wake is not None and not self._completed.empty():
+        if not self._is_live:
+            return
+        if self._restored is not None:
+            self._resume()
+        if not self._completed.empty():
             self._take_completed()
 
     def next_tick(self) -> int | None:
@@ -190,9 +280,12 @@ class AsyncWaitOperator(FunctionOperator, Ticking):
         self._drain()
 
     def end_epoch(self, *, finished: bool) -> None:
-        self._drain()
+        if finished or not self._is_live:
+            self._drain()
 
     def _drain(self) -> None:
+        if self._restored is not None:
+            self._resume()
         while self._queue.size:
             self._wait_for_completed()
 
@@ -221,6 +314,7 @@ class AsyncWaitOperator(FunctionOperator, Ticking):
 
     def _take_completed(self) -> None:
         completed = self._completed
+        completed.look()
         while not completed.empty():
             self._complete(completed.get())
         self._emit()
@@ -257,6 +351,9 @@ class AsyncWaitOperator(FunctionOperator, Ticking):
             self._emit_batch(values, timestamps)
         finally:
             clock.watermark = newest
+        if self._idle is not None and not self._queue.size:
+            idle, self._idle = self._idle, None
+            self.output.idle(idle)
 
     def _emit_batch(self, values: list[Any], timestamps: list[int]) -> None:
         if values:

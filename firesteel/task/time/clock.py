@@ -38,13 +38,22 @@ _SECONDS = 0.02
 
 
 class ChunkPacer:
-    """Adapts the size of chunks so that each takes about a given time."""
+    """Adapts the size of chunks so that each takes about a given time.
 
-    __slots__ = ("_seconds", "records")
+    most: the most records of a chunk, or None for no such limit.
+    """
+
+    __slots__ = ("_seconds", "most", "records")
 
     def __init__(self, seconds: float = _SECONDS) -> None:
         self._seconds = seconds
         self.records = _FIRST_RECORDS
+        self.most: int | None = None
+
+    @property
+    def chunk(self) -> int:
+        """The number of records of the next chunk."""
+        return self.records if self.most is None else min(self.records, self.most)
 
     def took(self, seconds: float, records: int) -> None:
         if seconds < self._seconds / 2 and records == self.records:

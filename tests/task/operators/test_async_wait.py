@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firesteel.common import Time, Types
+from firesteel.common import Configuration, Time, Types
 from firesteel.datastream import AsyncDataStream, AsyncFunction, AsyncRetryStrategy
 from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.errors import InvalidProgramError, TypeMismatchError, UserFunctionError
@@ -426,8 +426,92 @@ def test_an_attempt_that_broke_off_leaves_no_requests_and_no_results():
 
 
 @BOTH
+def test_requests_in_flight_of_a_live_slot_are_part_of_its_snapshot(wait):
+    with harness_of(wait, Never()) as harness:
+        harness._operator.context.wake = lambda: None
+        harness.process_elements([(1, 5), (2, 6)], timestamps=[5, 6])
+        harness.process_watermark(10)
+        harness.process_idleness(True)
+        snapshot = harness.snapshot()
+        assert harness.output == harness.watermarks == harness.idleness == []
+    order = EndsInOrder([(2, 6), (1, 5), (3, 7)])
+    with OperatorHarness.restored(lambda s: wait(s, order, PATIENT), snapshot) as harness:
+        log = log_of(harness)
+        harness.process_element((3, 7), 11)
+        harness.finish()
+        both = [(1, 5), (2, 6)] if wait is ORDERED else [(2, 6), (1, 5)]
+        assert log[:4] == [*both, ("watermark", 10), (3, 7)]
+
+
+def test_after_rescaling_a_subtask_makes_the_requests_of_several():
+    snapshots = []
+    for subtask in range(2):
+        with OperatorHarness.of(
+            lambda s: ORDERED(s, Never(), PATIENT), parallelism=2, subtask=subtask
+        ) as harness:
+            harness._operator.context.wake = lambda: None
+            harness.process_element(subtask)
+            snapshots.append(harness.snapshot())
+    with OperatorHarness.restored(
+        lambda s: ORDERED(s, EndsInOrder([0, 1]), PATIENT), snapshots, parallelism=1
+    ) as harness:
+        harness.finish()
+        assert harness.output == [0, 1]
+
+
+def test_every_answer_wakes_the_slot_that_has_looked_before():
+    class Gate(AsyncFunction):
+        def open(self, runtime_context):
+            self.gates = [asyncio.Event(), asyncio.Event()]
+
+        async def async_invoke(self, value):
+            await self.gates[value].wait()
+            return [value]
+
+    gate = Gate()
+    woken = threading.Semaphore(0)
+    with harness_of(UNORDERED, gate) as harness:
+        operator: Any = harness._operator
+        operator.context.wake = woken.release
+        harness.process_elements([0, 1])
+        for value in range(2):
+            operator._thread.loop.call_soon_threadsafe(gate.gates[value].set)
+            assert woken.acquire(timeout=60)
+            operator.tick()
+            assert harness.output == list(range(value + 1))
+
+
+class Late(AsyncFunction[Any, Any]):
+    """Answers when a test allows it."""
+
+    allowed = threading.Event()
+
+    async def async_invoke(self, value: Any) -> list[Any]:
+        await asyncio.to_thread(Late.allowed.wait)
+        return [value * 10]
+
+
+@BOTH
+def test_a_live_slot_does_not_wait_for_answers_at_the_end_of_an_epoch(wait):
+    def program(env):
+        return wait(env.from_collection(range(40)), Late(), PATIENT, 100)
+
+    configuration = Configuration()
+    configuration.set_string("firesteel.execution", "real-time")
+    harness = JobHarness(program, records_per_epoch=10, configuration=configuration)
+    Late.allowed.clear()
+    for _ in range(3):
+        harness.run_epoch()
+    assert harness.collected == []
+    Late.allowed.set()
+    harness.run()
+    assert sorted(harness.collected) == [value * 10 for value in range(40)]
+
+
+@BOTH
+@pytest.mark.parametrize("execution", ["micro-batch", "real-time"])
 @pytest.mark.parametrize("fault", Fault)
-def test_results_are_there_once_whatever_happens_to_the_task(wait, fault):
+def test_results_are_there_once_whatever_happens_to_the_task(wait, fault, execution):
     class Answer(AsyncFunction):
         async def async_invoke(self, value):
             await asyncio.sleep(0)
@@ -436,7 +520,9 @@ def test_results_are_there_once_whatever_happens_to_the_task(wait, fault):
     def program(env):
         return wait(env.from_collection(range(40)), Answer(), PATIENT, 4)
 
-    harness = JobHarness(program, parallelism=2, records_per_epoch=10)
+    configuration = Configuration()
+    configuration.set_string("firesteel.execution", execution)
+    harness = JobHarness(program, parallelism=2, records_per_epoch=10, configuration=configuration)
     harness.run({epoch: dict.fromkeys(harness.places(), fault) for epoch in (1, 3)})
     assert sorted(harness.collected) == [value * 10 for value in range(40)]
 
