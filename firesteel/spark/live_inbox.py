@@ -2,7 +2,7 @@
 
 The slot itself reads Spark's rows, when it has time for them. So rows that it has no time for wait
 in Spark, no thread competes with it for the interpreter, and nothing is handed from thread to
-thread. Only PySpark's own worker daemon, which executors of a cluster use, keeps the stream to
+thread. Only PySpark's own worker daemon, which runs in a session of the user, keeps the stream to
 itself. There a thread fetches the rows.
 """
 

@@ -18,12 +18,14 @@ from firesteel.common.configuration import Configuration
 from firesteel.config import options
 from firesteel.config.spark_master import local_master
 from firesteel.errors import InsufficientSlotsError
+from firesteel.filesystems.scratch import ScratchDirectory
 from firesteel.logs import set_log_level
 from firesteel.master.running_jobs import running_jobs
 from firesteel.protocol.rows import LIVE_BUFFER_BYTES
 from firesteel.slothost.client import HostSettings
 from firesteel.slothost.directory import SlotDirectory
 from firesteel.spark.java import java_environment
+from firesteel.spark.own_packages import EXECUTOR_DAEMON, write_executor_files
 from firesteel.spark.program_end import program_end
 
 # Settings that the plan of a job needs. Each job has its own session, so the user's settings stay.
@@ -80,11 +82,12 @@ LIVE_SETTINGS = {
 # On one machine an exchange does not leave memory, and large buffers are compressed already.
 _LOCAL_SETTINGS = {
     "spark.shuffle.compress": "false",
-    # Local mode only. On a cluster Firesteel arrives with the job, after the daemons have started.
+    # On a cluster the module that starts the daemon travels to the executors.
     "spark.python.daemon.module": "firesteel.spark.worker_daemon",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
+_FILES = "spark.files"
 _TASK_ATTEMPTS = 4
 # Threads of Spark on one machine. A job in real time needs one per slot of every level, and they
 # cost nothing while no task uses them.
@@ -101,6 +104,8 @@ class _OwnSession:
         self.jobs = 0
         # Task slots that jobs in real time occupy.
         self.live_slots = 0
+        # Files that executors of a cluster fetch, at any time.
+        self.executor_files: ScratchDirectory | None = None
 
 
 _own = _OwnSession()
@@ -254,6 +259,8 @@ def _start(
     if local_master(master) is not None:
         # Not on a cluster: executors must reach the driver, and compression saves network traffic.
         settings |= _LOCAL_SETTINGS
+    else:
+        settings |= _executor_settings(configuration)
     quiet = Path(__file__).parent / "log4j2-quiet.properties"
     verbose = level in ("INFO", "DEBUG", "TRACE")
     log_options = f"-Dlog4j2.configurationFile=file:{quiet}"
@@ -263,13 +270,24 @@ def _start(
     for key, value in settings.items():
         builder = builder.config(key, value)
     for key, value in configuration.to_dict().items():
-        if key.startswith("spark."):
+        if key.startswith("spark.") and not (key == _FILES and _FILES in settings):
             builder = builder.config(key, value)
     with java_environment():
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel(level if verbose else "ERROR")
     _own.session, _own.is_quiet = session, not verbose
     return session
+
+
+def _executor_settings(configuration: Configuration) -> dict[str, str]:
+    """Let executors fetch the worker daemon, and start it. They do not have Firesteel installed."""
+    given = configuration.to_dict()
+    if "spark.python.daemon.module" in given:
+        return {}
+    _own.executor_files = ScratchDirectory("executors")
+    files = [*filter(None, given.get(_FILES, "").split(","))]
+    files += [str(file) for file in write_executor_files(_own.executor_files.path)]
+    return {"spark.python.daemon.module": EXECUTOR_DAEMON, _FILES: ",".join(files)}
 
 
 def host_settings(
@@ -323,6 +341,9 @@ def stop_own_session() -> None:
             if _own.is_quiet:
                 _silence(session.sparkContext)
             session.stop()
+    files, _own.executor_files = _own.executor_files, None
+    if files is not None:
+        files.remove()
     for settings in _hosts.values():
         shutil.rmtree(settings.directory, ignore_errors=True)
     while _directories:

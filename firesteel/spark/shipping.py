@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
 import subprocess
@@ -25,11 +24,9 @@ from firesteel.filesystems.file_systems import (
 )
 from firesteel.filesystems.settings import file_system_options
 from firesteel.graph.settings import CachedFile, JobSettings, PythonArchive, PythonRequirements
+from firesteel.spark.own_packages import add_tree, zip_packages
 from firesteel.spark.session import is_local
 from firesteel.usercode.resources import JobFile, JobResources
-
-# Executors have pyspark and pyarrow. These packages are plain Python and travel with the job.
-_OWN_PACKAGES = ("firesteel", "cloudpickle", "yaml")
 
 _shipped_to: set[str] = set()
 
@@ -63,28 +60,14 @@ def ship_firesteel(session: SparkSession) -> None:
 
 def _ship_packages(context: SparkContext, directory: Path) -> None:
     if context.applicationId not in _shipped_to:
-        context.addPyFile(str(_zip_packages(directory / "firesteel-packages.zip")))
+        context.addPyFile(str(zip_packages(directory / "firesteel-packages.zip")))
         _shipped_to.add(context.applicationId)
-
-
-def _zip_packages(target: Path) -> Path:
-    with zipfile.ZipFile(target, "w") as archive:
-        for name in _OWN_PACKAGES:
-            package = Path(str(importlib.import_module(name).__file__)).parent
-            _add_tree(archive, package, package.parent)
-    return target
 
 
 def zip_directory(directory: Path, target: Path) -> Path:
     with zipfile.ZipFile(target, "w") as archive:
-        _add_tree(archive, directory, directory)
+        add_tree(archive, directory, directory)
     return target
-
-
-def _add_tree(archive: zipfile.ZipFile, directory: Path, root: Path) -> None:
-    for file in sorted(directory.rglob("*")):
-        if file.is_file() and "__pycache__" not in file.parts:
-            archive.write(file, file.relative_to(root))
 
 
 def install_requirements(requirements: PythonRequirements, target: Path) -> None:

@@ -1,6 +1,6 @@
 """The daemon that forks Spark's Python workers: PySpark's, with output that leaves at once.
 
-It saves time, and nothing depends on it: executors of a cluster use PySpark's own daemon.
+It saves time, and nothing depends on it: in a session of the user, PySpark's own daemon runs.
 """
 
 from __future__ import annotations
@@ -111,8 +111,13 @@ def watch_driver() -> None:
     signal.setitimer(signal.ITIMER_REAL, _WATCH_SECONDS, _WATCH_SECONDS)
 
 
-if __name__ == "__main__":
-    daemon.worker = run_task
+def prepare() -> None:
+    """Make PySpark's daemon that of Firesteel."""
     preload()
+    daemon.worker = run_task
     watch_driver()
+
+
+if __name__ == "__main__":
+    prepare()
     daemon.manager()

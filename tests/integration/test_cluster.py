@@ -67,6 +67,12 @@ class AddZero(MapFunction):
         return value + self.zero
 
 
+def daemon():
+    # The module that the daemon of this worker runs.
+    with open(f"/proc/{os.getpgrp()}/cmdline") as file:
+        return file.read().split(chr(0))[2]
+
+
 def sums():
     source = NumberSequenceSource(1, 10000)
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
@@ -74,7 +80,7 @@ def sums():
         numbers.map(triple)
         .map(AddZero())
         # The processes of an executor, slot hosts among them, are one group.
-        .map(lambda x: (x % 2, x, frozenset({os.getpgrp()})))
+        .map(lambda x: (x % 2, x, frozenset({(os.getpgrp(), daemon())})))
         .key_by(lambda t: t[0])
         .reduce(lambda a, b: (a[0], a[1] + b[1], a[2] | b[2]))
     )
@@ -86,7 +92,7 @@ def show(results):
     for key, total, groups in results:
         last[key] = max(total, last.get(key, 0))
         executors |= groups
-    print(sorted(last.items()), len(executors))
+    print(sorted(last.items()), len(executors), {daemon for _, daemon in executors})
 
 
 with sums().execute_and_collect() as results:
@@ -220,8 +226,8 @@ def test_user_code_and_firesteel_itself_reach_the_executors(
     assert program.returncode == 0, errors
     numbers = [3 * x for x in range(1, 10001)]
     sums = [(key, sum(x for x in numbers if x % 2 == key)) for key in (0, 1)]
-    # Streaming and batch, and both executors have taken part.
-    expected = f"{sums} 2"
+    # Streaming and batch, and both executors have taken part, with the worker daemon of Firesteel.
+    expected = f"{sums} 2 {{'firesteel_executor_daemon'}}"
     assert output.splitlines() == [expected, expected]
 
 
