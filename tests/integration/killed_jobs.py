@@ -56,22 +56,33 @@ class KilledJob:
         #: The processes that were killed.
         self.kills: Counter[str] = Counter()
 
-    def run(self, kills: int, others: dict[str, Callable[[], None]], is_running: Any) -> None:
+    def run(
+        self,
+        kills: int,
+        others: dict[str, Callable[[], None]],
+        results: Callable[[], int],
+        enough: int,
+    ) -> None:
         """Run the job to its end.
 
+        A driver that is killed after its job has ended would start the job from the beginning.
+
         Args:
-            kills: The number of kills.
+            kills: The largest number of kills.
             others: More that can be killed, by name, such as a server.
-            is_running: Is called until the job has results of this driver.
+            results: Returns the number of results so far.
+            enough: The number of results after which nothing is killed.
         """
         driver = self._start()
         try:
             while self.kills.total() < kills and driver.poll() is None:
-                before = is_running()
+                before = results()
                 wait_until(
-                    lambda: is_running() != before or driver.poll() is not None,  # noqa: B023 - at once
+                    lambda: results() != before or driver.poll() is not None,  # noqa: B023 - at once
                     self._log,
                 )
+                if results() >= enough:
+                    break
                 time.sleep(self._random.uniform(0.0, 1.0))
                 target = self._random.choice(["driver", "worker", *others])
                 if driver.poll() is not None:

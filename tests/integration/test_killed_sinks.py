@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.killed_jobs import KilledJob
-from tests.recovery.test_jdbc import PARTS, Job, Tables
+from tests.recovery.test_jdbc import COUNT, PARTS, Job, Tables
 from tests.recovery.topic_to_topic import Topics
 from tests.servers.kafka import KafkaCluster, running_cluster
 from tests.servers.postgres import running_postgres
@@ -30,7 +30,7 @@ def test_topic_to_topic(
     own_cluster: KafkaCluster, tmp_path: Path, execution: str, seed: int
 ) -> None:
     kafka = own_cluster
-    topics = Topics.create(kafka, 1500, seconds_per_record=0.005)
+    topics = Topics.create(kafka, 1500, seconds_per_record=0.01)
 
     def kill_broker() -> None:
         kafka.wait_for_all_brokers()
@@ -39,7 +39,12 @@ def test_topic_to_topic(
         broker.start()
 
     job = KilledJob(Topics, topics.as_dict(), tmp_path, seed, execution)
-    job.run(KILLS, {"broker": kill_broker}, lambda: topics.ends(kafka))
+    windows = sum(map(len, topics.expected_sums().values()))
+
+    def written() -> int:
+        return sum(end for (topic, _), end in topics.ends(kafka).items() if topic == topics.sums)
+
+    job.run(KILLS, {"broker": kill_broker}, written, windows // 2)
     kafka.wait_for_all_brokers()
     topics.check(kafka)
 
@@ -47,8 +52,13 @@ def test_topic_to_topic(
 @pytest.mark.parametrize("part", PARTS)
 def test_tables(tmp_path: Path, execution: str, part: str) -> None:
     with running_postgres() as server:
-        job = Job(server, part, seconds_per_record=0.1)
-        table = {"records": job.records, "changes": job.totals}[part]
+        job = Job(server, part, seconds_per_record=0.2)
+        table, column = {"records": (job.records, "1"), "changes": (job.totals, "count")}[part]
+
+        def written() -> int:
+            [(count,)] = server.execute(f"SELECT coalesce(sum({column}), 0) FROM {table}")
+            return int(count)
+
         killed = KilledJob(Tables, asdict(job.tables), tmp_path, 7, execution)
-        killed.run(KILLS, {"server": server.restart}, lambda: server.rows(table))
+        killed.run(KILLS, {"server": server.restart}, written, COUNT // 3)
         job.check()

@@ -29,8 +29,11 @@ def _program(*names: str) -> str | None:
 
 def why_not() -> str | None:
     """Why there can be no server; None if there can."""
-    if _program("mariadbd") is None or _program("mariadb-install-db") is None:
-        return "MariaDB is not installed (Debian: apt install mariadb-server-core)"
+    programs = ("mariadbd", "mariadb-install-db", "my_print_defaults")
+    if any(_program(name) is None for name in programs):
+        return (
+            "MariaDB is not installed (Debian: apt install mariadb-server-core mariadb-client-core)"
+        )
     return None
 
 

@@ -77,8 +77,9 @@ def test_the_sink(mariadb: MariadbServer, is_changelog: bool) -> None:
 
 
 def test_types(mariadb: MariadbServer) -> None:
-    columns = ", ".join(ALL).replace("TIMESTAMP", "DATETIME(6)").replace("TIME,", "TIME(6),")
-    table = mariadb.table(columns)
+    columns = [f"`{one.split()[0]}` {one.partition(' ')[2]}" for one in ALL]
+    types = ", ".join(columns).replace("TIMESTAMP", "DATETIME(6)").replace("TIME,", "TIME(6),")
+    table = mariadb.table(types)
     type_info = Types.ROW_NAMED([one.split()[0] for one in ALL], [one[0] for one in ALL.values()])
     row = Row(*(one[1] for one in ALL.values()))
     sql = f"INSERT INTO {table} VALUES ({', '.join('?' * len(ALL))})"
