@@ -21,6 +21,7 @@ __all__ = [
     "InvalidProgramError",
     "JobCancelledError",
     "JobExecutionError",
+    "LeadershipLostError",
     "NeverSupportedError",
     "NotYetSupportedError",
     "TypeMismatchError",
@@ -361,6 +362,27 @@ class JobCancelledError(FiresteelError, RuntimeError):
 
     def __str__(self) -> str:
         return f"Job {self.job_id} was canceled." if self.job_id else "The job was canceled."
+
+
+class LeadershipLostError(FiresteelError, RuntimeError):
+    """A different master leads now. This one must not change anything any more.
+
+    Attributes:
+        term: The number of the leadership that has ended.
+        reason: The fact that shows it.
+
+    >>> from firesteel.errors import LeadershipLostError
+    >>> str(LeadershipLostError(7, "term 8 has begun"))
+    'This master no longer leads (its term was 7): term 8 has begun.'
+    """
+
+    def __init__(self, term: int, reason: str) -> None:
+        super().__init__(term, reason)
+        self.term = term
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"This master no longer leads (its term was {self.term}): {self.reason}."
 
 
 class UnstableKeyError(FiresteelError, TypeError):

@@ -9,9 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from firesteel.filesystems.home import home_directory
 from firesteel.processes import is_alive
-
-HOME_VARIABLE = "FIRESTEEL_HOME"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +65,7 @@ def session_at(url: str) -> KnownSession | None:
 
 
 def sessions_directory() -> Path:
-    home = os.environ.get(HOME_VARIABLE)
-    return (Path(home) if home else Path.home() / ".firesteel") / "sessions"
+    return home_directory() / "sessions"
 
 
 def _authority(url: str) -> tuple[str, int | None]:

@@ -43,9 +43,7 @@ _NAMES = """
     execution.sorted-inputs.enabled
     execution.sorted-inputs.memory execution.submit-failed-job-on-application-error
     fs.default-scheme fs.overwrite-files fs.output.always-create-directory heartbeat.interval
-    heartbeat.rpc-failure-threshold high-availability.cluster-id high-availability.jobmanager.port
-    high-availability.storageDir high-availability.type high-availability.zookeeper.quorum
-    high-availability.zookeeper.path.root
+    heartbeat.rpc-failure-threshold high-availability.jobmanager.port
     io.tmp.dirs jobmanager.adaptive-scheduler.max-parallelism
     jobmanager.adaptive-scheduler.submission.resource-wait-timeout
     jobmanager.bind-host jobmanager.execution.failover-strategy jobmanager.memory.flink.size

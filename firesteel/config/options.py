@@ -12,6 +12,7 @@ from datetime import timedelta
 from firesteel.config import (
     checkpoint_options,
     filesystem_options,
+    high_availability_options,
     rest_options,
     restart_options,
     state_options,
@@ -338,6 +339,7 @@ ALL_OPTIONS: tuple[Option[object], ...] = tuple(
         globals(),
         vars(checkpoint_options),
         vars(filesystem_options),
+        vars(high_availability_options),
         vars(rest_options),
         vars(restart_options),
         vars(state_options),

@@ -116,6 +116,8 @@ ALLOWED: dict[str, set[str]] = {
         "usercode",
     },
     "checkpoint.snapshot_writer": {"common", "filesystems", *_CHECKPOINT},
+    # Several masters, one leader
+    "leader": {"checkpoint.storage", "common", "config", "filesystems", "version"},
     # What driver and slots say to each other
     "protocol": {
         "checkpoint",
@@ -125,6 +127,7 @@ ALLOWED: dict[str, set[str]] = {
         "connectors",
         "filesystems",
         "graph",
+        "leader",
         "state",
         "usercode",
     },

@@ -1,0 +1,146 @@
+"""The interface between masters and the system that elects their leader and keeps their entries."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from firesteel.checkpoint.storage.storage import Storage
+from firesteel.errors import FiresteelError
+from firesteel.leader.fence import Fence
+from firesteel.version import __version__
+
+_log = logging.getLogger("firesteel")
+
+KINDS = ("jobs", "checkpoints", "counters", "ended")
+
+
+class HighAvailabilityError(FiresteelError, RuntimeError):
+    """The system that elects the leader, or keeps its entries, does not answer or refuses."""
+
+
+def now() -> float:
+    """Return seconds of a clock that also runs while the machine sleeps."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A master that wants to lead."""
+
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    version: str = __version__
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """The leader. ``url`` is None until it has taken over all jobs."""
+
+    term: int
+    member: str
+    version: str
+    url: str | None
+
+
+class TermStore(Protocol):
+    """Entries of a group of masters, as the leader of one term reads and writes them.
+
+    Reads never fail because of an ended term. Writes and ``check`` raise LeadershipLostError. An
+    entry has one of the ``KINDS``, and a name of letters, digits, ``-`` and ``@``.
+    """
+
+    @property
+    def term(self) -> int: ...
+
+    def names(self, kind: str) -> list[str]: ...
+
+    def get(self, kind: str, name: str) -> bytes | None: ...
+
+    def put(self, kind: str, name: str, payload: bytes) -> None: ...
+
+    def delete(self, kind: str, name: str) -> None: ...
+
+    def check(self) -> None:
+        """Raise LeadershipLostError if the term has ended."""
+
+
+class Election(Protocol):
+    """The candidacy of a member."""
+
+    def announce(self, url: str) -> None:
+        """Tell clients the address, once the leader has taken over all jobs."""
+
+    def close(self) -> None:
+        """Step down, so that a standby takes over at once."""
+
+
+class HighAvailability(Protocol):
+    """One group of masters in ZooKeeper or in a directory."""
+
+    @property
+    def storage(self) -> Storage:
+        """The directory of the group, below high-availability.storageDir."""
+
+    def leader(self) -> Leader | None:
+        """Return the current leader, which may have died a moment ago."""
+
+    def contend(self, member: Member, listener: Listener) -> Election:
+        """Become a candidate. The listener is called in a thread of its own."""
+
+    def store(self, term: int) -> TermStore: ...
+
+    def fence(self, term: int) -> Fence: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Functions that are told about the own leadership, one at a time.
+
+    Attributes:
+        granted: Takes the number of the term. It may take long.
+        revoked: Takes the number of the term and the reason.
+    """
+
+    granted: Callable[[int], None]
+    revoked: Callable[[int, str], None]
+
+
+class Notifications:
+    """Calls a listener in a thread, so that a slow one does not delay renewals."""
+
+    def __init__(self) -> None:
+        self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="firesteel-leader", daemon=True)
+        self._thread.start()
+
+    def post(self, call: Callable[[], None]) -> None:
+        self._calls.put(call)
+
+    def close(self) -> None:
+        self._calls.put(None)
+
+    def _run(self) -> None:
+        while (call := self._calls.get()) is not None:
+            try:
+                call()
+            except Exception:  # noqa: BLE001 - the election continues
+                _log.exception("a change of the leader could not be handled")
+
+
+def check_version(leader: Leader | None, member: Member) -> None:
+    """Raise HighAvailabilityError if a leader of a different version leads."""
+    if leader is not None and leader.version != member.version:
+        raise HighAvailabilityError(
+            f"The leader runs Firesteel {leader.version}, but this master has {member.version}, "
+            "which cannot take over its jobs. Install the same version on all masters. To change "
+            "the version, stop the jobs with savepoints, stop all masters, and start new ones."
+        )
