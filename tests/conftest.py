@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from firesteel.filesystems.file_systems import FileSystemOptions
     from tests.servers.kafka import KafkaBroker, KafkaCluster
     from tests.servers.postgres import PostgresServer
+    from tests.servers.zookeeper import Ensemble
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("search", deadline=None)
@@ -72,6 +73,15 @@ def kafka_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaClu
 
     with running_cluster(tmp_path_factory.mktemp("kafka-cluster")) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def ensemble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
+    """Three servers of ZooKeeper for all tests of a process."""
+    from tests.servers.zookeeper import running_ensemble
+
+    with running_ensemble(tmp_path_factory.mktemp("zookeeper")) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

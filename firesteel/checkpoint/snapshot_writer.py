@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from firesteel.checkpoint.ledger import CheckpointLedger
 from firesteel.checkpoint.metadata import CheckpointMetadata
 from firesteel.checkpoint.rules.decisions import (
     CleanUp,
@@ -34,26 +35,42 @@ class SnapshotWriter:
     """
 
     def __init__(
-        self, storage: JobCheckpointStorage, options: FileSystemOptions | None = None
+        self,
+        storage: JobCheckpointStorage,
+        options: FileSystemOptions | None = None,
+        ledger: CheckpointLedger | None = None,
     ) -> None:
+        """``ledger`` is that of a job with several masters."""
         self._storage = storage
         self._options = options
+        self._ledger = ledger
 
     def write(self, order: WriteSnapshot) -> WrittenSnapshot:
         """Write a snapshot. After an error no file is left, and ``write_failed`` gets the error."""
         metadata = order.metadata
         request = order.request
+        if self._ledger is not None:
+            self._ledger.begin(metadata.checkpoint_id)
+        location: str | None
         if request is not None and request.target is not None:
             target = open_storage(request.target, self._options)
             complete_savepoint(metadata, target)
-            return WrittenSnapshot(metadata.checkpoint_id, target.location, metadata)
-        location = self._storage.write(metadata, order.new_files)
+            location = target.location
+            is_entered = request.stop is not None
+        else:
+            location = self._storage.write(metadata, order.new_files)
+            is_entered = True
+        if self._ledger is not None and location is not None and is_entered:
+            # A job that stops commits its savepoint, so the next master must not go behind it.
+            self._ledger.complete(metadata.checkpoint_id, location, metadata.epoch)
         return WrittenSnapshot(metadata.checkpoint_id, location, metadata)
 
     def delete(self, order: DeleteCheckpoint | DeleteSavepoint | CleanUp) -> None:
         """Delete files. A failure is logged, and does not fail the job."""
+        if self._ledger is not None:
+            self._forget(self._ledger, order)
         if isinstance(order, CleanUp):
-            self._storage.clean_up(order)
+            self._storage.clean_up(order, None if self._ledger is None else self._ledger.check)
         elif isinstance(order, DeleteSavepoint):
             delete_unfinished(open_storage(order.target, self._options))
         else:
@@ -62,4 +79,18 @@ class SnapshotWriter:
     def discard(self, order: DiscardCheckpoints) -> None:
         """Make sure that no job can restore these checkpoints. Raises an error of the storage."""
         for checkpoint_id in order.checkpoint_ids:
+            if self._ledger is not None:
+                self._ledger.discard(checkpoint_id)
             self._storage.discard(checkpoint_id)
+
+    @staticmethod
+    def _forget(
+        ledger: CheckpointLedger, order: DeleteCheckpoint | DeleteSavepoint | CleanUp
+    ) -> None:
+        """Remove entries before their files. The ledger raises if a different master leads."""
+        if isinstance(order, CleanUp):
+            ledger.keep_only([one.location for one in order.retained if one.location is not None])
+        elif isinstance(order, DeleteCheckpoint) and order.directory is not None:
+            ledger.forget(order.directory)
+        else:
+            ledger.check()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import runpy
@@ -36,6 +37,8 @@ _JOB_ID = re.compile("[0-9a-f]{32}")
 _PORTS = "8081-8180"
 # The longest wait for the report of a job that has ended.
 _REPORT_SECONDS = 5.0
+# A program that does not lead after this time says that it waits.
+_PATIENCE_SECONDS = 2.0
 
 _PROGRAM_OPTIONS: tuple[Decorator, ...] = (
     click.option("-py", "--python", "script", metavar="FILE", help="The program."),
@@ -128,6 +131,13 @@ def _program_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("-d", "--detached", is_flag=True, help="Do not wait for the job of a session.")
 @click.option(
+    "--ha",
+    "continues",
+    is_flag=True,
+    help="Continue from the newest checkpoint of earlier runs with the same "
+    "high-availability.cluster-id. Of several such programs one runs, and the others wait.",
+)
+@click.option(
     "-sae",
     "--shutdownOnAttachedExit",
     "cancel_on_exit",
@@ -145,6 +155,7 @@ def run(**given: Any) -> None:
         firesteel run -p 4 job.py --input /data
         firesteel run -s /data/savepoints/savepoint-5e20cb-1 job.py
         firesteel run -m localhost:8081 -d job.py
+        firesteel run --ha -Dhigh-availability.cluster-id=orders job.py
     """
     settings = _settings(given)
     program, arguments = _program(given)
@@ -156,6 +167,8 @@ def run(**given: Any) -> None:
 
         set_command_line(settings)
         configuration = load_configuration()
+        if given["continues"]:
+            configuration = _wait_until_it_leads(configuration, settings)
         if configuration.get(options.TARGET) != "remote":
             from firesteel.rest.server import serve_program
 
@@ -185,6 +198,37 @@ def run(**given: Any) -> None:
             err=True,
         )
         raise SystemExit(1)
+
+
+def _wait_until_it_leads(configuration: Configuration, settings: Configuration) -> Configuration:
+    """Stand for election, and return the settings once this program leads."""
+    from firesteel.config import checkpoint_options, options, rest_options
+    from firesteel.config.loader import load_configuration, set_command_line
+    from firesteel.dispatcher.leadership import with_shared_directories
+    from firesteel.leader.settings import leader_settings
+    from firesteel.logs import log_to_standard_error
+    from firesteel.master.launcher import lead_program
+    from firesteel.master.led_application import LedApplication
+
+    group = leader_settings(configuration)
+    if group is None or configuration.get(options.TARGET) == "remote":
+        raise click.UsageError(
+            "--ha needs high-availability.type, high-availability.storageDir and "
+            "high-availability.cluster-id, and no -m: the jobs of a session outlive their programs "
+            "anyway, if the session has several masters."
+        )
+    log_to_standard_error("run")
+    application = LedApplication(group)
+    atexit.register(application.close)
+    if not application.wait(_PATIENCE_SECONDS):
+        click.echo(f"A different program leads {group.group}. This one waits.", err=True)
+        application.wait()
+    for option in (checkpoint_options.CHECKPOINT_DIR, rest_options.ARCHIVE_DIR):
+        shared = with_shared_directories(configuration, group).get(option)
+        settings.set_string(option.key, str(shared))
+    set_command_line(settings)
+    lead_program(application)
+    return load_configuration()
 
 
 def _report_end(is_reported: threading.Event, result: Future[Any]) -> None:
@@ -225,10 +269,13 @@ def _place(settings: Configuration, given: dict[str, Any]) -> None:
     from firesteel.config import options, rest_options
 
     if given["address"] is not None:
-        parts = urlsplit(url_of(given["address"]))
+        address, _, more = given["address"].partition(",")
+        parts = urlsplit(url_of(address))
         settings.set(options.TARGET, "remote")
         settings.set_string("rest.address", str(parts.hostname))
         settings.set_string("rest.port", str(parts.port))
+        if more:
+            settings.set(rest_options.REST_MASTERS, more)
         if parts.scheme == "https":
             settings.set_string("security.ssl.rest.enabled", "true")
     if settings.get_optional(options.TARGET) == "remote":

@@ -11,8 +11,9 @@ import sys
 import tempfile
 import threading
 import time
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,6 +27,9 @@ from firesteel.cli.settings import (
     session_client,
     settings_option,
 )
+
+if TYPE_CHECKING:
+    from firesteel.common.configuration import Configuration
 
 _START_SECONDS = 180.0
 _STOP_SECONDS = 120.0
@@ -47,27 +51,34 @@ def session() -> None:
 @click.option("--master", metavar="URL", help="Spark's master, for example 'local[64]'.")
 @click.option("--port", type=click.IntRange(0, 65535), help="The port of REST and dashboard.")
 @click.option("-d", "--detached", is_flag=True, help="Return once the session has started.")
+@click.option(
+    "--standby",
+    is_flag=True,
+    help="Take over when the leader dies. It needs high-availability.type.",
+)
 @settings_option
 @json_option
 def start(
     master: str | None,
     port: int | None,
     detached: bool,
+    standby: bool,
     settings: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Start a session. It listens on localhost, port 8081, unless the settings say otherwise.
 
     \b
-    Example:
+    Examples:
         firesteel session start --master 'local[64]' -d
+        firesteel session start --standby --port 8082 -Dhigh-availability.type=filesystem ...
     """
     if master is not None:
         settings = (*settings, f"firesteel.spark.master={master}")
     if port is not None:
         settings = (*settings, f"rest.port={port}")
     with explained_errors():
-        configuration_of(settings)
+        _check_standby(configuration_of(settings), standby)
         if detached:
             known = _start_process(settings)
         else:
@@ -80,21 +91,48 @@ def start(
         click.echo(f"Its log is {known.log}")
 
 
+def _check_standby(configuration: Configuration, standby: bool) -> None:
+    from firesteel.leader.settings import leader_settings
+
+    if leader_settings(configuration) is None and standby:
+        raise click.UsageError(
+            "--standby needs several masters: set high-availability.type, and the same "
+            "high-availability.storageDir and high-availability.cluster-id for all of them."
+        )
+
+
 def run_session(settings: tuple[str, ...]) -> None:
     """Run a session in this process until it is stopped."""
     from firesteel.client.sessions import KnownSession, remember
     from firesteel.config import rest_options
+    from firesteel.dispatcher.leadership import (
+        SessionLeadership,
+        shared_token,
+        with_shared_directories,
+    )
     from firesteel.dispatcher.session import SessionDispatcher
+    from firesteel.leader.settings import leader_settings
     from firesteel.logs import log_to_standard_error
     from firesteel.rest.server import RestServer
+    from firesteel.rest.standby import StandbyRedirect
     from firesteel.rest.submission import session_endpoints
 
     log_to_standard_error("session")
     configuration = configuration_of(settings)
     token = configuration.get(rest_options.REST_TOKEN) or secrets.token_urlsafe(32)
+    group = leader_settings(configuration)
+    if group is not None:
+        configuration = with_shared_directories(configuration, group)
+        token = configuration.get(rest_options.REST_TOKEN) or shared_token(group)
     dispatcher = SessionDispatcher(configuration)
+    leadership = standby = None
     try:
-        server = RestServer(dispatcher, more=session_endpoints(dispatcher, token))
+        if group is not None:
+            leadership = SessionLeadership(dispatcher, group)
+            standby = partial(StandbyRedirect, leads=leadership.leads, leader=leadership.leader)
+        server = RestServer(dispatcher, more=session_endpoints(dispatcher, token), standby=standby)
+        if leadership is not None:
+            leadership.stand(server.url)
     except BaseException:
         dispatcher.close()
         raise
@@ -121,6 +159,9 @@ def run_session(settings: tuple[str, ...]) -> None:
     finally:
         file.unlink(missing_ok=True)
         dispatcher.close()
+        if leadership is not None:
+            # Not earlier: no job of this master runs any more.
+            leadership.close()
         server.close()
 
 

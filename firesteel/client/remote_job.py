@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from firesteel.client.masters import masters_of
 from firesteel.client.packing import pack_job
 from firesteel.client.rest_client import RestClient, RestClientError, UnreachableError, url_of
 from firesteel.client.sessions import session_at
@@ -34,6 +35,7 @@ _RESULT_POLL_SECONDS = (0.02, 0.05, 0.1)
 # A session that cannot be reached for longer than this is lost.
 _LOST_SECONDS = 60.0
 BATCH_NUMBER, BATCH_SIZES = "x-firesteel-last", "x-firesteel-sizes"
+GENERATION = "x-firesteel-generation"
 
 
 def is_remote(configuration: Configuration) -> bool:
@@ -45,20 +47,32 @@ def connect(configuration: Configuration) -> RestClient:
     """Return a client for the session that the settings name."""
     host = configuration.get(rest_options.REST_ADDRESS) or "localhost"
     scheme = "https" if configuration.get(rest_options.REST_SSL) else "http"
-    return client_at(
-        f"{scheme}://{host}:{configuration.get(rest_options.REST_PORT)}", configuration
-    )
+    first = f"{scheme}://{host}:{configuration.get(rest_options.REST_PORT)}"
+    more = configuration.get(rest_options.REST_MASTERS) or ""
+    if not configuration.contains(rest_options.REST_ADDRESS) and not more:
+        masters = masters_of(configuration, ())
+        first = masters.leader() or first
+        masters.close()
+    return client_at(f"{first},{more}" if more else first, configuration)
 
 
 def client_at(address: str, configuration: Configuration) -> RestClient:
-    """Return a client for an address. Its token is in the settings, or known for own sessions."""
-    url = url_of(address)
+    """Return a client for an address, or for several masters with commas between them.
+
+    Its token is in the settings, or known for own sessions.
+    """
+    urls = [url_of(one.strip()) for one in address.split(",") if one.strip()]
     token = configuration.get(rest_options.REST_TOKEN)
     if token is None:
-        session = session_at(url)
-        token = None if session is None else session.token
+        sessions = filter(None, map(session_at, urls))
+        token = next((session.token for session in sessions), None)
     certificate = configuration.get(rest_options.REST_SSL_CERTIFICATE)
-    return RestClient(url, token, certificate if url.startswith("https://") else None)
+    return RestClient(
+        urls[0],
+        token,
+        certificate if urls[0].startswith("https://") else None,
+        masters_of(configuration, urls),
+    )
 
 
 def submit(graph: StreamGraph, levels: Levels, settings: JobSettings) -> RemoteJob:
@@ -67,9 +81,7 @@ def submit(graph: StreamGraph, levels: Levels, settings: JobSettings) -> RemoteJ
     job_id = JobID.generate()
     with tempfile.TemporaryFile() as file:
         pack_job(job_id, graph, levels, settings, file)
-        size = file.tell()
-        file.seek(0)
-        client.upload("/firesteel/jobs", file, size)
+        client.upload("/firesteel/jobs", file, file.tell())
     attached = settings.configuration.get(options.ATTACHED)
     on_exit = settings.configuration.get(options.SHUTDOWN_ON_ATTACHED_EXIT)
     job = RemoteJob(job_id, client, cancel_on_interrupt=attached and on_exit)
@@ -99,6 +111,7 @@ class RemoteJob:
         self._result: Future[JobExecutionResult] | None = None
         self._lock = threading.Lock()
         self._collecting: list[threading.Thread] = []
+        self._generations: dict[int, str] = {}
 
     def status(self) -> JobStatus:
         answer = self._client.get(f"{self._path}/status")
@@ -225,6 +238,7 @@ class RemoteJob:
     def _bring(self, node: int, buffer: Collector) -> None:
         try:
             last = 0
+            self._generations.pop(node, None)
             while True:
                 # Asked first: records that are there at the end of the job are all of them.
                 ended = self._patiently(self._client_sees_end)
@@ -245,6 +259,7 @@ class RemoteJob:
         for pause in (*_RESULT_POLL_SECONDS, 0.0):
             body, headers = self._client.get_bytes(f"{self._own_path}/results/{node}?after={after}")
             sizes = [int(size) for size in headers.get(BATCH_SIZES, "").split(",") if size]
+            self._check_generation(node, after, headers.get(GENERATION, ""))
             if sizes or not pause:
                 break
             time.sleep(pause)
@@ -253,6 +268,18 @@ class RemoteJob:
             batches.append(body[start : start + size])
             start += size
         return batches, int(headers.get(BATCH_NUMBER, after))
+
+    def _check_generation(self, node: int, after: int, generation: str) -> None:
+        """Refuse records of a job that a new leader has started from the beginning."""
+        if not generation:
+            # The job has not made a record yet, at least not with this leader.
+            return
+        if after and self._generations.get(node, generation) != generation:
+            raise JobExecutionError(
+                "the leader of the session has changed, and the job had no checkpoint, so it makes "
+                "its records again. Set execution.checkpointing.interval, so that it continues"
+            )
+        self._generations[node] = generation
 
 
 def in_thread(work: Callable[[], T], name: str) -> Future[T]:

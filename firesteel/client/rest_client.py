@@ -12,20 +12,30 @@ from http.client import HTTPException
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
+from firesteel.client.masters import Masters
 from firesteel.config import rest_options
 from firesteel.errors import ConfigurationError, FiresteelError
 
 _TIMEOUT_SECONDS = 60.0
 _SUBMIT_SECONDS = 600.0
 _POLL_SECONDS = (0.02, 0.05, 0.1, 0.2)
+# The longest wait for a leader, and the pause before the next master is asked.
+_LEADER_SECONDS = 60.0
+_NEXT_MASTER_SECONDS = 0.2
 
 
 class RestClientError(FiresteelError, RuntimeError):
-    """The server answered with an error. ``status`` is its status code."""
+    """The server answered with an error.
 
-    def __init__(self, status: int, message: str) -> None:
+    Attributes:
+        status: The status code.
+        is_temporary: The server asks to try again: no master leads at the moment.
+    """
+
+    def __init__(self, status: int, message: str, *, is_temporary: bool = False) -> None:
         super().__init__(message)
         self.status = status
+        self.is_temporary = is_temporary
 
 
 class UnreachableError(FiresteelError, RuntimeError):
@@ -55,18 +65,26 @@ def url_of(address: str) -> str:
 
 
 class RestClient:
-    """Calls one server.
+    """Calls one server, or the leader among several masters.
 
     Args:
         url: The address of the server.
         token: Sent with every call, if the server needs one.
         certificate: A file in PEM format with certificates to trust beside those of the system.
+        masters: Further masters. A call that finds no leader is repeated until there is one.
     """
 
-    def __init__(self, url: str, token: str | None = None, certificate: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        certificate: str | None = None,
+        masters: Masters | None = None,
+    ) -> None:
         self.url = url
         self._token = token
         self._opener = _direct if certificate is None else _trusting(certificate)
+        self._masters = masters if masters is not None and masters.are_several else None
 
     def get(self, path: str) -> Any:
         return self._json("GET", path)
@@ -129,22 +147,67 @@ class RestClient:
         headers: dict[str, str] | None = None,
         seconds: float = _TIMEOUT_SECONDS,
     ) -> Any:
-        request = urllib.request.Request(
-            f"{self.url}/v1{path}", data, dict(headers or {}), method=method
-        )
+        deadline = time.monotonic() + _LEADER_SECONDS
+        while True:
+            if data is not None and not isinstance(data, bytes):
+                data.seek(0)
+            try:
+                return self._open_once(method, path, data, dict(headers or {}), seconds)
+            except _StandbyError as standby:
+                # A standby has answered. It may know the leader.
+                self.url = standby.leader
+            except (UnreachableError, RestClientError) as error:
+                if isinstance(error, RestClientError) and not error.is_temporary:
+                    raise
+                if self._masters is None or time.monotonic() > deadline:
+                    raise
+                self.url = self._masters.another(self.url)
+                time.sleep(_NEXT_MASTER_SECONDS)
+            if time.monotonic() > deadline:
+                raise UnreachableError(self.url, "the masters name no leader that answers")
+
+    def _open_once(
+        self,
+        method: str,
+        path: str,
+        data: bytes | BinaryIO | None,
+        headers: dict[str, str],
+        seconds: float,
+    ) -> Any:
+        request = urllib.request.Request(f"{self.url}/v1{path}", data, headers, method=method)
         if self._token:
             request.add_header("Authorization", f"Bearer {self._token}")
         try:
             return self._opener.open(request, timeout=seconds)
         except urllib.error.HTTPError as error:
-            raise RestClientError(error.code, _message(error)) from None
+            location = error.headers.get("Location", "")
+            if error.code == 307 and location.startswith(("http://", "https://")):
+                parts = urlsplit(location)
+                raise _StandbyError(f"{parts.scheme}://{parts.netloc}") from None
+            is_temporary = error.code == 503 and "Retry-After" in error.headers
+            raise RestClientError(error.code, _message(error), is_temporary=is_temporary) from None
         except (urllib.error.URLError, HTTPException, OSError) as error:
             reason = getattr(error, "reason", error)
             raise UnreachableError(self.url, str(reason)) from error
 
 
+class _StandbyError(Exception):
+    """A standby has answered, with the address of the leader."""
+
+    def __init__(self, leader: str) -> None:
+        super().__init__(leader)
+        self.leader = leader
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Leaves redirects to the client, which repeats the call with its body and its token."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
 # Without the proxies of the environment: sessions are servers of the user's own network.
-_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects())
 
 
 def _trusting(certificate: str) -> urllib.request.OpenerDirector:
@@ -157,7 +220,9 @@ def _trusting(certificate: str) -> urllib.request.OpenerDirector:
             key=rest_options.REST_SSL_CERTIFICATE.key,
         ) from error
     return urllib.request.build_opener(
-        urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+        urllib.request.ProxyHandler({}),
+        urllib.request.HTTPSHandler(context=context),
+        _NoRedirects(),
     )
 
 

@@ -14,6 +14,13 @@ REST_ENABLED: Option[bool] = Option(
     "Serve REST and dashboard for the jobs of the program. 'firesteel run' sets it to true.",
 )
 REST_PORT: Option[int] = Option("rest.port", INT, 8081, "The port of the REST interface.")
+REST_MASTERS: Option[str | None] = Option(
+    "firesteel.rest.masters",
+    STRING,
+    None,
+    "Addresses of further masters of a session, host:port with commas. A client asks them if the "
+    "first one does not answer.",
+)
 REST_BIND_PORT: Option[str] = Option(
     "rest.bind-port",
     STRING,

@@ -6,6 +6,7 @@ Spark application of the session.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
@@ -22,9 +23,13 @@ from firesteel.common.job_status import JobStatus
 from firesteel.config import options
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.dispatcher.channel import Channel
+from firesteel.dispatcher.durable_results import DurableResultWriter
+from firesteel.dispatcher.job_store import results_storage
 from firesteel.dispatcher.results import ResultWriter
 from firesteel.graph.settings import JobSettings
 from firesteel.graph.stream_graph import StreamGraph
+from firesteel.leader.job_ledger import JobLedger
+from firesteel.leader.settings import settings_from_json
 from firesteel.logs import log_to_standard_error
 from firesteel.master.job_runner import explained
 from firesteel.master.launcher import launch
@@ -43,7 +48,7 @@ from firesteel.usercode.search_path import SearchPath
 
 _log = logging.getLogger("firesteel")
 
-RESULTS = "results"
+RESULTS, LEADER = "results", "leader.json"
 # The calls of the dispatcher: methods of RunningJob. The first ones describe a job that has ended.
 DOCUMENTS = (
     "timestamps",
@@ -81,7 +86,38 @@ def main(arguments: list[str]) -> None:
     JobServer(job, results, channel).serve()
 
 
-def launch_submitted(directory: Path, workers: str) -> tuple[RunningJob, list[ResultWriter]]:
+def write_leader_file(directory: Path, settings: dict[str, Any]) -> None:
+    """Leave the settings of the leader in the directory of a job, for this user only."""
+    descriptor = os.open(directory / LEADER, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump(settings, file)
+
+
+def _collectors(
+    directory: Path, manifest: Manifest, spool: int
+) -> tuple[dict[int, ResultWriter | DurableResultWriter], JobLedger | None]:
+    """Return the collectors of the job by node, and its ledger if there are several masters."""
+    if not (directory / LEADER).exists():
+        return {
+            node: ResultWriter(directory / RESULTS / str(node), spool)
+            for node in manifest.collected
+        }, None
+    settings, term = settings_from_json(json.loads((directory / LEADER).read_text()))
+    services = settings.open()
+    ledger = settings.ledger(services, term, manifest.job_id)
+    pointers = ledger.pointers()
+    known = pointers[0].results if pointers else {}
+    return {
+        node: DurableResultWriter(
+            results_storage(services, manifest.job_id, node), term, known.get(node, ()), spool
+        )
+        for node in manifest.collected
+    }, ledger
+
+
+def launch_submitted(
+    directory: Path, workers: str
+) -> tuple[RunningJob, list[ResultWriter | DurableResultWriter]]:
     """Start the job that was unpacked into a directory, and return its collectors."""
     manifest = Manifest.from_json((directory / MANIFEST).read_bytes())
     log_to_standard_error(manifest.name)
@@ -92,10 +128,9 @@ def launch_submitted(directory: Path, workers: str) -> tuple[RunningJob, list[Re
     search_path = SearchPath(tuple(searched), ()).then(parts.program.search_path)
     program = replace(parts.program, search_path=search_path).unpack()
     graph = program.levels.job_graph
-    spool = configuration.get(options.COLLECT_SPOOL_SIZE)
-    results = {
-        node: ResultWriter(directory / RESULTS / str(node), spool) for node in manifest.collected
-    }
+    results, ledger = _collectors(
+        directory, manifest, configuration.get(options.COLLECT_SPOOL_SIZE)
+    )
     stream_graph = StreamGraph(
         graph.job_name,
         graph.nodes,
@@ -121,7 +156,7 @@ def launch_submitted(directory: Path, workers: str) -> tuple[RunningJob, list[Re
     executable = configuration.get_optional(options.PYTHON_EXECUTABLE)
     os.environ["PYSPARK_PYTHON"] = executable or sys.executable
     attach(workers)
-    job = launch(stream_graph, program.levels, settings, JobID(manifest.job_id))
+    job = launch(stream_graph, program.levels, settings, JobID(manifest.job_id), ledger)
     return job, list(results.values())
 
 
@@ -157,7 +192,12 @@ def _prepare_files(files: TravelingFiles, directory: Path) -> tuple[TravelingFil
 class JobServer:
     """Answers the calls of the dispatcher until the job has ended."""
 
-    def __init__(self, job: RunningJob, results: list[ResultWriter], channel: Channel) -> None:
+    def __init__(
+        self,
+        job: RunningJob,
+        results: list[ResultWriter | DurableResultWriter],
+        channel: Channel,
+    ) -> None:
         self._job = job
         self._results = results
         self._channel = channel

@@ -92,6 +92,10 @@ class ResultReader:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
+    def generation(self) -> int | None:
+        """Return None: the numbers of one master's batches never start over."""
+        return None
+
     def read(self, after: int, max_bytes: int) -> list[tuple[int, bytes]]:
         """Return some batches after a number, each with its number, and delete those up to it."""
         found: list[tuple[int, bytes]] = []

@@ -6,21 +6,27 @@ import logging
 import shutil
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from firesteel.common.configuration import Configuration
 from firesteel.common.job_id import JobID
 from firesteel.config import check_keys, options
 from firesteel.dispatcher.dispatcher import Dispatcher, Slots
+from firesteel.dispatcher.durable_results import DurableResultReader, reader_of_ended_job
 from firesteel.dispatcher.job_handle import JobHandle
+from firesteel.dispatcher.job_process import write_leader_file
+from firesteel.dispatcher.job_store import JobStore, StoredJob
 from firesteel.dispatcher.programs import Programs
+from firesteel.dispatcher.results import ResultReader
 from firesteel.dispatcher.session_job import MASTER_FILES, SessionJob
 from firesteel.dispatcher.slot_pool import NoResourceAvailableError, SlotPool, SlotRequest
-from firesteel.errors import FiresteelError, InvalidProgramError
+from firesteel.errors import FiresteelError, InvalidProgramError, LeadershipLostError
 from firesteel.filesystems.scratch import ScratchDirectory
 from firesteel.master.job_description import JobDescription
 from firesteel.protocol.submission import (
@@ -43,6 +49,8 @@ _TASK_ATTEMPTS = 4
 # Spark's daemon of a job that has ended is gone after this time, so its name is free again.
 _WORKERS_REST_SECONDS = 120.0
 _END_SECONDS = 30.0
+# A job whose master is killed more often fails.
+_MOST_DEATHS = 10
 # Settings of a session that its jobs inherit.
 _FOR_JOBS = (
     "execution.checkpointing.",
@@ -72,6 +80,11 @@ class SessionDispatcher(Dispatcher):
         # The URL of the session for programs that it runs.
         self.url = ""
         self._is_closed = False
+        # The jobs for the next leader, while this master leads one of several.
+        self._store: JobStore | None = None
+        self._is_one_of_several = False
+        # The number of times that the master of a job was killed, by job.
+        self._deaths: Counter[str] = Counter()
         # A client has asked for the end of the session.
         self.stop_requested = threading.Event()
         self.load_archive()
@@ -87,6 +100,9 @@ class SessionDispatcher(Dispatcher):
             manifest = read_manifest(submission)
             self._check(manifest)
             directory = self._scratch.path / f"job-{manifest.job_id}"
+            known = self._known(manifest.job_id)
+            if known is not None:
+                return known
             with self._submitting:
                 if directory.exists():
                     raise InvalidProgramError(
@@ -94,18 +110,123 @@ class SessionDispatcher(Dispatcher):
                     )
                 directory.mkdir()
             unpack_submission(submission, directory)
+            job = self._take(manifest, directory, submission)
         finally:
             submission.unlink(missing_ok=True)
-        try:
-            job = SessionJob(self._with_defaults(manifest, directory), directory)
-            self._request_slots(job)
-        except BaseException:
-            shutil.rmtree(directory, ignore_errors=True)
-            raise
         _log.info("job %s (%s) was submitted", job.job_id, job.name)
         self.add(job)
         self._start_jobs()
         return job
+
+    def _known(self, job_id: str) -> SessionJob | None:
+        """Return the job of a client that repeats its call, because the last leader has died."""
+        with self._lock:
+            job = self._jobs.get(job_id)
+        return job if self._store is not None and isinstance(job, SessionJob) else None
+
+    def _take(self, manifest: Manifest, directory: Path, submission: Path) -> SessionJob:
+        """Make the job of a submission, and let it wait for slots."""
+        job: SessionJob | None = None
+        try:
+            job = self._make_job(self._with_defaults(manifest, directory), directory)
+            self._request_slots(job)
+            if self._store is not None:
+                self._store.save(manifest, submission)
+        except BaseException:
+            shutil.rmtree(directory, ignore_errors=True)
+            if job is not None:
+                with self._submitting:
+                    self._pool.release(str(job.job_id))
+            raise
+        return job
+
+    def _make_job(self, manifest: Manifest, directory: Path) -> SessionJob:
+        store = self._store
+        if store is None:
+            return SessionJob(manifest, directory)
+        write_leader_file(directory, store.for_process())
+        return SessionJob(
+            manifest,
+            directory,
+            lambda node: DurableResultReader(store.results(manifest.job_id, node), store.term),
+            partial(self._replace_dead, store),
+        )
+
+    def _replace_dead(self, store: JobStore, job: SessionJob) -> bool:
+        """Start a job again whose master was killed, from its newest checkpoint."""
+        job_id = str(job.job_id)
+        self._deaths[job_id] += 1
+        if self._store is not store or self._is_closed or self._deaths[job_id] > _MOST_DEATHS:
+            return False
+        try:
+            stored = store.unfinished_job(job_id)
+            if stored is None:
+                return False
+            _log.warning("the master of job %s was killed, and is started again", job_id)
+            with self._submitting:
+                self._pool.release(job_id)
+            shutil.rmtree(job.directory, ignore_errors=True)
+            self._continue(stored)
+        except (FiresteelError, OSError) as error:
+            _log.warning("job %s is not started again: %s", job_id, error)
+            return False
+        return True
+
+    # Several masters
+
+    def lead(self, store: JobStore) -> None:
+        """Take over the jobs of the last leader. Called without jobs of an earlier term."""
+        self._store = store
+        self.load_archive()
+        for stored in store.unfinished():
+            try:
+                self._continue(stored)
+            except (FiresteelError, OSError) as error:
+                _log.error("The job %s is skipped: %s", stored.job_id, error)
+
+    def _continue(self, stored: StoredJob) -> None:
+        directory = self._scratch.path / f"job-{stored.job_id}"
+        submission = self.new_file()
+        submission.write_bytes(stored.submission)
+        try:
+            manifest = read_manifest(submission)
+            self._check(manifest)
+            directory.mkdir()
+            unpack_submission(submission, directory)
+        finally:
+            submission.unlink(missing_ok=True)
+        job = self._make_job(self._with_defaults(manifest, directory), directory)
+        self._request_slots(job)
+        _log.info("job %s (%s) continues with this master", job.job_id, job.name)
+        self.add(job)
+        self._start_jobs()
+
+    def results(self, job: JobHandle, node: int) -> ResultReader | DurableResultReader | None:
+        """Return the reader of a collected stream, or None if the job does not collect it."""
+        if isinstance(job, SessionJob):
+            return job.results(node) if node in job.manifest.collected else None
+        if self._store is None:
+            return None
+        # The job has ended with an earlier leader, and its client has not read everything.
+        return reader_of_ended_job(self._store.results(str(job.job_id), node))
+
+    def stand_by(self) -> None:
+        """Take jobs only while this master leads."""
+        self._is_one_of_several = True
+
+    def step_down(self, reason: str) -> None:
+        """End all jobs at once, because a different master may run them now."""
+        self._store = None
+        with self._lock:
+            dropped = [job for job in self._jobs.values() if isinstance(job, SessionJob)]
+            self._jobs = {}
+        for job in dropped:
+            job.abandon(reason)
+        for job in dropped:
+            job.wait_until_gone(_END_SECONDS)
+            with self._submitting:
+                self._pool.release(str(job.job_id))
+            shutil.rmtree(job.directory, ignore_errors=True)
 
     def new_file(self) -> Path:
         """Return a path for a submission that is being received."""
@@ -116,6 +237,8 @@ class SessionDispatcher(Dispatcher):
     def _check(self, manifest: Manifest) -> None:
         if self._is_closed:
             raise InvalidProgramError("The session is being stopped and takes no jobs.")
+        if self._is_one_of_several and self._store is None:
+            raise NoResourceAvailableError(1, 0, 0, "this master does not lead")
         if manifest.python != python_version():
             raise InvalidProgramError(
                 f"The client runs Python {manifest.python}, but the session runs Python "
@@ -196,7 +319,31 @@ class SessionDispatcher(Dispatcher):
         with self._submitting:
             self._pool.release(str(job.job_id))
         self._start_jobs()
+        store = self._store
+        if store is not None:
+            try:
+                if not self._is_over(job, store):
+                    return
+            except (FiresteelError, OSError) as error:
+                _log.warning("the end of job %s is left to the next leader: %s", job.job_id, error)
+                return
         super()._ended(job)
+        if store is not None:
+            # After the archive: the next leader shows the job from there.
+            with suppress(FiresteelError, OSError):
+                store.remove(str(job.job_id))
+
+    def _is_over(self, job: JobHandle, store: JobStore) -> bool:
+        """Return False for a job that the next leader continues."""
+        if store.has_ended(str(job.job_id)):
+            return True
+        if not job.status().is_globally_terminal_state() or isinstance(
+            job.result().exception(), LeadershipLostError
+        ):
+            return False
+        # It has ended before its master could note that, for example while it waited for slots.
+        store.note_end(str(job.job_id), job.status().name)
+        return True
 
     def slots(self) -> Slots:
         with self._submitting:
@@ -232,6 +379,9 @@ class SessionDispatcher(Dispatcher):
     def _forgotten(self, job: JobHandle) -> None:
         if isinstance(job, SessionJob):
             shutil.rmtree(job.directory, ignore_errors=True)
+        if self._store is not None:
+            with suppress(FiresteelError, OSError):
+                self._store.forget(str(job.job_id))
 
     def close(self) -> None:
         """End the session. Its jobs are suspended: their checkpoints stay."""

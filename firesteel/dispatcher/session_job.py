@@ -24,6 +24,7 @@ from firesteel.common.job_status import JobStatus
 from firesteel.config import options
 from firesteel.config.sensitive import hide_secrets
 from firesteel.dispatcher.channel import Channel
+from firesteel.dispatcher.durable_results import DurableResultReader
 from firesteel.dispatcher.results import ResultReader
 from firesteel.errors import FiresteelError, JobCancelledError, JobExecutionError
 from firesteel.master.job_description import FailureRecord, JobDescription, record_failure
@@ -47,9 +48,17 @@ class SessionJob:
     Args:
         manifest: The facts about the job.
         directory: The unpacked submission. The job's output is written there.
+        results: Makes the reader of a collected stream that outlives this master.
+        replace_dead: Starts a job again whose master was killed. Returns False if it does not.
     """
 
-    def __init__(self, manifest: Manifest, directory: Path) -> None:
+    def __init__(
+        self,
+        manifest: Manifest,
+        directory: Path,
+        results: Callable[[int], DurableResultReader] | None = None,
+        replace_dead: Callable[[SessionJob], bool] | None = None,
+    ) -> None:
         self.job_id = JobID(manifest.job_id)
         self.manifest = manifest
         self.directory = directory
@@ -81,6 +90,9 @@ class SessionJob:
         self._hangs = False
         self._result: Future[JobExecutionResult] = Future()
         self._gone: Future[None] = Future()
+        self._durable_results = results
+        self._replace_dead = replace_dead
+        self._readers: dict[int, DurableResultReader] = {}
 
     @property
     def name(self) -> str:
@@ -165,8 +177,21 @@ class SessionJob:
         finally:
             code = self._process.wait()
             self._channel.close()
-            self._end(JobStatus.FAILED, _died(code))
+            if not self._is_replaced(code):
+                self._end(JobStatus.FAILED, _died(code))
             self._gone.set_result(None)
+
+    def _is_replaced(self, code: int) -> bool:
+        """Start the job again if its master was killed by a signal. Calls to it fail."""
+        if code >= 0 or self._result.done() or self._replace_dead is None:
+            return False
+        if not self._replace_dead(self):
+            return False
+        with self._lock:
+            calls, self._calls = list(self._calls.values()), {}
+        for call in calls:
+            call.set_exception(_died(code))
+        return True
 
     def _take(self, message: dict[str, Any]) -> None:
         self._hangs = False
@@ -220,6 +245,12 @@ class SessionJob:
             self._end(JobStatus.SUSPENDED, JobCancelledError(str(self.job_id)))
         else:
             self._channel.end()
+
+    def abandon(self, reason: str) -> None:
+        """Kill the process of the job master: a different master may run the job now."""
+        self.kill()
+        error = JobExecutionError(f"The job continues with a different master: {reason}")
+        self._end(JobStatus.SUSPENDED, error)
 
     def when_gone(self, call: Callable[[Any], None]) -> None:
         """Call a function once the process of the job master has ended."""
@@ -410,8 +441,13 @@ class SessionJob:
 
     # Collected records
 
-    def results(self, node: int) -> ResultReader:
-        return ResultReader(self.directory / RESULTS / str(node))
+    def results(self, node: int) -> ResultReader | DurableResultReader:
+        """Return the reader of a collected stream."""
+        if self._durable_results is None:
+            return ResultReader(self.directory / RESULTS / str(node))
+        if node not in self._readers:
+            self._readers[node] = self._durable_results(node)
+        return self._readers[node]
 
 
 def _now() -> int:

@@ -18,7 +18,7 @@ from firesteel.checkpoint.rules.decisions import (
     WriteSnapshot,
 )
 from firesteel.checkpoint.snapshot_writer import SnapshotWriter
-from firesteel.errors import JobExecutionError
+from firesteel.errors import JobExecutionError, LeadershipLostError
 from firesteel.master.decisions import CheckpointDecision
 from firesteel.master.edge import log_failure
 from firesteel.master.job_master import Event, Raised
@@ -87,6 +87,9 @@ class CheckpointExecutor:
         checkpoint_id = order.metadata.checkpoint_id
         try:
             written = self._writer.write(order)
+        except LeadershipLostError:
+            # It is not this checkpoint that failed: the job must end here.
+            raise
         except Exception as caught:  # noqa: BLE001 - storage may raise anything; the job decides
             error = caught
             _log.warning("checkpoint %d could not be written: %s", checkpoint_id, error)
@@ -101,6 +104,8 @@ class CheckpointExecutor:
     def _delete(self, order: DeleteCheckpoint | DeleteSavepoint | CleanUp) -> None:
         try:
             self._writer.delete(order)
+        except LeadershipLostError as error:
+            _log.warning("no checkpoint is deleted: %s", error)
         except Exception:  # noqa: BLE001 - leftover files only cost space
             _log.exception("a checkpoint could not be deleted; its files remain")
 

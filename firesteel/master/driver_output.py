@@ -48,6 +48,14 @@ class CollectedOutput:
         self._due += [one for one in self._waiting if one.epoch <= epoch]
         self._waiting = [one for one in self._waiting if one.epoch > epoch]
 
+    def until(self, epoch: int) -> dict[int, list[Any]]:
+        """Return the records by node that wait for a checkpoint up to this epoch."""
+        found: dict[int, list[Any]] = {}
+        for one in self._waiting:
+            if one.epoch <= epoch:
+                found.setdefault(one.node, []).extend(one.records)
+        return found
+
     def confirm_all(self) -> None:
         """Release all records, because the job has finished."""
         self._due += self._waiting

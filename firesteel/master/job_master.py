@@ -42,7 +42,7 @@ from firesteel.protocol.messages import (
     SlotFailure,
     SubtaskHandle,
 )
-from firesteel.protocol.program import JobProgram
+from firesteel.protocol.program import JobProgram, attempt_in_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -544,7 +544,7 @@ class JobMaster:
 
     def overview(self) -> dict[str, Any]:
         """Return, as JSON, the work and the place of every subtask so far."""
-        found = self.metrics.overview(self._program.attempt, self._ledger.size)
+        found = self.metrics.overview(attempt_in_run(self._program.attempt), self._ledger.size)
         return {"status": self.status.name, **found}
 
     def operator_handles(self) -> Iterator[tuple[StreamNode, OperatorHandle]]:

@@ -26,14 +26,16 @@ from firesteel.checkpoint.storage.checkpoint_directory import (
     job_checkpoint_storage,
 )
 from firesteel.checkpoint.storage.discovery import find_checkpoint
+from firesteel.checkpoint.storage.metadata_file import CheckpointNotFoundError
 from firesteel.checkpoint.storage.storage import CorruptFileError, open_storage
 from firesteel.checkpoint.storage.verification import verify
 from firesteel.common.configuration import Configuration
 from firesteel.config import checkpoint_options
-from firesteel.errors import FiresteelError, UserFunctionError
+from firesteel.errors import FiresteelError, LeadershipLostError, UserFunctionError
 from firesteel.filesystems.settings import file_system_options
 from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.levels import Levels
+from firesteel.leader.job_ledger import JobLedger
 from firesteel.master.job_checkpoints import restored_handles
 from firesteel.master.job_master import StartingPoint
 from firesteel.master.restart_strategies import RestartDecision, restart_strategy
@@ -58,10 +60,12 @@ class JobRecovery:
         *,
         storage: JobCheckpointStorage | None = None,
         clock: Callable[[], float] = time.monotonic,
+        ledger: JobLedger | None = None,
     ) -> None:
         """Read the checkpoint that the configuration tells the job to start from, if any.
 
-        ``storage`` overrides the storage in the configuration.
+        ``storage`` overrides the storage in the configuration. ``ledger`` has the checkpoints of
+        earlier masters of the job, which come first.
         """
         self.settings = checkpoint_settings(configuration)
         self.storage = storage or job_checkpoint_storage(configuration, job_id)
@@ -71,8 +75,14 @@ class JobRecovery:
         # The checkpoints to start from, newest first. The first one is used unless it is damaged.
         self._first: tuple[CompletedCheckpoint, ...] = ()
         self._allow_lost = configuration.get(checkpoint_options.IGNORE_UNCLAIMED_STATE)
+        left = [] if ledger is None else self._left_by_earlier_masters(ledger)
         path = configuration.get(checkpoint_options.RECOVERY_PATH)
-        if path is not None:
+        if left:
+            plan = self._plan(levels.job_graph, left[0])
+            graph = with_stored_max_parallelism(levels.job_graph, plan)
+            levels = replace(levels, job_graph=graph)
+            _log.info("Restoring from %s. %s", left[0].title, plan.message)
+        elif path is not None:
             # The slots read the files, in parallel, and compare the checksums.
             found = find_checkpoint(path, self._file_systems, job_name=job_name, deep=False)
             claimed = configuration.get(checkpoint_options.CLAIM_MODE) == "CLAIM"
@@ -92,7 +102,22 @@ class JobRecovery:
             job_name,
             now,
             wall_clock_offset=time.time() - now,
+            first_id=1 if ledger is None else ledger.next_checkpoint_id,
         )
+        for one in reversed(left[: self.settings.retained]):
+            self.coordinator.store.add(one)
+
+    def _left_by_earlier_masters(self, ledger: JobLedger) -> list[CompletedCheckpoint]:
+        """Return the checkpoints of the ledger, newest first. Damaged ones are named and skipped."""
+        found = []
+        for pointer in ledger.pointers():
+            try:
+                one = find_checkpoint(pointer.location, self._file_systems, deep=False).checkpoint
+            except (CorruptFileError, CheckpointNotFoundError) as error:
+                _log.error("checkpoint %d is skipped: %s", pointer.checkpoint_id, error)
+                continue
+            found.append(replace(one, is_owned=not one.is_savepoint))
+        return found
 
     def rescale(self, levels: Levels) -> list[Decision]:
         """Let the next attempt start with the given levels, from the checkpoint taken for them."""
@@ -156,6 +181,9 @@ class JobRecovery:
             reason = (
                 "the program's state does not fit the checkpoint, so a restart would fail again"
             )
+            return RestartDecision(restart=False, delay=0.0, attempt=0, reason=reason)
+        if isinstance(failure, LeadershipLostError):
+            reason = "a different master leads now"
             return RestartDecision(restart=False, delay=0.0, attempt=0, reason=reason)
         self._suspicious = isinstance(failure, CorruptSegmentError | CorruptFileError)
         if self._suspicious and len(self._first) > 1 and not self._has_own_checkpoint():

@@ -30,6 +30,7 @@ from firesteel.errors import (
     FiresteelError,
     InvalidProgramError,
     JobExecutionError,
+    LeadershipLostError,
     UserFunctionError,
 )
 from firesteel.filesystems.settings import file_system_options
@@ -37,6 +38,7 @@ from firesteel.graph.levels import Levels
 from firesteel.graph.rescaling import rescaled_stream_graph
 from firesteel.graph.settings import JobSettings
 from firesteel.graph.stream_graph import StreamGraph
+from firesteel.leader.job_ledger import JobLedger
 from firesteel.master.checkpoint_executor import CheckpointExecutor
 from firesteel.master.committables import Abandoned, with_abandoned
 from firesteel.master.decisions import (
@@ -52,12 +54,14 @@ from firesteel.master.job_description import FailureRecord, record_failure
 from firesteel.master.job_master import Event, JobMaster, Raised, StartingPoint
 from firesteel.master.job_recovery import JobRecovery
 from firesteel.master.job_status import JobState
+from firesteel.master.led_checkpoints import LedCheckpoints
 from firesteel.master.rate_control import RateControl, rate_control
 from firesteel.master.source_coordinator import (
     SourceCoordinator,
     enumerator_state,
 )
 from firesteel.master.split_enumerators import SplitEnumerators
+from firesteel.protocol.error_json import encode_error
 from firesteel.protocol.execution import (
     EpochBrokenOffError,
     EpochPlan,
@@ -67,7 +71,7 @@ from firesteel.protocol.execution import (
     Executor,
     Placement,
 )
-from firesteel.protocol.program import JobProgram
+from firesteel.protocol.program import JobProgram, first_attempt
 from firesteel.protocol.reports import SlotReport
 from firesteel.state.backend_factory import check_installed, settings_of
 
@@ -108,8 +112,12 @@ class JobRunner:
         *,
         make_rate: Callable[[], RateControl] | None = None,
         storage: JobCheckpointStorage | None = None,
+        ledger: JobLedger | None = None,
     ) -> None:
-        """``make_rate`` and ``storage`` override the settings of the job."""
+        """``make_rate`` and ``storage`` override the settings of the job.
+
+        ``ledger`` has the entries of a job with several masters.
+        """
         configuration = settings.configuration
         self._job_id = job_id
         self._job_name = settings.job_name
@@ -127,7 +135,9 @@ class JobRunner:
         self._failures: deque[FailureRecord] = deque(
             maxlen=configuration.get(rest_options.WEB_EXCEPTION_HISTORY)
         )
-        self._attempt = 0
+        self._ledger = ledger
+        self._first_attempt = 0 if ledger is None else first_attempt(ledger.begin_run())
+        self._attempt = self._first_attempt
         self.restarts = 0
         self._attempt_held = ExitStack()
         self._abandoned: Abandoned = {}
@@ -141,7 +151,13 @@ class JobRunner:
         self._execution: Execution
         self._enumerators: SplitEnumerators
         self.recovery = JobRecovery(
-            job_id, settings.job_name, configuration, levels, storage=storage, clock=edge.now
+            job_id,
+            settings.job_name,
+            configuration,
+            levels,
+            storage=storage,
+            clock=edge.now,
+            ledger=ledger,
         )
         with ExitStack() as held:
             self._executor = make_executor(job_id, graph, self.recovery.levels, settings)
@@ -149,8 +165,12 @@ class JobRunner:
             self.program = make_program(job_id, settings, self.recovery, self._executor.place())
             self.collected = CollectedOutput(wait=self.program.checkpointed)
             self._collectors = collectors_of(graph)
+            led = None
+            if ledger is not None:
+                self.program = replace(self.program, fence=ledger.fence)
+                led = LedCheckpoints(ledger, self.collected, self._collectors, self._changed)
             self._checkpoints = CheckpointExecutor(
-                SnapshotWriter(self.recovery.storage, self.program.file_systems),
+                SnapshotWriter(self.recovery.storage, self.program.file_systems, led),
                 edge.io_thread("firesteel-checkpoints"),
                 edge.io_thread("firesteel-savepoints"),
                 self._post,
@@ -219,7 +239,8 @@ class JobRunner:
         states = {node: enumerator_state(kept) for node, kept in start.enumerators.items()}
         created = enumerators.create(states)
         # The thread that submits a job cannot cancel it, so it does not wait forever.
-        limit = _FIRST_ENUMERATORS_SECONDS if self._attempt == 0 else None
+        is_first = self._attempt == self._first_attempt
+        limit = _FIRST_ENUMERATORS_SECONDS if is_first else None
         in_time = self._wait_for(created.values(), limit)
         unread = [one for one in created.values() if not one.done() or one.exception() is not None]
         failed = next((one for one in unread if one.done()), None)
@@ -254,6 +275,7 @@ class JobRunner:
 
     def _recover_sinks(self, start: StartingPoint) -> bool:
         """Let sinks commit and abort, at the edge. Return False if the job is canceled first."""
+        self._check_leadership()
         recovering = recover_sinks(self._graph, start.committables, self._edge.io_thread)
         if not self._wait_for(recovering):
             for future in recovering:
@@ -364,6 +386,7 @@ class JobRunner:
             to_commit, self._to_commit = self._to_commit, None
             self._changed.notify_all()
         if to_commit is not None:
+            self._check_leadership()
             commit_prepared(self._graph, self._job_id, to_commit.committables)
             with self._changed:
                 self.master.prepared_committed()
@@ -484,9 +507,34 @@ class JobRunner:
         """Other threads may change the status at any time."""
         return self._state.status is status
 
+    def _check_leadership(self) -> None:
+        """Raise LeadershipLostError if a different master runs the job now."""
+        if self._ledger is not None:
+            self._ledger.check()
+
+    def _enter_end(self) -> JobStatus:
+        """Note that the job is over, so that no later master starts it again.
+
+        Returns the status by which checkpoints stay or go. If the end could not be noted, the next
+        master continues the job, so they stay.
+        """
+        status = self._state.status
+        if self._ledger is None or not status.is_globally_terminal_state():
+            return status
+        if isinstance(self._failure, LeadershipLostError):
+            return JobStatus.SUSPENDED
+        try:
+            error = None if self._failure is None else encode_error(self._failure)
+            self._ledger.end(status.name, error)
+        except (FiresteelError, OSError) as lost:
+            _log.warning("the end of %s could not be noted: %s", self._job_name, lost)
+            return JobStatus.SUSPENDED
+        return status
+
     def _end(self) -> None:
         """There is no further attempt. Checkpoints stay or go, as the job's settings say."""
         try:
+            as_status = self._enter_end()
             with self._changed:
                 status = self._state.status
                 if self._failure is not None and status is not JobStatus.FAILED:
@@ -496,7 +544,7 @@ class JobRunner:
                 if status is JobStatus.FINISHED and not self.master.checkpoints.stopped:
                     self.collected.confirm_all()
                 self._decide(
-                    self.recovery.coordinator.shutdown(status, self._edge.now(), self._failure)
+                    self.recovery.coordinator.shutdown(as_status, self._edge.now(), self._failure)
                 )
             self.hand_out()
         finally:

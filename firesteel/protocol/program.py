@@ -13,6 +13,7 @@ from firesteel.graph.levels import Levels
 from firesteel.graph.operator_specs import TwoPhaseCommitSinkSpec
 from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge
+from firesteel.leader.fence import Fence
 from firesteel.state.backend_factory import HASHMAP, StateBackendSettings
 from firesteel.state.changelog import SegmentStore
 from firesteel.usercode import pickling, value_pickler
@@ -22,6 +23,22 @@ from firesteel.usercode.search_path import SearchPath
 
 # The partitionings that contain functions of the user.
 _OPERATIONS = {ShipStrategy.HASH: "key_by", ShipStrategy.CUSTOM: "partition_custom"}
+
+_ATTEMPTS_PER_RUN = 1 << 20
+
+
+def first_attempt(run: int) -> int:
+    """Return the number of the first attempt of a run: the work of one master on a job.
+
+    So no two attempts of a job have the same number, and a sink can tell its own work from that of
+    an earlier master.
+    """
+    return run * _ATTEMPTS_PER_RUN
+
+
+def attempt_in_run(attempt: int) -> int:
+    """Return the number of an attempt as users see it."""
+    return attempt % _ATTEMPTS_PER_RUN
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +72,8 @@ class JobProgram:
     # The time that the rows on their way to a live slot may take it, or None for no limit.
     in_flight_seconds: float | None = 1.0
     file_systems: FileSystemOptions | None = None
+    # The fence of the master's term, if there are several masters. Sinks look at it first.
+    fence: Fence | None = None
 
     @property
     def epochs_are_exact(self) -> bool:

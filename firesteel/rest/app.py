@@ -185,22 +185,23 @@ def _finite(body: Any) -> Any:
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 404:
-        return _errors(404, f"Not found: {request.url.path}")
+        return error_response(404, f"Not found: {request.url.path}")
     if error.status_code == 405:
-        return _errors(405, f"{request.method} is not a method of {request.url.path}")
-    return _errors(error.status_code, str(error.detail))
+        return error_response(405, f"{request.method} is not a method of {request.url.path}")
+    return error_response(error.status_code, str(error.detail))
 
 
 async def _rest_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RestError)
-    return _errors(error.status, *error.messages)
+    return error_response(error.status, *error.messages)
 
 
 async def _unexpected_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, ClientDisconnect):
         _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return _errors(500, "Internal server error.", f"{type(error).__name__}: {error}")
+    return error_response(500, "Internal server error.", f"{type(error).__name__}: {error}")
 
 
-def _errors(status: int, *messages: str) -> Response:
+def error_response(status: int, *messages: str) -> Response:
+    """Return a response in the form of Flink's errors."""
     return json_response({"errors": list(messages)}, status)

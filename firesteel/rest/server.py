@@ -7,12 +7,13 @@ import logging
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Self
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from firesteel.common.configuration import Configuration
 from firesteel.config import rest_options
@@ -53,6 +54,7 @@ class RestServer:
         *,
         more: Sequence[Endpoint] = (),
         dashboard: Path | None = None,
+        standby: Callable[[ASGIApp], ASGIApp] | None = None,
     ) -> None:
         """Bind the port and start to serve.
 
@@ -61,6 +63,7 @@ class RestServer:
             more: Endpoints beside those of this package.
             dashboard: The directory of the dashboard's files. The default is firesteel.web.dir, or
                 else part of the package.
+            standby: Wraps the application of a master that does not always lead.
         """
         configuration = dispatcher.configuration
         host = configuration.get(rest_options.REST_BIND_ADDRESS)
@@ -69,13 +72,15 @@ class RestServer:
             dashboard = packaged_dashboard() if directory is None else Path(directory)
         self._logs = ProcessLogs("driver", owned=False)
         self._reporters = Reporters(dispatcher)
-        app = create_app(
+        app: ASGIApp = create_app(
             dispatcher,
             access=_access(configuration, host),
             more=more,
             dashboard=dashboard,
             logs=self._logs,
         )
+        if standby is not None:
+            app = standby(app)
         certificate, key = _tls(configuration)
         self._socket = _bind(host, list(ports(configuration)))
         self.port: int = self._socket.getsockname()[1]

@@ -12,14 +12,16 @@ from typing import Any
 from starlette.responses import Response
 
 from firesteel.config import rest_options
+from firesteel.dispatcher.durable_results import DurableResultReader
 from firesteel.dispatcher.programs import Programs, TooManyRunsError, UploadedProgram
+from firesteel.dispatcher.results import ResultReader
 from firesteel.dispatcher.session import SessionDispatcher
-from firesteel.dispatcher.session_job import SessionJob
 from firesteel.dispatcher.slot_pool import NoResourceAvailableError
-from firesteel.errors import FiresteelError
+from firesteel.errors import FiresteelError, LeadershipLostError
 from firesteel.protocol.error_json import encode_error
 from firesteel.rest import models
 from firesteel.rest.calls import Call, Endpoint, RestError
+from firesteel.rest.standby import no_leader
 
 _SUBMISSION_BYTES = 1 << 30
 _PROGRAM_BYTES = 4 << 20
@@ -42,6 +44,8 @@ def session_endpoints(dispatcher: SessionDispatcher, token: str) -> tuple[Endpoi
         file.write_bytes(call.body)
         try:
             job = dispatcher.submit(file)
+        except LeadershipLostError as error:
+            return no_leader(str(error))
         except NoResourceAvailableError as error:
             raise RestError(503, str(error)) from error
         except FiresteelError as error:
@@ -153,7 +157,7 @@ def session_endpoints(dispatcher: SessionDispatcher, token: str) -> tuple[Endpoi
         Endpoint(
             "GET",
             "/firesteel/jobs/{jobid}/results/{node}",
-            lambda call: _records(call, token),
+            lambda call: _records(call, dispatcher, token),
             bytes,
             "Returns collected records after a number, and drops those up to it",
             changes=True,
@@ -163,7 +167,7 @@ def session_endpoints(dispatcher: SessionDispatcher, token: str) -> tuple[Endpoi
         Endpoint(
             "DELETE",
             "/firesteel/jobs/{jobid}/results/{node}",
-            lambda call: _drop_records(call, token),
+            lambda call: _drop_records(call, dispatcher, token),
             dict[str, Any],
             "Drops the collected records of a job, now and later",
             changes=True,
@@ -254,29 +258,32 @@ def _checkpoint(call: Call) -> Any:
     return details
 
 
-def _collecting(call: Call, token: str) -> tuple[SessionJob, int]:
+def _collecting(
+    call: Call, dispatcher: SessionDispatcher, token: str
+) -> ResultReader | DurableResultReader:
     _check_token(call, token)
-    job, node = call.job(), call.number("node")
-    if not isinstance(job, SessionJob) or node not in job.manifest.collected:
+    node = call.number("node")
+    reader = dispatcher.results(call.job(), node)
+    if reader is None:
         raise RestError(404, f"The job does not collect the records of operator {node}.")
-    return job, node
+    return reader
 
 
-def _records(call: Call, token: str) -> Response:
-    job, node = _collecting(call, token)
+def _records(call: Call, dispatcher: SessionDispatcher, token: str) -> Response:
+    reader = _collecting(call, dispatcher, token)
     after = call.count("after", 0)
-    batches = job.results(node).read(after, _RESULT_BYTES)
+    batches = reader.read(after, _RESULT_BYTES)
     return Response(
         b"".join(payload for _, payload in batches),
         media_type="application/octet-stream",
         headers={
             "X-Firesteel-Last": str(batches[-1][0] if batches else after),
             "X-Firesteel-Sizes": ",".join(str(len(payload)) for _, payload in batches),
+            "X-Firesteel-Generation": str(reader.generation() or ""),
         },
     )
 
 
-def _drop_records(call: Call, token: str) -> Any:
-    job, node = _collecting(call, token)
-    job.results(node).close()
+def _drop_records(call: Call, dispatcher: SessionDispatcher, token: str) -> Any:
+    _collecting(call, dispatcher, token).close()
     return {}

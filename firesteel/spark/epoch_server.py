@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 from dataclasses import replace
@@ -31,7 +32,9 @@ class EpochServer:
     """
 
     def __init__(self, job_id: str, provider: EpochProvider, host: str | None = None) -> None:
-        self._directory = make_private(socket_directory(f"firesteel-clock-{job_id[:12]}"))
+        self._directory = make_private(
+            socket_directory(f"firesteel-clock-{job_id[:6]}-{os.getpid()}")
+        )
         self.address = str(self._directory / "clock.sock")
         self.token = secrets.token_hex(16)
         self._provider = provider

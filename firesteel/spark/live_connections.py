@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import secrets
 import selectors
 import shutil
@@ -78,8 +79,9 @@ class Connections:
         address: str | tuple[str, int]
         if self._host is None:
             if self._directory is None:
+                # Two masters of a job may live on one machine for a moment.
                 self._directory = make_private(
-                    socket_directory(f"firesteel-live-{self._job_id[:12]}")
+                    socket_directory(f"firesteel-live-{self._job_id[:6]}-{os.getpid()}")
                 )
             address = str(self._directory / f"{self._generation}.sock")
         else:

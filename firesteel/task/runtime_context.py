@@ -30,7 +30,9 @@ from firesteel.datastream.state import (
 from firesteel.errors import InvalidProgramError
 from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.graph.stream_graph import StreamNode
+from firesteel.leader.fence import Fence
 from firesteel.metrics import MetricGroup, MetricRegistry
+from firesteel.protocol.program import attempt_in_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ class SubtaskInfo:
     file_systems: FileSystemOptions | None = None
     # Milliseconds. With 0, periodic watermark generators are never called.
     auto_watermark_interval: int = 200
+    # The fence of the master's term, if there are several masters.
+    fence: Fence | None = None
 
 
 class TaskRuntimeContext(RuntimeContext):
@@ -110,7 +114,7 @@ class TaskRuntimeContext(RuntimeContext):
         return self._subtask.index
 
     def get_attempt_number(self) -> int:
-        return self._subtask.attempt
+        return attempt_in_run(self._subtask.attempt)
 
     def get_task_name_with_subtasks(self) -> str:
         return f"{self._node.name} ({self._subtask.index + 1}/{self._node.parallelism})"

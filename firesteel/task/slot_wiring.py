@@ -109,6 +109,7 @@ def wire_slot(program: JobProgram, level: int, slot: int, send: Send) -> SlotWir
                 checkpointed=program.checkpointed,
                 file_systems=program.file_systems,
                 auto_watermark_interval=program.auto_watermark_interval,
+                fence=program.fence,
             )
             to_driver = _to_driver(send, slot, index)
             key_types = key_types_of(graph)

@@ -77,6 +77,7 @@ class Subtask:
         self.vertex = vertex
         self.index = info.index
         self._batch = info.batch
+        self._fence = info.fence
         self._checkpointed = info.checkpointed
         self._key_types = key_types
         self.clock = SubtaskClock()
@@ -164,6 +165,9 @@ class Subtask:
             operator.replace(predecessor.operators[node_id])
 
     def restore(self, handle: SubtaskHandle, store: SegmentStore) -> None:
+        if self._committing:
+            # Sinks commit the transactions of the restored checkpoint.
+            self._check_fence()
         self.gate.restore(handle.gate)
         first = handle.operators.get(self.vertex.operators[0], OperatorHandle())
         if first.watermark is not None:
@@ -282,6 +286,8 @@ class Subtask:
     def apply(self, control: SlotControl) -> None:
         """Take what the control row has for the head, for sinks, and about checkpoints."""
         self.head.apply(control)
+        if self._committing and (control.committables or control.completed_checkpoint is not None):
+            self._check_fence()
         for node_id, sink in self._committing.items():
             committables = control.committables.get(node_id)
             if committables:
@@ -294,6 +300,11 @@ class Subtask:
         for node_id, work in control.abandoned.items():
             if node_id in self.operators:
                 self.operators[node_id].abandon(work)
+
+    def _check_fence(self) -> None:
+        """Raise LeadershipLostError if a different master runs the job now."""
+        if self._fence is not None:
+            self._fence.check()
 
     def read_epoch(
         self, budget: ReadBudget, store: SegmentStore, *, drain: bool = False

@@ -29,16 +29,19 @@ def test_pointers_are_the_newest_first_and_belong_to_one_job(directory):
     ledger = ledger_of(directory, 0)
     for number in (9, 10, 11):
         ledger.begin(number)
-        ledger.complete(number, f"/chk-{number}", {4: number})
+        ledger.complete(number, f"/chk-{number}", {4: ((0, 1, number),)})
     ledger_of(directory, 0, "cd" * 16).complete(1, "/other")
     assert [(one.checkpoint_id, one.location) for one in ledger.pointers()] == [
         (11, "/chk-11"),
         (10, "/chk-10"),
         (9, "/chk-9"),
     ]
-    assert ledger.pointers()[0].results == {4: 11}
+    assert ledger.pointers()[0].results == {4: ((0, 1, 11),)}
     ledger.forget("/chk-10")
     assert [one.checkpoint_id for one in ledger.pointers()] == [11, 9]
+    ledger.discard(11)
+    ledger.discard(12)
+    assert [one.checkpoint_id for one in ledger.pointers()] == [9]
 
 
 def test_the_next_master_never_uses_an_id_that_was_begun(directory):
@@ -52,6 +55,17 @@ def test_the_next_master_never_uses_an_id_that_was_begun(directory):
     assert [one.checkpoint_id for one in later.pointers()] == [1]
 
 
+def test_every_run_of_a_job_has_a_number_of_its_own(directory):
+    assert ledger_of(directory, 0).begin_run() == 1
+    again = ledger_of(directory, 0)
+    assert again.begin_run() == 2
+    again.begin(5)
+    directory.take_over(0)
+    later = ledger_of(directory, 1)
+    assert later.begin_run() == 3
+    assert later.next_checkpoint_id == 6
+
+
 def test_a_master_of_an_ended_term_completes_nothing(directory):
     ledger = ledger_of(directory, 0)
     ledger.begin(1)
@@ -60,6 +74,7 @@ def test_a_master_of_an_ended_term_completes_nothing(directory):
         lambda: ledger.begin(1),
         lambda: ledger.begin(2),
         lambda: ledger.complete(1, "/chk-1"),
+        lambda: ledger.discard(1),
         lambda: ledger.end("FINISHED"),
         ledger.fence.check,
     ):

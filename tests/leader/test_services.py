@@ -4,37 +4,14 @@ from __future__ import annotations
 
 import threading
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 
 import pytest
 
 from firesteel.errors import LeadershipLostError
-from firesteel.leader.services import (
-    HighAvailability,
-    HighAvailabilityError,
-    Listener,
-    Member,
-)
+from firesteel.leader.services import HighAvailabilityError, Member
 from firesteel.leader.settings import LeaderSettings
+from tests.leader.candidates import Candidate
 from tests.waiting import wait_until
-
-
-@dataclass
-class Candidate:
-    """A master of a test: notes what it is told."""
-
-    services: HighAvailability
-    member: Member = field(default_factory=Member)
-    granted: list[int] = field(default_factory=list)
-    revoked: list[int] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        listener = Listener(self.granted.append, lambda term, _: self.revoked.append(term))
-        self.election = self.services.contend(self.member, listener)
-
-    def close(self) -> None:
-        self.election.close()
-        self.services.close()
 
 
 @pytest.fixture

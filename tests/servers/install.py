@@ -17,6 +17,16 @@ KAFKA = REPOSITORY / ".servers" / "kafka"
 _HERE = Path(__file__).parent
 _SECONDS = 240
 
+# The log of a server: warnings, on its standard output.
+LOG4J = """
+rootLogger.level=warn
+rootLogger.appenderRef.out.ref=out
+appender.out.type=Console
+appender.out.name=out
+appender.out.layout.type=PatternLayout
+appender.out.layout.pattern=%d %p %c %m%n
+"""
+
 
 def spark_jars() -> Path:
     spec = find_spec("pyspark")

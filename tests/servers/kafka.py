@@ -29,7 +29,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, as 
 from firesteel.connectors.kafka.wire import Broker, Reader, Writer, addresses
 from firesteel.spark.java import find_java
 from tests.servers import leash
-from tests.servers.install import KAFKA, spark_jars
+from tests.servers.install import KAFKA, LOG4J, spark_jars
 from tests.servers.ports import free_ports
 
 _START_SECONDS = 90
@@ -71,15 +71,6 @@ broker.heartbeat.interval.ms=500
 controller.quorum.election.timeout.ms=500
 controller.quorum.fetch.timeout.ms=1000
 {more}
-"""
-
-_LOG = """
-rootLogger.level=warn
-rootLogger.appenderRef.out.ref=out
-appender.out.type=Console
-appender.out.name=out
-appender.out.layout.type=PatternLayout
-appender.out.layout.pattern=%d %p %c %m%n
 """
 
 
@@ -284,7 +275,7 @@ class KafkaBroker(KafkaClients):
             )
         )
         logging = directory / "log4j2.properties"
-        logging.write_text(_LOG)
+        logging.write_text(LOG4J)
         jars = [str(next(spark_jars().glob(f"{name}*.jar"))) for name in _SHARED.split()]
         options = ["-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
         options += [f"-Dlog4j2.configurationFile={logging}", "-cp", ":".join([f"{KAFKA}/*", *jars])]

@@ -15,7 +15,8 @@ import pytest
 
 from firesteel.spark.java import find_java
 from tests.servers import leash
-from tests.servers.install import spark_jars
+from tests.servers.install import LOG4J, spark_jars
+from tests.servers.ports import free_ports
 
 _START_SECONDS = 90.0
 _SHARED = (
@@ -33,14 +34,6 @@ admin.enableServer=false
 dataDir={data}
 clientPort={port}
 clientPortAddress=127.0.0.1
-"""
-_LOG = """
-rootLogger.level=error
-rootLogger.appenderRef.out.ref=out
-appender.out.type=Console
-appender.out.name=out
-appender.out.layout.type=PatternLayout
-appender.out.layout.pattern=%d %p %c %m%n
 """
 
 
@@ -68,7 +61,7 @@ class Ensemble:
     """Servers of ZooKeeper, a process each."""
 
     def __init__(self, directory: Path, size: int) -> None:
-        ports = _free_ports(3 * size)
+        ports = free_ports(3 * size)
         self.ports = ports[:size]
         self._directory = directory
         peers = "".join(
@@ -81,7 +74,7 @@ class Ensemble:
             (data / "myid").write_text(str(number + 1))
             text = _CONFIGURATION.format(data=data, port=port)
             (data / "zoo.cfg").write_text(text + (peers if size > 1 else ""))
-            (data / "log4j2.properties").write_text(_LOG)
+            (data / "log4j2.properties").write_text(LOG4J)
         self._processes: list[subprocess.Popen[bytes] | None] = [None] * size
         for number in range(size):
             self.start(number)
@@ -156,14 +149,3 @@ class Ensemble:
                 with suppress(OSError):
                     process.send_signal(signal.SIGCONT)
                 self.kill(number)
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()

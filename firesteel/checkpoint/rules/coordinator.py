@@ -127,8 +127,12 @@ class CheckpointCoordinator:
         now: float,
         *,
         wall_clock_offset: float = 0.0,
+        first_id: int = 1,
     ) -> None:
-        """Create a coordinator. A time plus ``wall_clock_offset`` gives seconds since 1970."""
+        """Create a coordinator. A time plus ``wall_clock_offset`` gives seconds since 1970.
+
+        ``first_id`` is the first id of a checkpoint that no earlier master of the job has used.
+        """
         self._settings = settings
         self._operators = tuple(operators)
         self._tasks = tasks_of(operators)
@@ -142,7 +146,7 @@ class CheckpointCoordinator:
         # Checkpoints after the newest complete one whose metadata storage may have.
         self._in_storage: set[int] = set()
         self._requests: deque[SnapshotRequest] = deque()
-        self._next_id = 1
+        self._next_id = first_id
         self._lineage: tuple[Ancestor, ...] = ()
         self._last_savepoint_id = 0
         # Directories of savepoints that were given up. A process that was cut off may write to one

@@ -63,8 +63,12 @@ class JobCheckpointStorage(Protocol):
     def discard(self, checkpoint_id: int) -> None:
         """Delete the metadata of a checkpoint, if there is any. Raises an error if that fails."""
 
-    def clean_up(self, order: CleanUp) -> list[str]:
-        """Delete superfluous files, and return their names."""
+    def clean_up(self, order: CleanUp, check: Callable[[], None] | None = None) -> list[str]:
+        """Delete superfluous files, and return their names.
+
+        ``check`` raises an error if a different master leads. Files that were found before it was
+        called are then not those of a later master.
+        """
 
     def holds(self, checkpoint: CompletedCheckpoint) -> bool:
         """True if this storage has the files of a checkpoint, so that new ones may refer to them."""
@@ -125,7 +129,7 @@ class CheckpointDirectory:
     def discard(self, checkpoint_id: int) -> None:
         self.job.at(checkpoint_name(checkpoint_id)).delete(METADATA_FILE)
 
-    def clean_up(self, order: CleanUp) -> list[str]:
+    def clean_up(self, order: CleanUp, check: Callable[[], None] | None = None) -> list[str]:
         kept: set[str] = set()
         for checkpoint in order.retained:
             locations = set(checkpoint.files)
@@ -138,7 +142,9 @@ class CheckpointDirectory:
             _log.warning("%s", error)
             return []
         superfluous = [name for name in found if name not in kept]
-        if len(superfluous) == len(found):
+        if check is not None:
+            check()
+        if len(superfluous) == len(found) and check is None:
             _quietly(self.job.delete_directory, "")
         else:
             for name in superfluous:
@@ -181,8 +187,8 @@ class MemoryCheckpoints:
         if self._directory is not None:
             self._directory.discard(checkpoint_id)
 
-    def clean_up(self, order: CleanUp) -> list[str]:
-        return [] if self._directory is None else self._directory.clean_up(order)
+    def clean_up(self, order: CleanUp, check: Callable[[], None] | None = None) -> list[str]:
+        return [] if self._directory is None else self._directory.clean_up(order, check)
 
     def holds(self, checkpoint: CompletedCheckpoint) -> bool:
         return not checkpoint.files

@@ -113,9 +113,9 @@ class Program:
             from firesteel.rest.server import serve_program
 
             serve_program(self.configuration)
-        from firesteel.master.launcher import launch
+        from firesteel.master.launcher import launch_of_program
 
-        return launch(job.stream_graph, job.levels, job.settings)
+        return launch_of_program(job.stream_graph, job.levels, job.settings)
 
     def launch_and_collect(self, job: CompiledJob, buffer: CollectBuffer) -> CloseableIterator:
         """Start a job with a sink that fills ``buffer``, and return an iterator over its records."""

@@ -287,6 +287,7 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
         """Commit or abort all of them, even if one fails, and raise the first error."""
         first_error: Exception | None = None
         for transaction in due:
+            self._check_fence()
             try:
                 self._call(end, transaction.handle)
             except Exception as error:  # noqa: BLE001 - the first one is raised below
@@ -381,8 +382,20 @@ class TwoPhaseCommitSinkOperator(FunctionOperator, Committing, Rescalable):
                 known.add(transaction.id)
                 self._call(self.function.recover_and_abort, transaction.handle)
 
+    def _check_fence(self) -> None:
+        """Raise LeadershipLostError if a different master runs the job now.
+
+        It is called before each commit and abort: the process may have been frozen during the last
+        one. An old master must not abort either, because the next one may have the transaction in
+        its checkpoint.
+        """
+        fence = self.context.subtask.fence
+        if fence is not None:
+            fence.check()
+
     def _recover_and_commit(self, transaction: Transaction) -> None:
         self._warn_if_old(transaction)
+        self._check_fence()
         try:
             self._call(self.function.recover_and_commit, transaction.handle)
         except Exception:

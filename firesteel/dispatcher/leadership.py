@@ -1,0 +1,105 @@
+"""A session that is one of several masters: leads, or stands by with its Spark session up."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import threading
+
+from firesteel.common.configuration import Configuration
+from firesteel.config import checkpoint_options, rest_options
+from firesteel.dispatcher.job_store import ARCHIVE, CHECKPOINTS, JobStore
+from firesteel.dispatcher.session import SessionDispatcher
+from firesteel.errors import FiresteelError, LeadershipLostError
+from firesteel.leader.services import HighAvailability, Listener, Member
+from firesteel.leader.settings import LeaderSettings
+
+_log = logging.getLogger("firesteel")
+
+
+def with_shared_directories(
+    configuration: Configuration, settings: LeaderSettings
+) -> Configuration:
+    """Return the settings of a session whose checkpoints and archive outlive this master."""
+    changed = Configuration(configuration)
+    for option, name in (
+        (checkpoint_options.CHECKPOINT_DIR, CHECKPOINTS),
+        (rest_options.ARCHIVE_DIR, ARCHIVE),
+    ):
+        if not changed.contains(option):
+            changed.set_string(option.key, f"{settings.directory}/{name}")
+    return changed
+
+
+def shared_token(settings: LeaderSettings) -> str:
+    """Return the token of a session whose settings have none. It is the same on all masters."""
+    return hmac.new(settings.key, b"token of clients", hashlib.sha256).hexdigest()
+
+
+class SessionLeadership:
+    """Lets a session stand for election, and tells it when it leads.
+
+    Args:
+        dispatcher: The session.
+        settings: The settings of the group of masters.
+    """
+
+    def __init__(self, dispatcher: SessionDispatcher, settings: LeaderSettings) -> None:
+        self._dispatcher = dispatcher
+        self._settings = settings
+        self._services: HighAvailability = settings.open()
+        self._url = ""
+        self._is_ready = False
+        self._stands = threading.Event()
+        dispatcher.stand_by()
+
+    def stand(self, url: str) -> None:
+        """Become a candidate. ``url`` is the address of this master.
+
+        Raises HighAvailabilityError if the leader has a different version.
+        """
+        self._url = url
+        self._election = self._services.contend(Member(), Listener(self._granted, self._revoked))
+        self._stands.set()
+
+    def leads(self) -> bool:
+        """Return True if this master leads, and has taken over all jobs."""
+        return self._is_ready
+
+    def leader(self) -> str | None:
+        """Return the address of a different master that leads."""
+        try:
+            found = self._services.leader()
+        except (FiresteelError, OSError) as error:
+            _log.debug("the leader is not known: %s", error)
+            return None
+        return None if found is None or found.url == self._url else found.url
+
+    def _granted(self, term: int) -> None:
+        # The call may come before the election is known here.
+        self._stands.wait()
+        try:
+            self._dispatcher.lead(JobStore(self._settings, self._services, term))
+            self._election.announce(self._url)
+        except LeadershipLostError as error:
+            # The next call is that of the revocation.
+            _log.warning("%s", error)
+            return
+        except (FiresteelError, OSError):
+            # A leader that cannot read its jobs would keep others from leading.
+            _log.exception("this master cannot take over the jobs, so it ends")
+            self._dispatcher.stop_requested.set()
+            return
+        self._is_ready = True
+        _log.info("this master has taken over all jobs (term %d)", term)
+
+    def _revoked(self, term: int, reason: str) -> None:
+        self._is_ready = False
+        self._dispatcher.step_down(reason)
+
+    def close(self) -> None:
+        """Stand by no longer. Call it when no job of this master runs any more."""
+        self._is_ready = False
+        self._election.close()
+        self._services.close()

@@ -1,0 +1,168 @@
+"""Failures of ZooKeeper, with a real ensemble of three and a network that is cut by a proxy."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from firesteel.errors import LeadershipLostError
+from firesteel.leader.services import HighAvailabilityError
+from firesteel.leader.settings import LeaderSettings
+from tests.leader.candidates import Candidate
+from tests.leader.groups import zookeeper_settings
+from tests.servers.zookeeper import Ensemble, running_ensemble
+from tests.waiting import wait_until
+
+
+class Proxy:
+    """Passes bytes on to a server, until it is cut."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self._lock = threading.Lock()
+        self._is_cut = False
+        self._open: set[socket.socket] = set()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with ExitStack() as held, suppress(OSError):
+            held.enter_context(client)
+            server = held.enter_context(socket.create_connection(("127.0.0.1", self._target)))
+            with self._lock:
+                if self._is_cut:
+                    return
+                self._open |= {client, server}
+            selector = held.enter_context(selectors.DefaultSelector())
+            selector.register(client, selectors.EVENT_READ, server)
+            selector.register(server, selectors.EVENT_READ, client)
+            while True:
+                for key, _ in selector.select():
+                    source, target = key.fileobj, key.data
+                    assert isinstance(source, socket.socket)
+                    payload = source.recv(1 << 16)
+                    if not payload:
+                        return
+                    target.sendall(payload)
+
+    def cut(self) -> None:
+        with self._lock:
+            self._is_cut = True
+            for one in self._open:
+                with suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+            self._open.clear()
+
+    def mend(self) -> None:
+        self._is_cut = False
+
+    def close(self) -> None:
+        self._listener.close()
+        self.cut()
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as held:
+        yield held
+
+
+@pytest.fixture
+def settings(ensemble: Ensemble, tmp_path: Path) -> LeaderSettings:
+    return replace(zookeeper_settings(ensemble.quorum, tmp_path), connection_timeout=5.0)
+
+
+def test_a_leader_without_a_connection_is_replaced_and_refused(ensemble, settings, stack):
+    proxy = Proxy(ensemble.ports[0])
+    stack.callback(proxy.close)
+    through = replace(settings, quorum=f"127.0.0.1:{proxy.port}")
+    first = Candidate(through.open())
+    stack.callback(first.close)
+    wait_until(lambda: first.granted)
+    old = first.services.store(first.granted[0])
+    old.put("jobs", "a", b"1")
+    second = Candidate(settings.open())
+    stack.callback(second.close)
+    proxy.cut()
+    wait_until(lambda: second.granted)
+    wait_until(lambda: first.revoked == first.granted)
+    assert second.granted[0] > first.granted[0]
+    second.services.store(second.granted[0]).put("jobs", "a", b"2")
+    with pytest.raises(LeadershipLostError):
+        first.services.fence(first.granted[0]).check()
+    proxy.mend()
+    wait_until(lambda: _is_refused(old))
+    assert second.services.store(second.granted[0]).get("jobs", "a") == b"2"
+
+
+def _is_refused(store) -> bool:
+    """Return True once the store says that the term has ended, and not only that it is away."""
+    try:
+        store.put("jobs", "a", b"late")
+    except LeadershipLostError:
+        return True
+    except HighAvailabilityError:
+        return False
+    raise AssertionError("an old leader has written an entry")
+
+
+@pytest.mark.slow
+def test_the_leader_survives_the_death_of_one_server(tmp_path, stack):
+    ensemble = stack.enter_context(running_ensemble(tmp_path / "zookeeper"))
+    settings = zookeeper_settings(ensemble.quorum, tmp_path)
+    masters = [Candidate(settings.open()) for _ in range(2)]
+    for one in masters:
+        stack.callback(one.close)
+    for number in range(3):
+        ensemble.kill(number)
+        wait_until(lambda: _writes(masters, b"%d" % number))  # noqa: B023
+        ensemble.start(number)
+        ensemble.wait_until_it_answers()
+
+
+@pytest.mark.slow
+def test_no_master_leads_without_a_quorum_and_one_leads_when_it_is_back(tmp_path, stack):
+    ensemble = stack.enter_context(running_ensemble(tmp_path / "zookeeper"))
+    settings = replace(zookeeper_settings(ensemble.quorum, tmp_path), connection_timeout=3.0)
+    masters = [Candidate(settings.open()) for _ in range(2)]
+    for one in masters:
+        stack.callback(one.close)
+    wait_until(lambda: _writes(masters, b"before"))
+    terms = [term for one in masters for term in one.granted]
+    for number in (0, 1):
+        ensemble.kill(number)
+    wait_until(lambda: sum(len(one.revoked) for one in masters) == len(terms))
+    with pytest.raises(HighAvailabilityError):
+        masters[0].services.store(terms[-1]).put("jobs", "a", b"without a quorum")
+    for number in (0, 1):
+        ensemble.start(number)
+    wait_until(lambda: _writes(masters, b"after"))
+    assert max(term for one in masters for term in one.granted) > max(terms)
+
+
+def _writes(masters: list[Candidate], payload: bytes) -> bool:
+    """Return True if the newest leader can write an entry."""
+    newest = max(masters, key=lambda one: max(one.granted, default=0))
+    if not newest.granted:
+        return False
+    try:
+        newest.services.store(newest.granted[-1]).put("jobs", "a", payload)
+    except (LeadershipLostError, HighAvailabilityError):
+        return False
+    return True

@@ -1,0 +1,230 @@
+"""Leaders that are frozen or killed at random moments, as real processes with real transactions.
+
+The processes are light: the job runs in the harness, without Spark. The election, the entries, the
+checkpoints and the transactions of the sink are the real ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from firesteel.leader.settings import LeaderSettings, settings_to_json
+from tests.leader.groups import file_settings, zookeeper_settings
+from tests.recovery import master_process
+from tests.waiting import wait_until
+
+RECORDS = 1200
+LEASE_SECONDS = 0.4
+
+
+class MasterProcess:
+    def __init__(self, settings: LeaderSettings, directory: Path, seed: int, *faults: str) -> None:
+        self.events: list[list[str]] = []
+        self._process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                master_process.__name__,
+                json.dumps(settings_to_json(settings, 0)),
+                str(directory),
+                str(RECORDS),
+                str(seed),
+                *faults,
+            ],
+            stdout=subprocess.PIPE,
+            stderr=(directory / f"master-{seed}.log").open("wb"),
+            text=True,
+        )
+        self.is_frozen = False
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self.events.append(line.split())
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def terms(self) -> list[int]:
+        return [int(event[1]) for event in list(self.events) if event[0] == "granted"]
+
+    def leads(self) -> bool:
+        for event in reversed(list(self.events)):
+            if event[0] in ("granted", "revoked", "lost", "finished"):
+                return event[0] == "granted"
+        return False
+
+    def freeze(self) -> None:
+        self.is_frozen = True
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def wake(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+        self.is_frozen = False
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def was_hit(self) -> bool:
+        return any(event[0] == "hit" for event in list(self.events))
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._process.poll()
+
+
+def run_masters(settings: LeaderSettings, directory: Path, seed: int, count: int = 2) -> int:
+    """Run a job on some masters, freeze or kill those that lead, and return the number of terms."""
+    random = Random(seed)
+    (directory / "sink").mkdir(parents=True)
+    masters = [MasterProcess(settings, directory, 1000 * seed + n) for n in range(count)]
+    started = list(masters)
+    disturbances = random.randint(1, 3)
+    try:
+        for _ in range(disturbances):
+            wait_until(lambda: any(one.leads() for one in masters) or _is_over(masters))
+            if _is_over(masters):
+                break
+            time.sleep(random.uniform(0.0, 0.8))
+            leader = next((one for one in masters if one.leads()), None)
+            if leader is None:
+                continue
+            if random.random() < 0.25:
+                leader.kill()
+                masters.remove(leader)
+                masters.append(MasterProcess(settings, directory, 1000 * seed + len(started)))
+                started.append(masters[-1])
+                continue
+            leader.freeze()
+            others = [one for one in masters if one is not leader]
+            known = {term for one in started for term in one.terms()}
+            if random.random() < 0.8:
+                # Longer than its lease: a standby takes over before it wakes up.
+                wait_until(partial(_has_new_term, others, known))
+                time.sleep(random.uniform(0.0, 0.3))
+            else:
+                time.sleep(random.uniform(0.0, 2 * LEASE_SECONDS))
+            leader.wake()
+        wait_until(lambda: _is_over(masters))
+        check(directory, started)
+        return max(term for one in started for term in one.terms())
+    finally:
+        for one in started:
+            if not one.has_ended:
+                one.kill()
+
+
+def _has_new_term(masters: list[MasterProcess], known: set[int]) -> bool:
+    return any(set(one.terms()) - known for one in masters) or _is_over(masters)
+
+
+def _is_over(masters: list[MasterProcess]) -> bool:
+    finished = any(event[0] == "finished" for one in masters for event in list(one.events))
+    broken = [one for one in masters if one.exit_code not in (None, 0)]
+    assert not broken, f"a master ended with {broken[0].exit_code}"
+    return finished
+
+
+def check(directory: Path, masters: list[MasterProcess]) -> None:
+    """Nothing is lost, nothing is doubled, and an old leader committed nothing new."""
+    store = master_process.UniqueTransactions(directory / "sink")
+    assert sorted(store.committed) == list(range(1, RECORDS + 1))
+    terms = [term for one in masters for term in one.terms()]
+    assert len(terms) == len(set(terms)), "two masters had the same term"
+    granted = {
+        (one.pid, int(event[1])): float(event[-1])
+        for one in masters
+        for event in one.events
+        if event[0] == "granted"
+    }
+    commits = []
+    for line in (directory / "sink" / "commits.log").read_text().splitlines():
+        pid, name, _, at = json.loads(line)
+        own = max(term for (owner, term), since in granted.items() if owner == pid and since <= at)
+        commits.append((own, name, at))
+    late: dict[int, list[str]] = {}
+    for own, name, at in commits:
+        if any(term > own and since < at for (_, term), since in granted.items()):
+            late.setdefault(own, []).append(name)
+    for own, names in late.items():
+        # A process may be frozen in the middle of one commit. It is that of a complete checkpoint,
+        # so the next master has made it too.
+        assert len(names) == 1, f"{names} were committed in term {own} after it had ended"
+        assert any(term > own and name == names[0] for term, name, _ in commits)
+
+
+def test_a_frozen_or_killed_leader_loses_and_doubles_nothing(tmp_path):
+    run_masters(file_settings(tmp_path, LEASE_SECONDS), tmp_path, seed=1)
+
+
+def run_with_fault(settings: LeaderSettings, directory: Path, fault: str) -> None:
+    """Hit the leader at a point of a checkpoint. A frozen one wakes up when the next has begun."""
+    (directory / "sink").mkdir(parents=True)
+    first = MasterProcess(settings, directory, 1, fault)
+    masters = [first]
+    try:
+        wait_until(lambda: first.terms() or first.has_ended)
+        second = MasterProcess(settings, directory, 2)
+        masters.append(second)
+        wait_until(lambda: second.terms() or second.has_ended)
+        assert first.was_hit(), (directory / "master-1.log").read_text()
+        if fault.startswith("SIGSTOP"):
+            os.kill(first.pid, signal.SIGCONT)
+        wait_until(lambda: _is_over([second]))
+        check(directory, masters)
+    finally:
+        for one in masters:
+            if not one.has_ended:
+                one.kill()
+
+
+def test_a_leader_that_is_frozen_before_its_pointer_is_written_completes_no_checkpoint(tmp_path):
+    run_with_fault(file_settings(tmp_path, LEASE_SECONDS), tmp_path, "SIGSTOP:metadata")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", ["SIGSTOP", "SIGKILL"])
+@pytest.mark.parametrize("point", master_process.POINTS)
+def test_a_leader_that_is_hit_at_a_point_of_a_checkpoint(tmp_path, point, number):
+    run_with_fault(file_settings(tmp_path, LEASE_SECONDS), tmp_path, f"{number}:{point}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", ["SIGSTOP", "SIGKILL"])
+@pytest.mark.parametrize("point", master_process.POINTS)
+def test_a_leader_in_zookeeper_that_is_hit_at_a_point(tmp_path, ensemble, point, number):
+    settings = zookeeper_settings(ensemble.quorum, tmp_path)
+    run_with_fault(settings, tmp_path, f"{number}:{point}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(50))
+def test_many_leases(tmp_path, seed):
+    run_masters(
+        file_settings(tmp_path, LEASE_SECONDS), tmp_path, seed=100 + seed, count=2 + seed % 2
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(50))
+def test_many_sessions_of_zookeeper(tmp_path, ensemble, seed):
+    settings = zookeeper_settings(ensemble.quorum, tmp_path)
+    run_masters(settings, tmp_path, seed=200 + seed, count=2 + seed % 2)
