@@ -244,7 +244,9 @@ def test_a_frozen_leader_wakes_up_as_a_standby(group, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_program_that_is_started_again_continues_from_its_newest_checkpoint(group, tmp_path):
+def test_a_program_that_is_started_again_continues_from_its_newest_checkpoint(
+    group: Group, tmp_path: Path
+) -> None:
     program = tmp_path / "writing.py"
     program.write_text(WRITING)
     options = [f"-D{key}={value}" for key, value in group.settings.items()]

@@ -37,7 +37,7 @@ class Master:
 
             do_GET = do_POST = do_PATCH = handle_any  # noqa: N815 - names of http.server
 
-            def _send(self, status: int, body: dict[str, str], *more: tuple[str, str]) -> None:
+            def _send(self, status: int, body: dict[str, object], *more: tuple[str, str]) -> None:
                 payload = json.dumps(body).encode()
                 self.send_response(status)
                 for name, value in (("Content-Length", str(len(payload))), *more):

@@ -10,19 +10,19 @@ from firesteel.leader.settings import LeaderSettings
 KEY = b"a key of the test"
 
 
-def file_settings(directory: Path, duration: float = 1.0) -> LeaderSettings:
-    """A group in a directory."""
+def file_settings(directory: Path, duration: float = 5.0) -> LeaderSettings:
+    """A group in a directory. A busy machine renews the lease in time all the same."""
     return LeaderSettings(
         "filesystem",
         "group",
         str(directory / "storage" / "group"),
         KEY,
         lease_duration=duration,
-        lease_renewal=duration / 5,
+        lease_renewal=duration / 10,
     )
 
 
-def zookeeper_settings(quorum: str, directory: Path) -> LeaderSettings:
+def zookeeper_settings(quorum: str, directory: Path, session: float = 6.0) -> LeaderSettings:
     """A new group in ZooKeeper."""
     group = f"group-{uuid.uuid4().hex}"
     return LeaderSettings(
@@ -31,6 +31,6 @@ def zookeeper_settings(quorum: str, directory: Path) -> LeaderSettings:
         str(directory / "storage" / group),
         KEY,
         quorum=quorum,
-        session_timeout=2.0,
+        session_timeout=session,
         connection_timeout=20.0,
     )

@@ -46,7 +46,6 @@ class MasterProcess:
             stderr=(directory / f"master-{seed}.log").open("wb"),
             text=True,
         )
-        self.is_frozen = False
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
@@ -68,12 +67,10 @@ class MasterProcess:
         return False
 
     def freeze(self) -> None:
-        self.is_frozen = True
         os.kill(self.pid, signal.SIGSTOP)
 
     def wake(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
-        self.is_frozen = False
 
     def kill(self) -> None:
         self._process.kill()
@@ -181,11 +178,11 @@ def run_with_fault(settings: LeaderSettings, directory: Path, fault: str) -> Non
     first = MasterProcess(settings, directory, 1, fault)
     masters = [first]
     try:
-        wait_until(lambda: first.terms() or first.has_ended)
+        wait_until(lambda: first.was_hit() or first.has_ended)
+        assert first.was_hit(), (directory / "master-1.log").read_text()
         second = MasterProcess(settings, directory, 2)
         masters.append(second)
         wait_until(lambda: second.terms() or second.has_ended)
-        assert first.was_hit(), (directory / "master-1.log").read_text()
         if fault.startswith("SIGSTOP"):
             os.kill(first.pid, signal.SIGCONT)
         wait_until(lambda: _is_over([second]))
@@ -211,7 +208,7 @@ def test_a_leader_that_is_hit_at_a_point_of_a_checkpoint(tmp_path, point, number
 @pytest.mark.parametrize("number", ["SIGSTOP", "SIGKILL"])
 @pytest.mark.parametrize("point", master_process.POINTS)
 def test_a_leader_in_zookeeper_that_is_hit_at_a_point(tmp_path, ensemble, point, number):
-    settings = zookeeper_settings(ensemble.quorum, tmp_path)
+    settings = zookeeper_settings(ensemble.quorum, tmp_path, session=1.5)
     run_with_fault(settings, tmp_path, f"{number}:{point}")
 
 
@@ -226,5 +223,5 @@ def test_many_leases(tmp_path, seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(50))
 def test_many_sessions_of_zookeeper(tmp_path, ensemble, seed):
-    settings = zookeeper_settings(ensemble.quorum, tmp_path)
+    settings = zookeeper_settings(ensemble.quorum, tmp_path, session=1.5)
     run_masters(settings, tmp_path, seed=200 + seed, count=2 + seed % 2)
