@@ -27,7 +27,9 @@ EXTRAS = {
     "kafka": ("confluent_kafka", "Kafka sources and sinks"),
     "mysql": ("pymysql", "tables of MySQL and MariaDB"),
     "postgres": ("psycopg", "tables and change streams of PostgreSQL"),
+    "rabbitmq": ("pika", "queues of RabbitMQ"),
     "rocksdb": ("rocksdict", "state larger than memory"),
+    "zookeeper": ("kazoo", "several masters that elect a leader with ZooKeeper"),
 }
 OK, WARNING, ERROR = "ok", "warning", "error"
 

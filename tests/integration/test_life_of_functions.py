@@ -135,7 +135,8 @@ def test_a_canceled_job_flushes_in_close_and_leaves_no_directory_and_no_process(
     client = env.execute_async("endless")
     wait_until(lambda: records_in(client) > 20)
     kind = "live" if execution == "real-time" else "clock"
-    sockets = socket_directory(f"firesteel-{kind}-{str(client.get_job_id())[:12]}")
+    job_id = str(client.get_job_id())
+    sockets = socket_directory(f"firesteel-{kind}-{job_id[:6]}-{os.getpid()}")
     hosts = hosts_of(client)
     assert sockets.exists()
     assert list(working.iterdir()) != []
