@@ -97,7 +97,7 @@ class Launcher:
 def _launcher(monkeypatch: pytest.MonkeyPatch) -> Launcher:
     launcher = Launcher()
     module = types.ModuleType("firesteel.master.launcher")
-    module.launch = launcher.launch  # type: ignore[attr-defined]
+    module.launch_of_program = launcher.launch  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "firesteel.master.launcher", module)
     return launcher
 
