@@ -116,14 +116,8 @@ class Snapshots(Function, MapFunction, CheckpointedFunction):
         return value
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param("at least once", marks=pytest.mark.slow),
-        pytest.param("aligned", marks=pytest.mark.slow),
-        "unaligned",
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["at least once", "aligned", "unaligned"])
 def test_a_crash_doubles_exactly_the_records_that_overtook_a_barrier(
     make_env: MakeEnvironment, tmp_path: Path, kind: str
 ) -> None:

@@ -214,6 +214,7 @@ def master_url(tmp_path: Path) -> Iterator[str]:
         yield cluster.url
 
 
+@pytest.mark.slow
 def test_user_code_and_firesteel_itself_reach_the_executors(
     master_url: str, tmp_path: Path
 ) -> None:

@@ -85,9 +85,8 @@ def expected(records: int) -> Counter[tuple[int, int]]:
     return Counter((n % 5, n // 5 + 1) for n in range(records))
 
 
-@pytest.mark.parametrize(
-    "seed", [11, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (12, 13))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [11, 12, 13])
 def test_a_driver_that_is_killed_at_some_moment_is_resumed_by_another_one(
     tmp_path: Path, seed: int
 ) -> None:

@@ -32,9 +32,10 @@ def slow(value: bytes) -> int:
     return len(value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "behind_an_exchange",
-    [pytest.param(False, marks=pytest.mark.slow, id="chained"), pytest.param(True, id="exchange")],
+    [pytest.param(False, id="chained"), pytest.param(True, id="exchange")],
 )
 @pytest.mark.execution("micro-batch")
 def test_a_slow_map_blows_up_neither_an_epoch_nor_memory(

@@ -66,7 +66,15 @@ def _run(kind: str, backend: str, *, loses_hosts: bool) -> list[Any]:
     return sorted(map(repr, harness.collected))
 
 
-@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        kind
+        if kind in ("tumbling", "sliding", "sessions")
+        else pytest.param(kind, marks=pytest.mark.slow)
+        for kind in _KINDS
+    ],
+)
 def test_windows_on_every_backend(kind):
     expected = _run(kind, "hashmap", loses_hosts=False)
     assert len(expected) > 20
