@@ -215,7 +215,8 @@ import flavor
 
 env = StreamExecutionEnvironment.get_execution_environment()
 numbers = env.from_collection(range(40)).map(flavor.taste)
-print("tasted", sorted(set(numbers.execute_and_collect("tasting"))))
+# In one piece: the end of the job is reported by a thread.
+print(f"tasted {sorted(set(numbers.execute_and_collect('tasting')))}")
 """
 
 

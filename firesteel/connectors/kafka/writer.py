@@ -482,7 +482,9 @@ class TransactionalKafkaWriter(KafkaWriter):
         assert current is not None
         try:
             self._flush(producer)
-        except SystemError as error:  # librdkafka's answer to a flush of a fenced producer
+        except (SystemError, AttributeError) as error:
+            # The client calls back while an exception is pending, if the producer is fenced during
+            # the flush. Python then answers with one of these.
             raise TransactionLostError("flushed a transaction", 90) from error
         found = self._transactions.describe(current.name)
         if (
