@@ -1,4 +1,4 @@
-"""Reaction to time: timers of processing time, and rounds of a loop, in milliseconds."""
+"""Reaction to time: timers, watermarks past an idle input, and rounds of a loop, in milliseconds."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -17,13 +17,18 @@ from benchmarks.measure import Arguments, Figures, report
 from benchmarks.peers.firesteel_jobs import Firesteel
 from benchmarks.sections.latency import LatencyJob, milliseconds, wait_until_passed
 from benchmarks.sections.section import Section
+from firesteel.common import Duration
+from firesteel.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from firesteel.datastream import DataStream
+from firesteel.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from firesteel.datastream.functions import KeyedProcessFunction
 
 _RATE = 200
 _MILLION = 1_000_000
 # From a record to its timer.
 _AHEAD_MILLIS = 50
+_WATERMARK_MILLIS = 20
+_IDLE_MILLIS = 100
 _ROUNDS = 5
 
 
@@ -39,8 +44,39 @@ class AtProcessingTime(KeyedProcessFunction):
         yield timestamp * _MILLION
 
 
+class AtEventTime(KeyedProcessFunction):
+    """Emits a record when the watermark has passed it."""
+
+    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Iterable[Any]:
+        if value:
+            ctx.timer_service().register_event_time_timer(value // _MILLION)
+        return ()
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[Any]:
+        yield timestamp * _MILLION
+
+
+class DueMillis(TimestampAssigner):
+    def extract_timestamp(self, value: int, record_timestamp: int) -> int:
+        return value // _MILLION
+
+
 def timers(job: LatencyJob) -> DataStream:
     return job.stream.key_by(key_of).process(AtProcessingTime())
+
+
+def watermarks(job: LatencyJob) -> DataStream:
+    """Unite the records with an input that is silent after its first record."""
+    job.env.get_config().set_auto_watermark_interval(_WATERMARK_MILLIS)
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(DueMillis())
+    rarely = RateLimiterStrategy.per_second(0.01)
+    silent = job.env.from_source(
+        DataGeneratorSource(lambda _: 0, 1 << 40, rarely),
+        strategy.with_idleness(Duration.of_millis(_IDLE_MILLIS)),
+        "silent",
+    )
+    timed = job.stream.assign_timestamps_and_watermarks(strategy)
+    return timed.union(silent).key_by(key_of).process(AtEventTime())
 
 
 def rounds(job: LatencyJob) -> DataStream:
@@ -64,6 +100,11 @@ class Reaction:
 
 REACTIONS = (
     Reaction("timer", "timer of processing time", timers, goal=5.0),
+    Reaction(
+        "watermark",
+        f"timer of event time, watermarks every {_WATERMARK_MILLIS} ms, one idle input",
+        watermarks,
+    ),
     Reaction("round", f"a round of a loop with key_by, {_ROUNDS} rounds", rounds, parts=_ROUNDS),
 )
 BY_NAME = {reaction.name: reaction for reaction in REACTIONS}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -30,6 +31,8 @@ _CHUNK_SECONDS = 0.001
 BROKEN_RECORDS = "numRecordsInErrors"
 # A source that is ahead of its alignment group checks this often if it may continue.
 _AHEAD_SECONDS = 0.02
+# A source with nothing to read is asked at most this often if it has become idle.
+_SILENCE_SECONDS = 0.005
 
 
 class SourceOperator(Operator, Ticking):
@@ -209,7 +212,16 @@ class SourceOperator(Operator, Ticking):
             return _AHEAD_SECONDS
         if self._read_chunk(reader, limit):
             return 0.0
-        return float(self._call(reader.next_read_delay)) if self._unfinished(reader) else None
+        if not self._unfinished(reader):
+            return None
+        return min(float(self._call(reader.next_read_delay)), self._until_silence())
+
+    def _until_silence(self) -> float:
+        """Return the seconds until the reader must be asked again to prove that it is silent."""
+        due = self.next_tick()
+        if due is None:
+            return math.inf
+        return max(_SILENCE_SECONDS, (due - self.context.clock.now_millis()) / 1000)
 
     def _read_chunk(self, reader: SourceReader, limit: int) -> int:
         """Read and emit a chunk. Return the number of its records."""

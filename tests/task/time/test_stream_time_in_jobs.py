@@ -65,7 +65,9 @@ def test_without_idleness_everybody_waits():
     assert harness.collected == []
 
 
-def test_an_epoch_comes_when_a_source_becomes_idle_though_no_source_asks_for_it():
+@pytest.mark.parametrize("execution", ["micro-batch", "real-time"])
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_a_source_becomes_idle_although_its_reader_asks_for_a_long_pause(parallelism, execution):
     """The scripted pauses are long; only idleness wakes the job in between."""
 
     def program(env: Any) -> Any:
@@ -76,10 +78,13 @@ def test_an_epoch_comes_when_a_source_becomes_idle_though_no_source_asks_for_it(
             env.from_source(busy, _ASCENDING, "busy").union(env.from_source(quiet, idle, "quiet"))
         )
 
-    harness = JobHarness(program)
-    for _ in range(10):
+    configuration = Configuration()
+    configuration.set_string("firesteel.execution", execution)
+    harness = JobHarness(program, parallelism=parallelism, configuration=configuration)
+    while not harness.collected and harness.now_millis() < 10_000:
         harness.run_epoch()
     assert harness.collected == [2]
+    assert 1_000 <= harness.now_millis() <= 2_000
 
 
 def test_the_end_of_a_source_is_the_end_of_its_time():
