@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import sys
 import threading
 import time
 from collections import Counter, deque
@@ -36,8 +37,9 @@ from firesteel.protocol.submission import (
     read_manifest,
     unpack_submission,
 )
-from firesteel.spark.application import Gateway, total_slots
+from firesteel.spark.application import Gateway
 from firesteel.spark.session import stop_own_session, user_session
+from firesteel.spark.task_slots import task_slots
 from firesteel.version import __version__
 
 _log = logging.getLogger("firesteel")
@@ -71,7 +73,7 @@ class SessionDispatcher(Dispatcher):
         super().__init__(configuration)
         self._scratch = ScratchDirectory("session", configuration.get(options.WORKING_DIR))
         self._session = user_session(1, _with_master(configuration))
-        self._pool = SlotPool(total_slots(self._session))
+        self._pool = SlotPool(self._task_slots(wanted=sys.maxsize))
         self._waits = configuration.get(options.SESSION_WHEN_FULL) == "wait"
         self._timeout = configuration.get(options.SLOT_REQUEST_TIMEOUT).total_seconds()
         self._submitting = threading.Lock()
@@ -263,8 +265,12 @@ class SessionDispatcher(Dispatcher):
         (directory / MANIFEST).write_text(whole.to_json())
         return whole
 
+    def _task_slots(self, wanted: int = 0) -> int:
+        return task_slots(self._session.sparkContext, wanted)
+
     def _request_slots(self, job: SessionJob) -> None:
         with self._submitting:
+            self._pool.total = self._task_slots()
             self._pool.request(SlotRequest(str(job.job_id), job.slot_choices()))
             if not self._waits and min(job.slot_choices()) > self._pool.free:
                 raise self._pool.refuse(str(job.job_id), "firesteel.session.when-full is refuse")
@@ -347,8 +353,13 @@ class SessionDispatcher(Dispatcher):
 
     def slots(self) -> Slots:
         with self._submitting:
+            before, total = self._pool.total, self._task_slots()
+            self._pool.total = total
             taken = {key: self._pool.taken_by(key) for key in self._running()}
-        return Slots(self._pool.total, {key: count for key, count in taken.items() if count})
+        if total > before:
+            # An executor has come.
+            self._start_jobs()
+        return Slots(total, {key: count for key, count in taken.items() if count})
 
     def rescale(
         self, job: JobHandle, parallelism: int | Mapping[str, int]

@@ -17,8 +17,6 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from firesteel.config.spark_master import local_master
-
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 # Spark keeps one daemon and its workers per environment of a task.
 WORKERS_VARIABLE = "FIRESTEEL_WORKERS"
@@ -62,15 +60,6 @@ def attach(workers: str) -> None:
     # Not as an argument: PySpark would write it into the configuration that all drivers share.
     context.environment[WORKERS_VARIABLE] = workers
     SparkSession(context)
-
-
-def total_slots(session: SparkSession) -> int:
-    """Return the number of tasks that the application can run at the same time."""
-    context = session.sparkContext
-    local = local_master(str(context.master))
-    if local is None:
-        return int(context.defaultParallelism)
-    return (os.cpu_count() or 1) if local.threads is None else local.threads
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from firesteel.slothost.directory import SlotDirectory
 from firesteel.spark.java import java_environment
 from firesteel.spark.own_packages import EXECUTOR_DAEMON, write_executor_files
 from firesteel.spark.program_end import program_end
+from firesteel.spark.task_slots import task_slots
 
 # Settings that the plan of a job needs. Each job has its own session, so the user's settings stay.
 _JOB_SETTINGS = {
@@ -131,8 +132,7 @@ def acquire_session(
             required_slots, configuration, may_restart=may_restart, live_slots=live_slots
         )
         _own.jobs += 1
-    context = session.sparkContext
-    available = context.defaultParallelism
+    available = _slots(session, required_slots, live_slots or 0)
     if available < required_slots:
         with _own.lock:
             _own.jobs -= 1
@@ -144,14 +144,19 @@ def acquire_session(
     return job_session
 
 
+def _slots(session: SparkSession, required: int, live: int) -> int:
+    """Return the number of slots for micro-batches. On a cluster, wait for those that a job needs."""
+    context = session.sparkContext
+    return (
+        context.defaultParallelism
+        if is_local(session)
+        else task_slots(context, max(required, live))
+    )
+
+
 def live_slots(session: SparkSession) -> int:
     """Return the number of task slots that are free for a job in real time."""
-    context = session.sparkContext
-    local = local_master(str(context.master))
-    if local is None:
-        total = context.defaultParallelism
-    else:
-        total = (os.cpu_count() or 1) if local.threads is None else local.threads
+    total = task_slots(session.sparkContext)
     with _own.lock:
         return total - _own.live_slots
 
@@ -218,7 +223,7 @@ def _active_or_new_session(
     if active is not None and active.sparkContext._jsc is None:  # noqa: SLF001 - how PySpark tells a stopped context
         active = None
     if active is not None and may_restart and _is_ours(active) and _own.jobs == 0:
-        too_small = active.sparkContext.defaultParallelism < required_slots
+        too_small = _slots(active, required_slots, 0) < required_slots
         if too_small and configuration.get_optional(options.TASK_SLOTS) is not None:
             too_small = False
         local = local_master(str(active.sparkContext.master))

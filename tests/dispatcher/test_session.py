@@ -30,7 +30,7 @@ Make = Callable[..., SessionDispatcher]
 def make(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Make]:
     """Makes a session with four slots, whose jobs get slots but no process."""
     monkeypatch.setattr(sessions, "user_session", lambda *_: None)
-    monkeypatch.setattr(sessions, "total_slots", lambda _: 4)
+    monkeypatch.setattr(SessionDispatcher, "_task_slots", lambda *_, **__: 4)
     monkeypatch.setattr(sessions, "stop_own_session", lambda: None)
     monkeypatch.setattr(SessionDispatcher, "_start", lambda *_: None)
     made: list[SessionDispatcher] = []
