@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -83,6 +84,10 @@ class Database:
         self._write_options.disable_wal = True  # type: ignore[method-assign,assignment]
         self._db = self._open()
         self.get = self._db.get
+        # It has the directory too, so that no file is deleted before.
+        self._opened = [self._db]
+        self._finalizer = weakref.finalize(self, _close, self._opened, self._scratch, os.getpid())
+        self._finalizer.atexit = False
 
     def get_all(self, keys: list[bytes]) -> list[bytes | None]:
         """The values of many rows, or None for each that is absent."""
@@ -157,7 +162,7 @@ class Database:
         return self._directory / "db"
 
     def reopen(self) -> None:
-        self._db = self._open()
+        self._db = self._opened[0] = self._open()
         self.get = self._db.get
 
     def clear(self) -> None:
@@ -167,9 +172,19 @@ class Database:
 
     def close(self) -> None:
         """Close the database and delete its files. Further calls do nothing."""
+        self._finalizer.detach()
         if self._directory.exists():
             self._db.close()
         self._scratch.remove()
+
+
+def _close(opened: list[Rdict], _directory: ScratchDirectory, pid: int) -> None:
+    """Close a database that nobody uses, unless this process is a fork of the one that opened it.
+
+    Without its files, RocksDB would fail to write its buffers, and wait for seconds after that.
+    """
+    if os.getpid() == pid:
+        opened[0].close()
 
 
 def is_data_file(name: str) -> bool:
