@@ -179,7 +179,7 @@ class Database:
 
 
 def _close(opened: list[Rdict], _directory: ScratchDirectory, pid: int) -> None:
-    """Close a database that nobody uses, unless this process is a fork of the one that opened it.
+    """Close a database that is not used any more, except in a fork of the process that opened it.
 
     Without its files, RocksDB would fail to write its buffers, and wait for seconds after that.
     """
