@@ -11,8 +11,8 @@ class CheckpointingMode(Enum):
     """The effect of a record on state after a recovery.
 
     - ``EXACTLY_ONCE``: each record counts once. It is the default.
-    - ``AT_LEAST_ONCE``: in Flink a record may count twice where a subtask has several inputs. In
-      Firesteel it counts once, because a barrier is the last row of an epoch.
+    - ``AT_LEAST_ONCE``: a record may count twice where a subtask has several inputs, as in Flink.
+      In micro-batches it counts once, because a barrier is the last row of an epoch.
 
     >>> _ = env.enable_checkpointing(10_000, CheckpointingMode.EXACTLY_ONCE)
     """

@@ -13,7 +13,7 @@ _S = JobStatus
 # All changes. A job that fails closes its slots first (FAILING); then the restart strategy decides
 # between RESTARTING and FAILED. A job that is canceled or suspended closes its slots in CANCELLING.
 # A job that is rescaled is RESTARTING once its slots are closed.
-# RECONCILING belongs to masters that take over a running job: there are none.
+# RECONCILING is for masters that take over a running job. Here the next leader starts it again.
 _CHANGES: dict[JobStatus, frozenset[JobStatus]] = {
     _S.CREATED: frozenset({_S.RUNNING, _S.FAILING, _S.CANCELLING}),
     _S.RUNNING: frozenset({_S.FINISHED, _S.FAILING, _S.CANCELLING, _S.RESTARTING}),

@@ -115,7 +115,7 @@ ALLOWED: dict[str, set[str]] = {
         "state",
         "usercode",
     },
-    "checkpoint.snapshot_writer": {"common", "filesystems", *_CHECKPOINT},
+    "checkpoint.snapshot_writer": {"filesystems", *_CHECKPOINT},
     # Several masters, one leader
     "leader": {"checkpoint.storage", "common", "config", "filesystems", "version"},
     # What driver and slots say to each other
@@ -290,7 +290,6 @@ ALLOWED: dict[str, set[str]] = {
         "common",
         "datastream",
         "datastream.state",
-        "datastream.stream_execution_environment",
         "filesystems",
         "graph",
         "state",

@@ -20,7 +20,7 @@ SUITES = {
     "integration": "whole jobs on Spark",
     "properties": "random programs against plain models",
     "recovery": "whole jobs with faults on the harness",
-    "servers": "Kafka, PostgreSQL and S3 as processes",
+    "servers": "servers and a browser as processes",
     "state/backends": "one suite for all state backends",
 }
 
