@@ -30,7 +30,7 @@ class GapStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Why names of one module are missing."""
+    """The reason for which names of one module are missing."""
 
     status: GapStatus
     reason: str

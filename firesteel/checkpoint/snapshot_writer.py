@@ -61,7 +61,7 @@ class SnapshotWriter:
             location = self._storage.write(metadata, order.new_files)
             is_entered = True
         if self._ledger is not None and location is not None and is_entered:
-            # A job that stops commits its savepoint, so the next master must not go behind it.
+            # A job that stops commits its savepoint, so the next master must not restore an older one.
             self._ledger.complete(metadata.checkpoint_id, location, metadata.epoch)
         return WrittenSnapshot(metadata.checkpoint_id, location, metadata)
 

@@ -293,7 +293,7 @@ class LiveSlot:
                     yield []
                 item = self._wait_for_item(inbox, wait)
                 if item is None:
-                    # Lets a caller without threads go on.
+                    # Lets a caller without threads continue.
                     yield []
             self._wake()
             if self._told_to_end:
@@ -512,7 +512,7 @@ class LiveSlot:
             if self._absorbs or (self._out and self._is_late()):
                 break
         if self._is_loaded and self._backlog_bytes <= _LOADED_BYTES:
-            # The sources may go on.
+            # The sources may continue.
             self._is_loaded = False
             self._want_end()
 

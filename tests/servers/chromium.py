@@ -39,7 +39,7 @@ def _find(names: tuple[str, ...]) -> str | None:
 
 
 def why_not() -> str | None:
-    """Why there can be no browser; None if there can."""
+    """Return the reason for which a browser cannot start, or None if it can."""
     if _find(_BROWSERS) is None or _find(_DRIVERS) is None:
         return "there is no Chromium with its driver: run `make browser` as root, or install them"
     return None

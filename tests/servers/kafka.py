@@ -75,7 +75,7 @@ controller.quorum.fetch.timeout.ms=1000
 
 
 def why_not() -> str | None:
-    """Why there can be no broker; None if there can."""
+    """Return the reason for which a broker cannot start, or None if it can."""
     if not list(KAFKA.glob("kafka_*.jar")):
         return "Kafka's jars are not in .servers: run `make servers`"
     return None
@@ -108,7 +108,7 @@ def running_cluster(directory: Path, size: int = 3) -> Iterator[KafkaCluster]:
 
 
 class KafkaClients:
-    """What a test does with Kafka, through its clients."""
+    """Clients of Kafka for tests."""
 
     def __init__(self, servers: str, replicas: int, properties: dict[str, str]) -> None:
         self.servers = servers

@@ -28,7 +28,7 @@ def _program(*names: str) -> str | None:
 
 
 def why_not() -> str | None:
-    """Why there can be no server; None if there can."""
+    """Return the reason for which a server cannot start, or None if it can."""
     programs = ("mariadbd", "mariadb-install-db", "my_print_defaults")
     if any(_program(name) is None for name in programs):
         return (

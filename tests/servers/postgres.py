@@ -36,7 +36,7 @@ def binaries() -> Path | None:
 
 
 def why_not() -> str | None:
-    """Why there can be no server; None if there can."""
+    """Return the reason for which a server cannot start, or None if it can."""
     if binaries() is None:
         return "PostgreSQL is not installed (Debian: apt install postgresql)"
     if os.geteuid() == 0 and (_other_user() is None or shutil.which("setpriv") is None):

@@ -27,7 +27,7 @@ _SCRIPT = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 
 
 def why_not() -> str | None:
-    """Why there can be no server; None if there can."""
+    """Return the reason for which a server cannot start, or None if it can."""
     if not _SCRIPT.exists():
         return "RabbitMQ is not installed (Debian: apt install rabbitmq-server)"
     return None

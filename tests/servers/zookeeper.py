@@ -38,7 +38,7 @@ clientPortAddress=127.0.0.1
 
 
 def why_not() -> str | None:
-    """Why there can be no ensemble; None if there can."""
+    """Return the reason for which an ensemble cannot start, or None if it can."""
     if not list(spark_jars().glob("zookeeper-3*.jar")):
         return "PySpark has no ZooKeeper among its jars"
     return None

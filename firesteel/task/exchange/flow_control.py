@@ -1,10 +1,10 @@
 """Flow control between live slots: the bytes that may be on their way to a slow slot.
 
-Spark's shuffle holds about a megabyte between two slots, whatever the slots do with it. Behind a
-function that takes a millisecond per record that is more than a minute, which every barrier would
-have to wait. So a slot tells the slots before it what it has processed, and how many bytes it
-processes in the target time. They send no more than that ahead of it, in smaller buffers. Flink
-calls this buffer debloating.
+Spark's shuffle holds about a megabyte between two slots, whatever the slots do with it. For a
+function that takes a millisecond per record this is more than a minute of work, and every barrier
+would wait for it. So a slot reports to the slots before it the bytes that it has processed, and the
+bytes that it processes in the target time. They send no more than that ahead of it, in smaller
+buffers. Flink calls this buffer debloating.
 
 Slots that process what Spark holds within the target time are not limited, and send no credits.
 """
