@@ -20,7 +20,6 @@ from pyspark.sql import SparkSession
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 # Spark keeps one daemon and its workers per environment of a task.
 WORKERS_VARIABLE = "FIRESTEEL_WORKERS"
-DRIVER_VARIABLE = "FIRESTEEL_DRIVER_PID"
 
 
 class Gateway:
@@ -64,18 +63,13 @@ def attach(workers: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorInfo:
-    """An executor. Sizes are in bytes, ``since`` is in epoch milliseconds.
-
-    ``running_tasks`` are Spark's. A job in real time runs one per slot of each level.
-    """
+    """An executor. ``memory`` is in bytes, ``since`` is in epoch milliseconds."""
 
     id: str
     host: str
     port: int
     slots: int
-    running_tasks: int
     memory: int
-    used_memory: int
     since: int
 
 
@@ -99,8 +93,6 @@ def _read(summary: Any) -> ExecutorInfo:
         host=host,
         port=int(port) if port.isdigit() else 0,
         slots=int(summary.maxTasks()) or int(summary.totalCores()),
-        running_tasks=int(summary.activeTasks()),
         memory=int(summary.maxMemory()),
-        used_memory=int(summary.memoryUsed()),
         since=int(summary.addTime().getTime()),
     )

@@ -105,7 +105,6 @@ class LiveExecution(Execution):
         # Slots take as much as they can process: back pressure takes the place of rate control.
         self._budget = ReadBudget(max_records or UNLIMITED, math.inf)
         self._task_attempts = task_attempts
-        self._local = local
         self._places = frozenset(
             (level, slot)
             for level, slots in enumerate(program.levels.slots)

@@ -87,7 +87,7 @@ def check_source(
         def program(env: Any, sink: Sink = sink) -> None:
             env.from_source(source, None, "source").sink_to(sink)
 
-        _History(source, program, seed).run()
+        _History(program, seed).run()
         _compare(source, wanted, sink.values(), f"a job with restarts (seed {seed})")
 
 
@@ -133,7 +133,7 @@ def check_sink(
         def program(env: Any, sink: Sink = sink) -> None:
             env.from_collection(list(records)).rebalance().sink_to(sink)
 
-        _History(sink, program, seed, parallelism).run()
+        _History(program, seed, parallelism).run()
         found = list(visible())
         if not exactly_once:
             found = list(dict.fromkeys(map(_hashable, found)))
@@ -298,12 +298,10 @@ class _History:
 
     def __init__(
         self,
-        connector: object,
         program: Callable[[Any], None],
         seed: int,
         parallelism: int = 2,
     ) -> None:
-        self._connector = connector
         self._program = program
         self._random = Random(seed)
         self._arguments: dict[str, Any] = {
