@@ -227,7 +227,9 @@ class _HybridEnumerator(SplitEnumerator):
         all_read, self._all_read = self._all_read, False
         if all_read and self._waits_for_switch():
             self._switch()
-        return [self._wrap(split) for split in self._inner.discover_splits()]
+        return [
+            _wrap(split, self._number, self._pickled) for split in self._inner.discover_splits()
+        ]
 
     def _waits_for_switch(self) -> bool:
         return not _is_last(self._hybrid, self._number) and self._inner.is_complete()
@@ -237,15 +239,6 @@ class _HybridEnumerator(SplitEnumerator):
         following = source.create_enumerator(self._parallelism)
         self._inner.close()
         self._number, self._pickled, self._inner = self._number + 1, pickled, following
-
-    def _wrap(self, split: SourceSplit) -> SourceSplit:
-        properties = {
-            "source": self._number,
-            "pickled": self._pickled,
-            "split": split.split_id,
-            "properties": dict(split.properties),
-        }
-        return SourceSplit(f"{self._number}:{split.split_id}", properties, split.position)
 
     def _own(self, splits: Sequence[SourceSplit]) -> list[SourceSplit]:
         """Return the splits of the present source, as its enumerator knows them."""
@@ -274,6 +267,17 @@ class _HybridEnumerator(SplitEnumerator):
 
     def close(self) -> None:
         self._inner.close()
+
+
+def _wrap(split: SourceSplit, number: int, pickled: str | None) -> SourceSplit:
+    """Return a split of the source with a number, as the job knows it."""
+    properties = {
+        "source": number,
+        "pickled": pickled,
+        "split": split.split_id,
+        "properties": dict(split.properties),
+    }
+    return SourceSplit(f"{number}:{split.split_id}", properties, split.position)
 
 
 def _unwrap(split: SourceSplit) -> SourceSplit:
@@ -313,16 +317,9 @@ class _HybridReader(SourceReader):
     def snapshot_splits(self) -> list[SourceSplit]:
         if self._reader is None:
             return []
-        return [self._wrap(split) for split in self._reader.snapshot_splits()]
-
-    def _wrap(self, split: SourceSplit) -> SourceSplit:
-        properties = {
-            "source": self._number,
-            "pickled": self._pickled,
-            "split": split.split_id,
-            "properties": dict(split.properties),
-        }
-        return SourceSplit(f"{self._number}:{split.split_id}", properties, split.position)
+        return [
+            _wrap(split, self._number, self._pickled) for split in self._reader.snapshot_splits()
+        ]
 
     def next_read_delay(self) -> float:
         return 0.1 if self._reader is None else self._reader.next_read_delay()
