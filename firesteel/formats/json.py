@@ -421,6 +421,7 @@ def _row_writer(type_info: RowTypeInfo) -> Callable[[Any], dict[str, Any]]:
 # Files
 
 
+@public_evolving
 class JsonReaderFormat(StreamFormat):
     r"""The format of files with a JSON value per line. Not in PyFlink.
 
@@ -446,7 +447,6 @@ class JsonReaderFormat(StreamFormat):
         self._fail_on_missing_field = fail_on_missing_field
 
     @staticmethod
-    @public_evolving
     def for_type_info(
         type_info: RowTypeInfo, fail_on_missing_field: bool = False
     ) -> JsonReaderFormat:
@@ -463,7 +463,6 @@ class JsonReaderFormat(StreamFormat):
         return JsonReaderFormat(type_info, fail_on_missing_field=fail_on_missing_field)
 
     @staticmethod
-    @public_evolving
     def for_objects() -> JsonReaderFormat:
         """Return the format whose records are the parsed values: dicts, lists, texts, numbers.
 
@@ -552,6 +551,7 @@ class _JsonLines(RecordReader):
         self._lines.close()
 
 
+@public_evolving
 class JsonEncoder(Encoder):
     r"""Writes a JSON object per line, for ``FileSink.for_row_format``. Not in PyFlink.
 

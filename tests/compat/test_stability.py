@@ -5,22 +5,25 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+from pkgutil import iter_modules
 
 import pytest
 
+from firesteel.datastream import connectors, formats
 from firesteel.stability import Stability, stability_of
 from tests.compat.ledger import API_FILE
 
 _PACKAGES = (
     "firesteel.common",
+    "firesteel.common.io",
+    "firesteel.common.serialization",
     "firesteel.common.typeinfo",
     "firesteel.datastream",
+    "firesteel.datastream.async_retry_predicates",
     "firesteel.datastream.connectors",
-    "firesteel.datastream.connectors.base",
-    "firesteel.datastream.connectors.datagen",
-    "firesteel.datastream.connectors.file_system",
-    "firesteel.datastream.connectors.kafka",
+    *(name for _, name, _ in iter_modules(connectors.__path__, "firesteel.datastream.connectors.")),
     "firesteel.datastream.data_stream",
+    *(name for _, name, _ in iter_modules(formats.__path__, "firesteel.datastream.formats.")),
     "firesteel.datastream.functions",
     "firesteel.datastream.state",
     "firesteel.datastream.window",

@@ -8,11 +8,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from pkgutil import iter_modules
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from firesteel.datastream import connectors, formats
 from tools.manual import hooks, public_api
 
 _REPOSITORY = Path(__file__).parents[2]
@@ -20,23 +22,20 @@ _REPOSITORY = Path(__file__).parents[2]
 # Modules that users import from. Each name that they export has an entry in the reference.
 _PUBLIC_MODULES = [
     "firesteel.common",
+    "firesteel.common.io",
     "firesteel.common.serialization",
     "firesteel.common.typeinfo",
     "firesteel.datastream",
     "firesteel.datastream.async_retry_predicates",
     "firesteel.datastream.connectors",
-    "firesteel.datastream.connectors.base",
-    "firesteel.datastream.connectors.datagen",
-    "firesteel.datastream.connectors.file_system",
-    "firesteel.datastream.connectors.jdbc",
-    "firesteel.datastream.connectors.kafka",
-    "firesteel.datastream.connectors.number_seq",
-    "firesteel.datastream.connectors.postgres_cdc",
+    *(name for _, name, _ in iter_modules(connectors.__path__, "firesteel.datastream.connectors.")),
     "firesteel.datastream.data_stream",
+    *(name for _, name, _ in iter_modules(formats.__path__, "firesteel.datastream.formats.")),
     "firesteel.datastream.functions",
     "firesteel.datastream.state",
     "firesteel.datastream.window",
     "firesteel.state_processor",
+    "firesteel.table",
     "firesteel.testing",
 ]
 
