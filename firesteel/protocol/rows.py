@@ -43,12 +43,11 @@ ACK = 6  # to the driver: the report of a slot
 OUTPUT = 7  # to the driver: printed lines, collected records
 FAILURE = 8  # to the driver: a user function failed
 DATAFRAME = 9  # to the driver: records for a DataFrame sink, as an Arrow stream
-IDLENESS = 10  # whether a channel is idle, so that no gate waits for its watermark
+IDLENESS = 10  # a channel becomes idle or active; no gate waits for the watermark of an idle one
 BARRIER = 11  # separates the records of a checkpoint from those after it
 KEYED = 12  # in a batch job: records of one key, which Spark sorts
 END_WANTED = 13  # to the driver: the slot has something to report, so the epoch should end
 END_OF_INPUT = 14  # nothing follows on this channel, in an epoch whose end is not marked in band
-
 CREDITS = 15  # to the driver: the progress of a live slot, for the slots that send rows to it
 
 # The ``seq`` of a row that the gate has counted already: it was read, but not processed at once.
