@@ -1,4 +1,4 @@
-"""Files of the project that the pages name exist."""
+"""Files of the project that the pages name exist, and the first page links all pages."""
 
 from __future__ import annotations
 
@@ -19,6 +19,14 @@ def test_the_files_that_a_page_names_exist(page: Path) -> None:
     text = page.read_text()
     named = {*_NAMED.findall(text), *_SHORT.findall(text)}
     assert sorted(name for name in named if not _exists(name)) == []
+
+
+def test_the_first_page_links_all_pages() -> None:
+    docs = _REPOSITORY / "docs"
+    first = (docs / "index.md").read_text()
+    pages = [*docs.glob("*.md"), *(docs / "decisions").glob("*.md")]
+    names = {str(page.relative_to(docs)) for page in pages} - {"index.md"}
+    assert sorted(name for name in names if f"]({name})" not in first) == []
 
 
 def _exists(name: str) -> bool:
