@@ -6,14 +6,10 @@ import time
 from collections import Counter
 from typing import Any
 
-import pytest
-
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.functions import MapFunction, RuntimeContext, SinkFunction
-
-pytestmark = pytest.mark.both_ways
 
 RECORDS = 300
 

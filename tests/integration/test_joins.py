@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import pytest
-
 from firesteel.common import Duration, Time, WatermarkStrategy
 from firesteel.datastream import DataStream, ProcessJoinFunction, StreamExecutionEnvironment
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
@@ -16,8 +14,6 @@ from firesteel.datastream.window import (
     TumblingEventTimeWindows,
 )
 from tests.task.changes import fold
-
-pytestmark = pytest.mark.both_ways
 
 _RECORDS = 1_200
 _KEYS = 7

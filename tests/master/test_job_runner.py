@@ -19,7 +19,7 @@ from firesteel.common.job_status import JobStatus
 from firesteel.connectors.base import SplitEnumerator
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.errors import FiresteelError, JobExecutionError, UserFunctionError
-from firesteel.master import checkpoint_executor, job_checkpoints, job_runner
+from firesteel.master import checkpoint_executor, job_checkpoints, job_runner, split_enumerators
 from firesteel.master.edge import ThreadedEdge
 from firesteel.master.job_master import Raised
 from firesteel.master.job_recovery import JobRecovery
@@ -66,7 +66,11 @@ def _of(source: LateSource) -> Callable[[StreamExecutionEnvironment], Any]:
 # In a harness
 
 
-def test_a_job_whose_enumerator_hangs_takes_checkpoints_and_can_be_canceled() -> None:
+def test_a_job_whose_enumerator_hangs_takes_checkpoints_and_can_be_canceled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The threads of the harness are never busy, so the end of a job would wait for this one.
+    monkeypatch.setattr(split_enumerators, "_CLOSE_SECONDS", 0.0)
     harness = JobHarness(_of(LateSource(splits=3, delay=1.0)), checkpoint_every=0)
     harness.run_epoch()
     harness.enumerators_are_stuck = True
