@@ -27,7 +27,7 @@ PEERS := pyflink spark bytewax
 # Servers and the browser for tests. Without one of them pytest skips its tests and shows the reason.
 SERVERS := .servers/kafka/.installed .servers/browser/.installed .servers/postgres/.installed
 # An archive of Spark's classes, with which the JVMs of tests start in half the time.
-CLASSES := $(VENV)/spark-classes.jsa
+CLASSES := $(VENV)/cache/.written
 # Those that only slow tests need.
 MORE_SERVERS := .servers/rabbitmq/.installed .servers/mariadb/.installed
 # The number of test processes. They share the test files, and each starts its own Spark session.
@@ -75,7 +75,7 @@ browser: .servers/browser/.installed ## install Chromium for the tests of the da
 
 $(CLASSES): $(STAMP)
 	$(call say,archiving the classes of Spark)
-	@$(PY) -m tests.class_archive || echo "Tests with Spark will start more slowly." >&2
+	@if $(PY) -m tests.class_archive; then touch $@; else echo "Tests with Spark will start more slowly." >&2; fi
 
 .servers/rabbitmq/.installed .servers/mariadb/.installed: .servers/%/.installed: | $(STAMP)
 	$(call say,looking for $*)

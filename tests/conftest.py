@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from tests.class_archive import QUICK_START, spark_options
+from tests import class_archive
 from tests.thoroughness import examples
 
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ settings.register_profile("search", deadline=None)
 settings.register_profile("firesteel", deadline=None, derandomize=True, max_examples=examples(100))
 settings.load_profile(os.environ.get("FIRESTEEL_HYPOTHESIS_PROFILE", "firesteel"))
 
-os.environ.setdefault("SPARK_SUBMIT_OPTS", spark_options())
-os.environ.setdefault("SPARK_DAEMON_JAVA_OPTS", QUICK_START)
+class_archive.use()
 
 _SPARK_TESTS = Path(__file__).parent / "integration"
 

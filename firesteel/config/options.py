@@ -40,6 +40,13 @@ SPARK_MASTER: Option[str | None] = Option(
     "Spark's master, for example local[4] or spark://host:7077. The default is the running Spark "
     "session, or else all cores of this machine.",
 )
+CLASS_ARCHIVE: Option[bool] = Option(
+    "firesteel.spark.class-archive",
+    BOOLEAN,
+    True,
+    "Keep an archive of the Java classes of the embedded Spark in the cache directory of the user "
+    "(about 120 MB), so that programs start faster. The second program on a machine writes it.",
+)
 EXECUTION: Option[str] = Option(
     "firesteel.execution",
     choice("auto", "real-time", "micro-batch"),

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -60,12 +60,20 @@ def _version(java: Path) -> int:
 
 
 @contextmanager
-def java_environment() -> Iterator[None]:
-    """Let PySpark start its JVM through ``launcher_java``, which drops an option of the JVM."""
-    java = find_java()
-    before = {name: os.environ.get(name) for name in ("JAVA_HOME", "FIRESTEEL_JAVA")}
-    os.environ["JAVA_HOME"] = str(_LAUNCHER_HOME)
-    os.environ["FIRESTEEL_JAVA"] = str(java)
+def java_environment(java: Path | None = None, options: Iterable[str] = ()) -> Iterator[None]:
+    """Let PySpark start its JVM through ``launcher_java``, which drops an option of the JVM.
+
+    Args:
+        java: The Java to start. The default is the one that ``find_java`` finds.
+        options: More options of the JVM.
+    """
+    variables = {
+        "JAVA_HOME": str(_LAUNCHER_HOME),
+        "FIRESTEEL_JAVA": str(java or find_java()),
+        "FIRESTEEL_JAVA_OPTIONS": "\n".join(options),
+    }
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:

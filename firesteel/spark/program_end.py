@@ -32,6 +32,8 @@ class ProgramEnd:
         self._process = 0
         # Set when jobs must end without further waiting.
         self._ending = threading.Event()
+        #: The program has come to its end, and no signal has ended it.
+        self.is_at_leisure = False
         self._interrupt: KeyboardInterrupt | None = None
         self._handle_interrupt: Callable[[int, FrameType | None], Any] = signal.default_int_handler
         self._show_error: Callable[..., Any] = sys.__excepthook__
@@ -55,6 +57,7 @@ class ProgramEnd:
         # Python waits for these threads too, so their jobs continue, unless a signal ends them.
         while not self._ending.is_set() and (thread := _other_thread()) is not None:
             thread.join(_POLL_SECONDS)
+        self.is_at_leisure = not self._ending.is_set()
         self._ending.set()
         stop()
 

@@ -24,7 +24,8 @@ from firesteel.master.running_jobs import running_jobs
 from firesteel.protocol.rows import LIVE_BUFFER_BYTES
 from firesteel.slothost.client import HostSettings
 from firesteel.slothost.directory import SlotDirectory
-from firesteel.spark.java import java_environment
+from firesteel.spark.class_archive import ClassArchive
+from firesteel.spark.java import find_java, java_environment
 from firesteel.spark.own_packages import EXECUTOR_DAEMON, write_executor_files
 from firesteel.spark.program_end import program_end
 from firesteel.spark.task_slots import task_slots
@@ -102,6 +103,8 @@ class _OwnSession:
         self.lock = threading.Lock()
         self.session: SparkSession | None = None
         self.is_quiet = True
+        # The archive of the classes of its JVM, or None.
+        self.archive: ClassArchive | None = None
         self.jobs = 0
         # Task slots that jobs in real time occupy.
         self.live_slots = 0
@@ -277,10 +280,14 @@ def _start(
     for key, value in configuration.to_dict().items():
         if key.startswith("spark.") and not (key == _FILES and _FILES in settings):
             builder = builder.config(key, value)
-    with java_environment():
+    java = find_java()
+    archive = None
+    if local_master(master) is not None and configuration.get(options.CLASS_ARCHIVE):
+        archive = ClassArchive(java)
+    with java_environment(java, () if archive is None else archive.java_options()):
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel(level if verbose else "ERROR")
-    _own.session, _own.is_quiet = session, not verbose
+    _own.session, _own.is_quiet, _own.archive = session, not verbose, archive
     return session
 
 
@@ -342,6 +349,8 @@ def stop_own_session() -> None:
     with _own.lock:
         session, _own.session = _own.session, None
     if session is not None:
+        if _own.archive is not None and program_end.is_at_leisure:
+            _own.archive.write(session)
         with suppress(Exception):
             if _own.is_quiet:
                 _silence(session.sparkContext)

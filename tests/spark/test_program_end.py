@@ -28,6 +28,7 @@ def say(word):
 class Job:
     def __init__(self):
         self.end = Future()
+        self.given_up = threading.Lock()
     def cancel(self):
         # Spark needs new threads for it, too.
         threading.Thread(target=self.close).start()
@@ -39,9 +40,11 @@ class Job:
             running_jobs.discard(self)
             self.end.set_result(None)
     def give_up(self):
-        say("given up")
-        running_jobs.discard(self)
-        self.end.set_result(None)
+        # The handler of a signal and a thread may both call it.
+        if self.given_up.acquire(blocking=False):
+            say("given up")
+            running_jobs.discard(self)
+            self.end.set_result(None)
 
 def stop():
     # Longer than any test: only a second signal may end what blocks.

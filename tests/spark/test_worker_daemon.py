@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 import zipfile
@@ -24,7 +25,7 @@ def test_workers_do_not_read_archives_again(
     monkeypatch.syspath_prepend(str(archive))
     monkeypatch.setattr(worker_daemon, "_PRELOADED", ("in_archive.early",))
     # The objects of the tests stay collectable.
-    monkeypatch.setattr(worker_daemon.gc, "freeze", lambda: None)
+    monkeypatch.setattr(gc, "freeze", lambda: None)
     worker_daemon.preload()
     finders = sys.path_importer_cache.values()
     assert not any(isinstance(finder, zipimport.zipimporter) for finder in finders)
