@@ -117,7 +117,13 @@ def _dump(session: SparkSession, file: Path) -> None:
 
 def _cache_directory() -> Path:
     home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "firesteel"
+    if home:
+        return Path(home, "firesteel")
+    try:
+        return Path.home() / ".cache" / "firesteel"
+    except RuntimeError:
+        # A user without a home directory, as in some containers, has no cache: no file can be here.
+        return Path(os.devnull, "firesteel")
 
 
 def _modified(file: Path) -> str:

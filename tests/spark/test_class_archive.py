@@ -45,6 +45,16 @@ def test_a_directory_that_cannot_be_written_changes_nothing(tmp_path: Path) -> N
         assert ClassArchive(_JAVA, file / "cache").java_options() == ()
 
 
+def test_a_user_without_a_home_directory_has_no_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", no_home)
+    for _ in range(2):
+        assert ClassArchive(_JAVA).java_options() == ()
+
+
 class _Session:
     """A session whose JVM writes ``text`` as archive, or cannot write one."""
 
