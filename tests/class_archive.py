@@ -10,9 +10,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from firesteel.spark.class_archive import ClassArchive
-from firesteel.spark.java import find_java
-
 REPOSITORY = Path(__file__).parents[1]
 CACHE = Path(sys.prefix, "cache")
 
@@ -42,6 +39,10 @@ def use() -> None:
 
 def create() -> None:
     """Write the archive, unless it is there."""
+    # Some tests run on versions of Python that have no PySpark.
+    from firesteel.spark.class_archive import ClassArchive
+    from firesteel.spark.java import find_java
+
     use()
     archive = ClassArchive(find_java())
     # As the first program on a machine does, so that the second one writes the archive.
