@@ -7,11 +7,8 @@ import os
 import re
 import runpy
 import sys
-import threading
 import traceback
 from collections.abc import Callable
-from concurrent.futures import Future
-from functools import partial
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
@@ -35,8 +32,6 @@ if TYPE_CHECKING:
 _JOB_ID = re.compile("[0-9a-f]{32}")
 # Programs without a port of their own take the first free one of these.
 _PORTS = "8081-8180"
-# The longest wait for the report of a job that has ended.
-_REPORT_SECONDS = 5.0
 # A program that does not lead after this time says that it waits.
 _PATIENCE_SECONDS = 2.0
 
@@ -175,22 +170,30 @@ def run(**given: Any) -> None:
             serve_program(configuration)
     from firesteel.datastream.stream_execution_environment import program as programs
 
-    # The results of the jobs, each with the report of its end.
-    jobs: list[tuple[Future[Any], threading.Event]] = []
+    jobs: list[JobControl] = []
+    unreported: list[JobControl] = []
+
+    def report_ends() -> None:
+        """Print the results of jobs that have ended, in the thread of the program.
+
+        A thread of its own could print in the middle of a line of the program.
+        """
+        for job in [one for one in unreported if one.result().done()]:
+            unreported.remove(job)
+            if job.result().exception() is None:
+                click.echo(str(job.result().result()))
 
     def report(job: JobControl) -> None:
-        is_reported = threading.Event()
-        jobs.append((job.result(), is_reported))
+        report_ends()
+        jobs.append(job)
         click.echo(f"Job has been submitted with JobID {job.job_id}")
         if not given["detached"]:
-            job.result().add_done_callback(partial(_report_end, is_reported))
+            unreported.append(job)
 
     programs.after_launch.append(report)
+    programs.after_end.append(report_ends)
     _execute(program, arguments, module=given["module"] is not None)
-    for result, is_reported in jobs:
-        # The program may know a result a moment before the thread that reports it.
-        if result.done() and not given["detached"]:
-            is_reported.wait(_REPORT_SECONDS)
+    report_ends()
     if not jobs:
         click.echo(
             "\nThe program didn't contain a Flink job. Perhaps you forgot to call execute() on the "
@@ -229,14 +232,6 @@ def _wait_until_it_leads(configuration: Configuration, settings: Configuration) 
     set_command_line(settings)
     lead_program(application)
     return load_configuration()
-
-
-def _report_end(is_reported: threading.Event, result: Future[Any]) -> None:
-    try:
-        if result.exception() is None:
-            click.echo(str(result.result()))
-    finally:
-        is_reported.set()
 
 
 def _settings(given: dict[str, Any]) -> Configuration:

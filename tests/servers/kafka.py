@@ -144,7 +144,8 @@ class KafkaClients:
         self.producer = self._new_producer()
 
     def _new_producer(self) -> Producer:
-        return Producer(self.properties)
+        # Without it, records that are sent again may come after later ones.
+        return Producer({**self.properties, "enable.idempotence": True})
 
     def write(
         self,

@@ -663,13 +663,15 @@ class StreamExecutionEnvironment:
         if self.program.is_detached:
             return DetachedJobExecutionResult(job.job_id)
         try:
-            return job.result().result()
+            result = job.result().result()
         except KeyboardInterrupt:
             job.interrupt()
             if program_process.is_interactive():
                 raise
             # A script ends as the shell expects, without a traceback of Firesteel.
             raise SystemExit(_INTERRUPTED) from None
+        self.program.note_end()
+        return result
 
     def execute_async(self, job_name: str = "Flink Streaming Job") -> JobClient:
         """Run everything that was added since the last job, and return at once.

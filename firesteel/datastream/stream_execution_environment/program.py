@@ -27,6 +27,8 @@ _REMOTE = "remote"
 # after.
 before_launch: list[Callable[[CompiledJob], None]] = []
 after_launch: list[Callable[[JobControl], None]] = []
+# Called when a job that ``execute`` waits for has ended without an error, in the thread that waits.
+after_end: list[Callable[[], None]] = []
 
 
 class Program:
@@ -103,6 +105,11 @@ class Program:
         for told in after_launch:
             told(running)
         return running
+
+    def note_end(self) -> None:
+        """Note that ``execute`` has waited for a job, which has ended."""
+        for told in after_end:
+            told()
 
     def _start(self, job: CompiledJob) -> JobControl:
         if self.is_remote:
