@@ -22,6 +22,8 @@ from pyspark.sql import SparkSession
 _log = logging.getLogger("firesteel")
 
 _SECONDS_KEPT = 60 * 24 * 3600.0
+# A Java that does not know the option starts without it.
+_RECORDING = ("-XX:+IgnoreUnrecognizedVMOptions", "-XX:+RecordDynamicDumpInfo")
 # A JVM that cannot use an archive says so on standard output, which belongs to the program.
 _SILENT = ("-Xlog:disable", "-Xlog:all=error:stderr")
 
@@ -36,6 +38,7 @@ class ClassArchive:
         self._directory = _cache_directory() if directory is None else directory
         self.file = self._directory / f"spark-{name}.jsa"
         self._seen = self.file.with_suffix(".seen")
+        self._failed = self.file.with_suffix(".failed")
         # The JVM that starts next keeps notes about its classes.
         self.is_wanted = False
 
@@ -46,9 +49,11 @@ class ClassArchive:
                 # It is in use, so no later program deletes it as old.
                 os.utime(self.file)
                 return (f"-XX:SharedArchiveFile={self.file}", *_SILENT)
+            if self._failed.exists():
+                return ()
             if self._seen.exists():
                 self.is_wanted = True
-                return ("-XX:+RecordDynamicDumpInfo", *_SILENT)
+                return (*_RECORDING, *_SILENT)
             self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._seen.touch()
         except OSError as error:
@@ -69,8 +74,12 @@ class ClassArchive:
             self._remove_old()
         except Exception as error:  # noqa: BLE001 - it saves time only; a Java may be unable to do it
             _log.debug("no archive of classes was written: %s", error)
+            with suppress(OSError):
+                # Later programs must not spend their time on it, too.
+                self._failed.touch()
         finally:
-            unfinished.unlink(missing_ok=True)
+            with suppress(OSError):
+                unfinished.unlink()
 
     def _remove_old(self) -> None:
         """Remove archives that no program has used for a long time."""

@@ -57,8 +57,13 @@ def test_a_canceled_job_does_not_wait_for_its_reader(tmp_path: Path) -> None:
     writer = ResultWriter(tmp_path, limit=1)
     writer.add([1])
     writer.flush()
+    second = threading.Thread(target=writer.add, args=([2],), daemon=True)
+    second.start()
+    second.join(0.1)
+    assert second.is_alive()
     writer.release()
-    writer.add([2])
+    second.join(10)
+    assert not second.is_alive()
 
 
 def test_records_without_a_reader_are_dropped(tmp_path: Path) -> None:

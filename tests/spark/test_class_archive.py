@@ -76,12 +76,19 @@ def _wanted(directory: Path) -> ClassArchive:
 
 def test_an_archive_is_whole_or_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     archive = _wanted(tmp_path)
-    archive.write(_Session(monkeypatch, None))  # type: ignore[arg-type]
-    assert not list(tmp_path.glob("*.jsa"))
-    archive = _wanted(tmp_path)
     archive.write(_Session(monkeypatch, b"classes"))  # type: ignore[arg-type]
     assert archive.file.read_bytes() == b"classes"
     assert not list(tmp_path.glob("*.new"))
+
+
+def test_a_java_that_cannot_write_it_is_asked_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _wanted(tmp_path).write(_Session(monkeypatch, None))  # type: ignore[arg-type]
+    assert not list(tmp_path.glob("*.jsa"))
+    later = ClassArchive(_JAVA, tmp_path)
+    assert later.java_options() == ()
+    assert not later.is_wanted
 
 
 def test_archives_that_nobody_uses_are_removed(
