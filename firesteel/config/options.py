@@ -47,6 +47,14 @@ CLASS_ARCHIVE: Option[bool] = Option(
     "Keep an archive of the Java classes of the embedded Spark in the cache directory of the user "
     "(about 120 MB), so that programs start faster. The second program on a machine writes it.",
 )
+OPTIMIZING_COMPILER: Option[bool | None] = Option(
+    "firesteel.spark.optimizing-compiler",
+    BOOLEAN,
+    None,
+    "Let the JVM of the embedded Spark use its optimizing compiler, which needs several seconds of "
+    "CPU time. By default it does, unless Firesteel starts Spark for a job in real time. There the "
+    "JVM only moves rows, and the compiler would take its time from the first minutes of the job.",
+)
 EXECUTION: Option[str] = Option(
     "firesteel.execution",
     choice("auto", "real-time", "micro-batch"),
