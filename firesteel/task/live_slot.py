@@ -71,8 +71,9 @@ Rows = list[BufferRow]
 # Records that arrive within this time of the last sending travel together. It costs a record less
 # than this on average, and a busy slot sends a few hundred times a second instead of thousands.
 _LINGER_SECONDS = 0.002
-# A slot that never waits gathers more rows per sending, because those cost more than their delay.
-_BUSY_LINGER_SECONDS = 0.01
+# A slot that never waits gathers more rows per sending, because those cost more than their delay:
+# Spark makes some twenty system calls for each of its rows.
+_BUSY_LINGER_SECONDS = 0.025
 # A slot that writes a savepoint looks for its end this often.
 _SAVEPOINT_SECONDS = 0.05
 # Rows leave the slot when their payloads reach this size, even if more work is waiting.
