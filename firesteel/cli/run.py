@@ -170,31 +170,17 @@ def run(**given: Any) -> None:
             serve_program(configuration)
     from firesteel.datastream.stream_execution_environment import program as programs
 
-    jobs: list[JobControl] = []
-    unreported: list[JobControl] = []
-
-    def report_ends() -> None:
-        """Print the results of jobs that have ended, in the thread of the program.
-
-        A thread of its own could print in the middle of a line of the program.
-        """
-        for job in [one for one in unreported if one.result().done()]:
-            unreported.remove(job)
-            if job.result().exception() is None:
-                click.echo(str(job.result().result()))
+    submitted: list[JobControl] = []
 
     def report(job: JobControl) -> None:
-        report_ends()
-        jobs.append(job)
+        submitted.append(job)
         click.echo(f"Job has been submitted with JobID {job.job_id}")
-        if not given["detached"]:
-            unreported.append(job)
 
     programs.after_launch.append(report)
-    programs.after_end.append(report_ends)
+    # As in Flink: the results of jobs that the program does not wait for are not printed.
+    programs.after_end.append(lambda result: click.echo(str(result)))
     _execute(program, arguments, module=given["module"] is not None)
-    report_ends()
-    if not jobs:
+    if not submitted:
         click.echo(
             "\nThe program didn't contain a Flink job. Perhaps you forgot to call execute() on the "
             "execution environment.",

@@ -22,6 +22,9 @@ _POLL_SECONDS = (0.02, 0.05, 0.1, 0.2)
 # The longest wait for a leader, and the pause before the next master is asked.
 _LEADER_SECONDS = 60.0
 _NEXT_MASTER_SECONDS = 0.2
+# A master that does not answer for this time may be frozen, so the next one is asked. Connections of
+# a frozen process are still accepted.
+_MASTER_SECONDS = 10.0
 
 
 class RestClientError(FiresteelError, RuntimeError):
@@ -103,13 +106,11 @@ class RestClient:
 
     def get_bytes(self, path: str) -> tuple[bytes, dict[str, str]]:
         """Return a body and the headers, with lower-case names."""
-        with self._open("GET", path) as answer:
-            return answer.read(), {name.lower(): value for name, value in answer.headers.items()}
+        return self._call("GET", path)
 
     def upload(self, path: str, stream: BinaryIO, size: int) -> Any:
         headers = {"Content-Type": "application/zip", "Content-Length": str(size)}
-        with self._open("POST", path, stream, headers, _SUBMIT_SECONDS) as answer:
-            return json.loads(answer.read())
+        return json.loads(self._call("POST", path, stream, headers, _SUBMIT_SECONDS)[0])
 
     def wait_for(self, path: str, seconds: float | None = None) -> dict[str, Any]:
         """Ask for an asynchronous operation until it has completed, and return its outcome.
@@ -135,50 +136,56 @@ class RestClient:
     def _json(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         headers = {} if body is None else {"Content-Type": "application/json"}
-        with self._open(method, path, data, headers) as answer:
-            text = answer.read()
+        text, _ = self._call(method, path, data, headers)
         return json.loads(text) if text.strip() else {}
 
-    def _open(
+    def _call(
         self,
         method: str,
         path: str,
         data: bytes | BinaryIO | None = None,
         headers: dict[str, str] | None = None,
         seconds: float = _TIMEOUT_SECONDS,
-    ) -> Any:
-        deadline = time.monotonic() + _LEADER_SECONDS
+    ) -> tuple[bytes, dict[str, str]]:
+        """Return the body and the headers of the answer of the leader."""
+        if self._masters is not None:
+            seconds = min(seconds, _MASTER_SECONDS if data is None else _TIMEOUT_SECONDS)
+        deadline: float | None = None
         while True:
             if data is not None and not isinstance(data, bytes):
                 data.seek(0)
             try:
-                return self._open_once(method, path, data, dict(headers or {}), seconds)
+                return self._call_once(method, path, data, dict(headers or {}), seconds)
             except _StandbyError as standby:
                 # A standby has answered. It may know the leader.
-                self.url = standby.leader
+                following = standby.leader
             except (UnreachableError, RestClientError) as error:
                 if isinstance(error, RestClientError) and not error.is_temporary:
                     raise
-                if self._masters is None or time.monotonic() > deadline:
+                if self._masters is None or _is_over(deadline):
                     raise
-                self.url = self._masters.another(self.url)
+                following = self._masters.another(self.url)
                 time.sleep(_NEXT_MASTER_SECONDS)
-            if time.monotonic() > deadline:
+            if _is_over(deadline):
                 raise UnreachableError(self.url, "the masters name no leader that answers")
+            self.url = following
+            deadline = deadline or time.monotonic() + _LEADER_SECONDS
 
-    def _open_once(
+    def _call_once(
         self,
         method: str,
         path: str,
         data: bytes | BinaryIO | None,
         headers: dict[str, str],
         seconds: float,
-    ) -> Any:
+    ) -> tuple[bytes, dict[str, str]]:
         request = urllib.request.Request(f"{self.url}/v1{path}", data, headers, method=method)
         if self._token:
             request.add_header("Authorization", f"Bearer {self._token}")
         try:
-            return self._opener.open(request, timeout=seconds)
+            with self._opener.open(request, timeout=seconds) as answer:
+                found = {name.lower(): value for name, value in answer.headers.items()}
+                return answer.read(), found
         except urllib.error.HTTPError as error:
             location = error.headers.get("Location", "")
             if error.code == 307 and location.startswith(("http://", "https://")):
@@ -189,6 +196,10 @@ class RestClient:
         except (urllib.error.URLError, HTTPException, OSError) as error:
             reason = getattr(error, "reason", error)
             raise UnreachableError(self.url, str(reason)) from error
+
+
+def _is_over(deadline: float | None) -> bool:
+    return deadline is not None and time.monotonic() > deadline
 
 
 class _StandbyError(Exception):

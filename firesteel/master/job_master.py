@@ -544,7 +544,11 @@ class JobMaster:
 
     def overview(self) -> dict[str, Any]:
         """Return, as JSON, the work and the place of every subtask so far."""
-        found = self.metrics.overview(attempt_in_run(self._program.attempt), self._ledger.size)
+        found = self.metrics.overview(
+            attempt_in_run(self._program.attempt),
+            self._ledger.size,
+            self.checkpoints.coordinator.stats.timing_of,
+        )
         return {"status": self.status.name, **found}
 
     def operator_handles(self) -> Iterator[tuple[StreamNode, OperatorHandle]]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from firesteel.checkpoint.rules.tasks import TaskTiming
 from firesteel.common.constants import MAX_WATERMARK, MIN_WATERMARK
 from firesteel.graph.job_graph import JobGraph, JobVertex
 from firesteel.graph.levels import Levels
@@ -28,6 +29,7 @@ _SUMS = (
     "idle_seconds",
     "back_pressured_seconds",
 )
+_FIRED_TIMERS = "numFiredTimers"
 Key = tuple[int, int]
 """A vertex and a subtask."""
 
@@ -37,15 +39,18 @@ class _Series:
     """The figures of a subtask, and their past for rates. Times are epoch seconds."""
 
     figures: SubtaskFigures
-    # Pairs of the age of the slot, in seconds, and the sums at that age.
-    samples: deque[tuple[float, tuple[float, ...]]] = field(default_factory=deque)
+    # Pairs of the age of the slot, in seconds, and the sums at that age: those of the subtask, and the
+    # fired timers of its operators by node.
+    samples: deque[tuple[float, dict[str | int, float]]] = field(default_factory=deque)
     is_live: bool = False
     running_at: float | None = None
     finished_at: float | None = None
 
     def sample(self, age: float) -> None:
         samples = self.samples
-        sums = tuple(getattr(self.figures, name) for name in _SUMS)
+        sums: dict[str | int, float] = {name: getattr(self.figures, name) for name in _SUMS}
+        for node, found in self.figures.operators.items():
+            sums[node] = found.get(_FIRED_TIMERS, 0)
         if samples and age < samples[-1][0]:
             # The slot has begun again.
             samples.clear()
@@ -55,15 +60,14 @@ class _Series:
         while len(samples) > 2 and age - samples[1][0] >= _WINDOW_SECONDS:
             samples.popleft()
 
-    def rates(self) -> dict[str, float]:
+    def rates(self) -> dict[str | int, float]:
         """Return the increase per second of each sum."""
         if self.finished_at is not None or len(self.samples) < 2:
             return dict.fromkeys(_SUMS, 0.0)
         (began, before), (ended, now) = self.samples[0], self.samples[-1]
         span = max(ended - began, 1e-9)
         return {
-            name: max(0.0, (after - earlier) / span)
-            for name, earlier, after in zip(_SUMS, before, now, strict=True)
+            name: max(0.0, (after - before.get(name, 0.0)) / span) for name, after in now.items()
         }
 
 
@@ -88,6 +92,9 @@ class JobMetrics:
         self.hosts: dict[Key, str] = {}
         self._user: dict[Key, OperatorSnapshots] = {}
         self._after = _vertices_after(self._graph)
+        self._last = {
+            vertex.id: _last_operator(vertex, self._graph) for vertex in self._graph.vertices
+        }
         self._epoch_ended_at: float | None = None
         self._age = 0.0
         self.epochs = 0
@@ -203,9 +210,18 @@ class JobMetrics:
     # Answers
 
     def overview(
-        self, attempt: int, state_size: Callable[[int, int], int] = lambda *_: 0
+        self,
+        attempt: int,
+        state_size: Callable[[int, int], int] = lambda *_: 0,
+        timing_of: Callable[[int, int], TaskTiming | None] = lambda *_: None,
     ) -> dict[str, Any]:
-        """Return the totals and rates of all subtasks as JSON."""
+        """Return the totals and rates of all subtasks as JSON.
+
+        Args:
+            attempt: The number of the attempt.
+            state_size: The confirmed state of a vertex and a subtask, in bytes.
+            timing_of: The durations of the last snapshot of a vertex and a subtask.
+        """
         return {
             "epochs": self.epochs,
             "last_epoch_seconds": self.last_epoch_seconds,
@@ -216,7 +232,13 @@ class JobMetrics:
                     "id": vertex.id,
                     "name": vertex.name,
                     "subtasks": [
-                        self._subtask(vertex, subtask, attempt, state_size(vertex.id, subtask))
+                        self._subtask(
+                            vertex,
+                            subtask,
+                            attempt,
+                            state_size(vertex.id, subtask),
+                            timing_of(vertex.id, subtask),
+                        )
                         for subtask in range(vertex.parallelism)
                     ],
                 }
@@ -225,12 +247,18 @@ class JobMetrics:
         }
 
     def _subtask(
-        self, vertex: JobVertex, subtask: int, attempt: int, state_size: int
+        self,
+        vertex: JobVertex,
+        subtask: int,
+        attempt: int,
+        state_size: int,
+        timing: TaskTiming | None,
     ) -> dict[str, Any]:
         series = self._series.get((vertex.id, subtask))
         if series is None:
             series = _Series(SubtaskFigures(vertex.id, subtask))
-        figures = series.figures
+        figures, rates = series.figures, series.rates()
+        metrics = self._task_metrics(series, rates, state_size, timing)
         return {
             "host": self.hosts.get((vertex.id, subtask)),
             "attempt": attempt,
@@ -247,17 +275,48 @@ class JobMetrics:
             "watermark_in": figures.watermark_in,
             "watermark_out": figures.watermark_out,
             "state_size": state_size,
-            "metrics": self._task_metrics(series, state_size),
-            "operators": {str(node): dict(found) for node, found in figures.operators.items()},
+            "metrics": metrics,
+            "operators": self._operator_metrics(vertex, figures, rates, metrics),
             "user_metrics": {
                 str(node): dict(found)
                 for node, found in self._user.get((vertex.id, subtask), {}).items()
             },
         }
 
-    def _task_metrics(self, series: _Series, state_size: int) -> dict[str, float]:
+    def _operator_metrics(
+        self,
+        vertex: JobVertex,
+        figures: SubtaskFigures,
+        rates: Mapping[str | int, float],
+        metrics: Mapping[str, float],
+    ) -> dict[str, dict[str, float]]:
+        """Return the metrics of operators by node and Flink's names.
+
+        Records are counted where they enter and leave the chain, so the first operator has the input
+        of the task, and the last one its output.
+        """
+        found: dict[int, dict[str, float]] = {}
+        for node, values in figures.operators.items():
+            found[node] = dict(values)
+            if _FIRED_TIMERS in values:
+                found[node]["numFiredTimersPerSecond"] = round(rates.get(node, 0.0), 3)
+        first, last = vertex.operators[0], self._last[vertex.id]
+        names = ("numRecordsIn", "numRecordsInPerSecond", "currentInputWatermark")
+        found.setdefault(first, {}).update({name: metrics[name] for name in names})
+        if last is not None:
+            names = ("numRecordsOut", "numRecordsOutPerSecond", "currentOutputWatermark")
+            found.setdefault(last, {}).update({name: metrics[name] for name in names})
+        return {str(node): values for node, values in found.items()}
+
+    def _task_metrics(
+        self,
+        series: _Series,
+        rates: Mapping[str | int, float],
+        state_size: int,
+        timing: TaskTiming | None,
+    ) -> dict[str, float]:
         """Return the metrics of a task by Flink's names."""
-        figures, rates = series.figures, series.rates()
+        figures = series.figures
         busy, back_pressured, idle = _shares(rates, is_running=series.finished_at is None)
         metrics = {
             "numRecordsIn": figures.records_in,
@@ -270,6 +329,9 @@ class JobMetrics:
             "numBytesOutPerSecond": round(rates["bytes_out"], 3),
             "busyTimeMsPerSecond": busy,
             "backPressuredTimeMsPerSecond": back_pressured,
+            # A slot waits before it works on a batch, never within one.
+            "softBackPressuredTimeMsPerSecond": back_pressured,
+            "hardBackPressuredTimeMsPerSecond": 0,
             "idleTimeMsPerSecond": idle,
             "isBackPressured": int(figures.out_pool >= 1.0),
             "accumulateBusyTimeMs": round(figures.busy_seconds * 1000),
@@ -282,6 +344,9 @@ class JobMetrics:
             # Firesteel's own: the confirmed state of the subtask, in bytes.
             "stateSize": state_size,
         }
+        if timing is not None:
+            metrics["checkpointAlignmentTime"] = round(timing.alignment * 1e9)
+            metrics["checkpointStartDelayNanos"] = round(timing.start_delay * 1e9)
         if MIN_WATERMARK < figures.watermark_in < MAX_WATERMARK:
             metrics["watermarkLag"] = round(self._clock() * 1000) - figures.watermark_in
         return metrics
@@ -298,7 +363,7 @@ class JobMetrics:
         return [snapshots for _, snapshots in sorted(found, key=lambda item: item[0])]
 
 
-def _shares(rates: Mapping[str, float], *, is_running: bool) -> tuple[int, int, int]:
+def _shares(rates: Mapping[str | int, float], *, is_running: bool) -> tuple[int, int, int]:
     """Return busy, back-pressured and idle milliseconds per second, 1,000 in all."""
     times = ("busy_seconds", "back_pressured_seconds", "idle_seconds")
     total = sum(rates[name] for name in times)
@@ -307,6 +372,13 @@ def _shares(rates: Mapping[str, float], *, is_running: bool) -> tuple[int, int, 
     busy = round(1000 * rates["busy_seconds"] / total)
     back_pressured = min(round(1000 * rates["back_pressured_seconds"] / total), 1000 - busy)
     return busy, back_pressured, 1000 - busy - back_pressured
+
+
+def _last_operator(vertex: JobVertex, graph: JobGraph) -> int | None:
+    """Return the operator that makes the output of a vertex, or None if several do."""
+    before = {edge.source for edge in graph.chained_edges}
+    last = [node for node in vertex.operators if node not in before]
+    return last[0] if len(last) == 1 else None
 
 
 def _vertices_after(graph: JobGraph) -> dict[int, frozenset[int]]:

@@ -12,6 +12,7 @@ from datetime import datetime
 from firesteel.common.job_status import JobStatus
 from firesteel.config import rest_options
 from firesteel.config.sensitive import hide_secrets
+from firesteel.dispatcher.dispatcher import Dispatcher
 from firesteel.processes import cpu_seconds, memory_of, thread_stacks
 from firesteel.rest import models
 from firesteel.rest.calls import Call
@@ -81,12 +82,11 @@ def environment(call: Call) -> models.EnvironmentInfo:
 
 
 def driver_metrics(call: Call) -> list[models.Metric]:
-    return answer(call, driver_values(call))
+    return answer(call, driver_values(call.dispatcher))
 
 
-def driver_values(call: Call) -> Values:
+def driver_values(dispatcher: Dispatcher) -> Values:
     """Return metrics of the driver. Flink's names of memory stand for the memory of the process."""
-    dispatcher = call.dispatcher
     jobs = dispatcher.jobs()
     slots = dispatcher.slots()
     memory = memory_of(os.getpid())

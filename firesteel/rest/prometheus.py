@@ -6,7 +6,6 @@ Format: https://prometheus.io/docs/instrumenting/exposition_formats/
 from __future__ import annotations
 
 import math
-import os
 import re
 import socket
 from collections.abc import Iterator, Mapping
@@ -14,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from starlette.responses import Response
 
 from firesteel.dispatcher.dispatcher import Dispatcher
-from firesteel.processes import cpu_seconds, memory_of
 from firesteel.rest.calls import Call
+from firesteel.rest.cluster import driver_values
 from firesteel.rest.job_view import JobView
 from firesteel.rest.metric_values import (
     Values,
@@ -23,7 +22,7 @@ from firesteel.rest.metric_values import (
     operator_values,
     task_values,
 )
-from firesteel.rest.task_managers import processes
+from firesteel.rest.task_managers import process_values, processes
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _NAME = re.compile(r"[^a-zA-Z0-9:_]")
@@ -50,9 +49,12 @@ def exposition(dispatcher: Dispatcher) -> str:
 
 
 def samples(dispatcher: Dispatcher) -> Iterator[Sample]:
-    """Yield the metrics of the driver and of all jobs, as name, labels and value."""
+    """Yield the metrics of the driver, the task managers and the jobs, as name, labels and value."""
     host = {"host": socket.gethostname()}
-    yield from _scoped("flink_jobmanager", host, _driver_values(dispatcher))
+    yield from _scoped("flink_jobmanager", host, driver_values(dispatcher))
+    for process in processes(dispatcher):
+        labels = {"host": process.host.rpartition(":")[0], "tm_id": process.id}
+        yield from _scoped("flink_taskmanager", labels, process_values(process))
     for job in dispatcher.jobs():
         view = JobView(job)
         labels = {**host, "job_id": view.id, "job_name": job.name}
@@ -60,18 +62,6 @@ def samples(dispatcher: Dispatcher) -> Iterator[Sample]:
         if view.status.is_terminal_state():
             continue
         yield from _of_tasks(view, labels)
-
-
-def _driver_values(dispatcher: Dispatcher) -> Values:
-    slots = dispatcher.slots()
-    return {
-        "numRunningJobs": sum(not job.status().is_terminal_state() for job in dispatcher.jobs()),
-        "numRegisteredTaskManagers": len(processes(dispatcher)),
-        "taskSlotsTotal": slots.total,
-        "taskSlotsAvailable": slots.free,
-        "Status.JVM.CPU.Time": round(cpu_seconds(os.getpid()) * 1e9),
-        "Status.JVM.Memory.Heap.Used": memory_of(os.getpid()).resident,
-    }
 
 
 def _of_tasks(view: JobView, job: Labels) -> Iterator[Sample]:

@@ -201,10 +201,12 @@ def _bind(host: str, candidates: list[int]) -> socket.socket:
     reason: OSError | None = None
     for port in candidates:
         try:
-            family, _, _, _, address = socket.getaddrinfo(
+            family, kind, protocol, _, address = socket.getaddrinfo(
                 host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             )[0]
-            listener = socket.socket(family, socket.SOCK_STREAM)
+            # asyncio sets TCP_NODELAY only if the socket names its protocol. Without it, a reply waits
+            # 40 ms for the acknowledgment of its header.
+            listener = socket.socket(family, kind, protocol)
             try:
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 listener.bind(address)

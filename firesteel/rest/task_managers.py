@@ -161,7 +161,8 @@ def task_manager(call: Call) -> models.TaskManagerDetails:
     }
 
 
-def _values(process: Process) -> Values:
+def process_values(process: Process) -> Values:
+    """Return metrics of a task manager. Flink's names of memory stand for the memory of the process."""
     memory = memory_of(process.pid) if process.pid is not None else memory_of(-1)
     return {
         "Status.JVM.CPU.Time": round(cpu_seconds(process.pid or -1) * 1e9),
@@ -178,10 +179,10 @@ def _values(process: Process) -> Values:
 
 
 def task_manager_metrics(call: Call) -> list[models.Metric]:
-    return answer(call, _values(find_process(call)))
+    return answer(call, process_values(find_process(call)))
 
 
 def all_task_manager_metrics(call: Call) -> list[models.AggregatedMetric]:
     wanted = call.words("taskmanagers")
     found = [p for p in processes(call.dispatcher) if wanted is None or p.id in wanted]
-    return answer_aggregated(call, [_values(process) for process in found])
+    return answer_aggregated(call, [process_values(process) for process in found])

@@ -18,7 +18,8 @@ from click.testing import CliRunner
 from firesteel.cli.main import main
 from tests.waiting import wait_until
 
-_SECONDS = 120
+# A session starts in ten seconds, unless the machine is busy.
+_SECONDS = 300
 # Commands that only talk to the session run in the process of the test, which saves seconds.
 _IN_PROCESS = ("list", "cancel", "stop", "savepoint", "checkpoint", "rescale")
 

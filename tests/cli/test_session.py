@@ -88,6 +88,9 @@ client = env.execute_async("counted")
 result = client.get_job_execution_result().result()
 print("accumulators", result.get_all_accumulator_results(), client.get_job_status().result().name)
 
+env.from_collection([1]).print()
+env.execute("waited for")
+
 env.from_collection([1, 0]).map(lambda number: 1 / number).name("invert").print()
 env.execute("failing")
 """)
@@ -95,9 +98,10 @@ env.execute("failing")
     assert f"collected {[number * 2 for number in range(10)]}" in output
     assert "accumulators {'double.seen': 3} FINISHED" in output
     ids = re.findall(r"^Job has been submitted with JobID ([0-9a-f]{32})$", output, re.MULTILINE)
-    assert f"Job with JobID {ids[1]} has finished." in output
+    # As in Flink, the end of a job is reported if execute() waits for it.
+    assert re.findall(r"^Job with JobID (\w+) has finished\.$", output, re.MULTILINE) == [ids[2]]
     states = {job_id: job["state"] for job_id, job in session.jobs().items()}
-    assert [states[job_id] for job_id in ids] == ["FINISHED", "FINISHED", "FAILED"]
+    assert [states[job_id] for job_id in ids] == ["FINISHED", "FINISHED", "FINISHED", "FAILED"]
     # The error of a function ends the client with exit code 1.
     assert "The program finished with the following exception:" in output
     assert "ZeroDivisionError" in output

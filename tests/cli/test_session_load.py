@@ -24,11 +24,12 @@ from firesteel.processes import cpu_seconds
 from tests.cli.conftest import Commands, started_session
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 JOBS = 50
 REQUESTS_PER_SECOND = 200
-MEASURED_SECONDS = 10.0
+MEASURED_SECONDS = 8.0
+ROUNDS = 4
 
 
 class Nowhere(SinkFunction):
@@ -73,7 +74,7 @@ def test_fifty_jobs_run_in_one_session(session: Commands, monkeypatch: pytest.Mo
             for job in jobs
         )
 
-    wait_until(lambda: working() == JOBS, lambda: f"{working()} jobs work", 600.0)
+    wait_until(lambda: working() == JOBS, lambda: f"{working()} jobs work", 1200.0)
     overview = client.get("/jobs/overview")["jobs"]
     assert [one["state"] for one in overview] == ["RUNNING"] * JOBS
     assert client.get("/overview")["jobs-running"] == JOBS
@@ -119,7 +120,10 @@ def requests(address: str, paths: list[str]) -> Iterator[Callable[[], int]]:
 def test_two_hundred_requests_a_second_do_not_slow_a_job(
     session: Commands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The job keeps its rate, and its processes use hardly more processor time."""
+    """The job keeps its rate, and its processes use hardly more processor time.
+
+    The server keeps up with the requests, with eight of them under way at most.
+    """
     job = submit(session, monkeypatch, "observed", 5_000)
     client = RestClient(f"http://{session.address}")
     path = f"/jobs/{job.get_job_id()}"
@@ -145,23 +149,31 @@ def test_two_hundred_requests_a_second_do_not_slow_a_job(
         used = sum(cpu_seconds(process) for process in processes) - used
         return (records() - before) / seconds, used / seconds
 
-    quiet_rate, quiet_cpu = measured()
     server = session_at(client.url)
     assert server is not None
-    with requests(session.address, paths) as answered:
-        counted, used = answered(), cpu_seconds(server.process_id)
-        rate, cpu = measured()
-        counted, used = answered() - counted, cpu_seconds(server.process_id) - used
-    print(
-        f"{counted / MEASURED_SECONDS:.0f} requests/s, {used / counted * 1000:.2f} ms each: "
-        f"{quiet_rate:.0f} -> {rate:.0f} records/s, {quiet_cpu:.3f} -> {cpu:.3f} cores in "
-        f"{len(processes)} processes of the job"
-    )
-    if counted < 0.8 * REQUESTS_PER_SECOND * MEASURED_SECONDS:
-        job.cancel().result()
-        pytest.skip(f"this machine is too busy to send {REQUESTS_PER_SECOND} requests a second")
-    assert rate >= 0.95 * quiet_rate
-    assert cpu <= quiet_cpu + 0.1
+    rounds = []
+    for _ in range(ROUNDS):
+        quiet_rate, quiet_cpu = measured()
+        with requests(session.address, paths) as answered:
+            before, used = answered(), cpu_seconds(server.process_id)
+            rate, cpu = measured()
+            count, used = answered() - before, cpu_seconds(server.process_id) - used
+        per_second = count / MEASURED_SECONDS
+        rounds.append(
+            f"{per_second:.0f} requests/s, {used / count * 1000:.2f} ms of processor time each: "
+            f"{quiet_rate:.0f} -> {rate:.0f} records/s, {quiet_cpu:.3f} -> {cpu:.3f} cores in "
+            f"{len(processes)} processes of the job"
+        )
+        print(rounds[-1])
+        if (
+            per_second >= 0.95 * REQUESTS_PER_SECOND
+            and rate >= 0.97 * quiet_rate
+            and cpu <= quiet_cpu + 0.1
+        ):
+            break
+    else:
+        # A busy machine disturbs a round or two. A server that slows its jobs disturbs all.
+        pytest.fail("\n".join(rounds))
     job.cancel().result()
 
 

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from firesteel.client import rest_client
 from firesteel.client.masters import Masters
 from firesteel.client.rest_client import RestClient, RestClientError, UnreachableError
 
@@ -20,12 +21,18 @@ class Master:
     def __init__(self) -> None:
         self.leader: str | None = None
         self.leads = False
+        # A frozen master accepts connections and does not answer.
+        self.is_frozen = False
+        self.thawed = threading.Event()
         self.received: list[tuple[str, str, bytes, str | None]] = []
         master = self
 
         class Handler(BaseHTTPRequestHandler):
             def handle_any(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                if master.is_frozen:
+                    master.thawed.wait(60)
+                    return
                 if master.leads:
                     token = self.headers.get("Authorization")
                     master.received.append((self.command, self.path, body, token))
@@ -53,6 +60,7 @@ class Master:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def close(self) -> None:
+        self.thawed.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -97,6 +105,17 @@ def test_a_call_finds_the_leader_after_the_death_of_the_last_one(masters):
     masters[2].leads = True
     assert client.get("/overview")["leader"] == masters[2].url
     assert client.patch("/jobs/x?mode=cancel")["leader"] == masters[2].url
+
+
+def test_a_call_leaves_a_master_that_does_not_answer(masters, monkeypatch):
+    """A frozen leader takes all the time of a call, and the next master gets its own."""
+    monkeypatch.setattr(rest_client, "_MASTER_SECONDS", 0.5)
+    monkeypatch.setattr(rest_client, "_LEADER_SECONDS", 0.4)
+    masters[0].is_frozen = True
+    masters[1].leads = True
+    client = client_of(masters)
+    assert client.get("/overview")["leader"] == masters[1].url
+    assert client.url == masters[1].url
 
 
 def test_a_call_waits_until_there_is_a_leader(masters):

@@ -56,11 +56,19 @@ def test_the_names_and_labels_are_flinks(client: Client, job: RunningJob) -> Non
         "flink_jobmanager_job_numberOfCompletedCheckpoints",
         "flink_taskmanager_job_task_busyTimeMsPerSecond",
         "flink_taskmanager_job_task_buffers_inPoolUsage",
+        "flink_taskmanager_job_task_checkpointAlignmentTime",
+        "flink_taskmanager_job_task_checkpointStartDelayNanos",
+        "flink_taskmanager_job_task_operator_numRecordsIn",
+        "flink_taskmanager_job_task_operator_currentOutputWatermark",
+        "flink_taskmanager_Status_JVM_CPU_Time",
+        "flink_jobmanager_Status_JVM_Threads_Count",
         "flink_taskmanager_job_task_operator_seen",
     } <= set(found)
     labels = found["flink_taskmanager_job_task_numRecordsIn"][0]
     assert set(labels) >= {"job_id", "job_name", "task_id", "task_name", "subtask_index", "tm_id"}
     assert labels["job_name"] == "numbers"
+    process = found["flink_taskmanager_Status_JVM_Memory_Heap_Used"][0]
+    assert process["tm_id"] == labels["tm_id"]
     operators = {one["operator_name"] for one in found["flink_taskmanager_job_task_operator_seen"]}
     assert operators == {"count <&> ship"}
 

@@ -6,6 +6,7 @@ import http.client
 import socket
 import ssl
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,6 +56,21 @@ def test_the_next_port_of_a_range_is_taken_if_one_is_in_use() -> None:
         with RestServer(found) as server:
             assert server.port != port
             assert Client(server.port).get("/config").status == 200
+
+
+def test_a_reply_does_not_wait_for_the_acknowledgment_of_its_header() -> None:
+    """The body follows at once (TCP_NODELAY), not after the 40 ms of a delayed acknowledgment."""
+    with RestServer(dispatcher()) as server:
+        connection = http.client.HTTPConnection("localhost", server.port, timeout=60)
+        seconds = []
+        for _ in range(60):
+            began = time.monotonic()
+            connection.request("GET", "/config")
+            connection.getresponse().read()
+            seconds.append(time.monotonic() - began)
+        connection.close()
+    # The first acknowledgments of a connection are not delayed.
+    assert min(seconds[30:]) < 0.03
 
 
 def address_of_this_machine() -> str:

@@ -249,8 +249,13 @@ class CheckpointStatsTracker:
         self._restored: dict[str, Any] | None = None
         self.triggered = self.completed_count = self.failed_count = self.restored_count = 0
 
+    def timing_of(self, vertex: int, subtask: int) -> TaskTiming | None:
+        """Return the durations of the last snapshot of a subtask, or None before the first one."""
+        return self._timings.get((vertex, subtask))
+
     def rescaled(self, operators: Sequence[OperatorInfo]) -> None:
         """Take the operators of the checkpoints that follow."""
+        self._timings: dict[tuple[int, int], TaskTiming] = {}
         self._operators = {operator.vertex: operator for operator in reversed(operators)}
         self._sources = frozenset(o.vertex for o in operators if o.is_source)
         self._subtask_count = sum(o.parallelism for o in self._operators.values())
@@ -271,6 +276,7 @@ class CheckpointStatsTracker:
         if stats is None:
             return
         vertex, index = ack.task
+        self._timings[ack.task] = ack.timing
         operator = self._operators.get(vertex)
         subtask = SubtaskStats(
             vertex=vertex,

@@ -670,7 +670,7 @@ class StreamExecutionEnvironment:
                 raise
             # A script ends as the shell expects, without a traceback of Firesteel.
             raise SystemExit(_INTERRUPTED) from None
-        self.program.note_end()
+        self.program.note_end(result)
         return result
 
     def execute_async(self, job_name: str = "Flink Streaming Job") -> JobClient:

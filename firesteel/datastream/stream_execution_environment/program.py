@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from firesteel.common.configuration import Configuration
 from firesteel.common.job_client import JobControl
+from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.config import options, rest_options
 from firesteel.datastream.data_stream.cache import CacheWriting, StreamCache
@@ -27,8 +28,8 @@ _REMOTE = "remote"
 # after.
 before_launch: list[Callable[[CompiledJob], None]] = []
 after_launch: list[Callable[[JobControl], None]] = []
-# Called when a job that ``execute`` waits for has ended without an error, in the thread that waits.
-after_end: list[Callable[[], None]] = []
+# Called with the result of a job that ``execute`` has waited for, in the thread that waits.
+after_end: list[Callable[[JobExecutionResult], None]] = []
 
 
 class Program:
@@ -106,10 +107,10 @@ class Program:
             told(running)
         return running
 
-    def note_end(self) -> None:
-        """Note that ``execute`` has waited for a job, which has ended."""
+    def note_end(self, result: JobExecutionResult) -> None:
+        """Note that ``execute`` has waited for a job, which has ended without an error."""
         for told in after_end:
-            told()
+            told(result)
 
     def _start(self, job: CompiledJob) -> JobControl:
         if self.is_remote:
