@@ -51,6 +51,10 @@ def test_every_action_of_flink_on_a_running_job(
     taken = flink("checkpoint", job_id)
     assert re.search(rf"^Checkpoint \d+ for job {job_id} completed\.$", taken, re.MULTILINE)
 
+    # The client's own limit, 60 s by default, is a setting of the client.
+    impatient = flink("savepoint", "-Dclient.timeout=1 ms", job_id, str(tmp_path), code=1)
+    assert "TimeoutException" in impatient
+
     disposed = flink("savepoint", "-d", savepoint)
     assert f"Savepoint '{savepoint}' disposed." in disposed
     assert not Path(savepoint).exists()

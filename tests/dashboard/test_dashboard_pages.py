@@ -165,23 +165,28 @@ def test_fifty_jobs_are_counted_searched_and_sorted(browser: Browser) -> None:
         browser.wait_for(lambda: len(browser.all("tbody tr")) == 5, "five rows")
 
 
+_IS_PAINTED = "return performance.getEntriesByName('job-graph-painted').length > 0"
+
+
 def test_a_graph_of_sixty_vertices_is_drawn_in_under_a_second(browser: Browser) -> None:
+    """The page needs less than a second of processor time, so this holds on a busy machine, too."""
     session = sixty_vertices()
     with serving(session) as address, browser.without_messages():
         route = f"{address}#/job/{session.jobs[0].jid}"
-        browser.open(route)  # Fills the caches of the browser.
-        browser.wait_for(lambda: len(browser.all(".node")) == 60, "60 vertices")
-        times = []
+        seconds = []
         for _ in range(3):
+            browser.driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
             browser.open(route)
             browser.wait_for(lambda: len(browser.all(".node")) == 60, "60 vertices")
-            times.append(
-                browser.run("return performance.getEntriesByName('job-graph-painted')[0].startTime")
-            )
+            browser.wait_for(lambda: browser.run(_IS_PAINTED), "a picture of the graph")
+            found = browser.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+            # From the start of the navigation, all work of the page included.
+            (spent,) = [one["value"] for one in found if one["name"] == "TaskDuration"]
+            seconds.append(spent)
+            browser.driver.execute_cdp_cmd("Performance.disable", {})
         browser.see("Step 5.0: map, filter is the bottleneck")
         browser.find(".node.root", "Bottleneck")
-        # From the start of the navigation, the download of the page and of the job included.
-        assert min(times) < 1_000, times
+        assert 0 < min(seconds) < 1.0, seconds
 
 
 def test_the_root_of_back_pressure_is_marked_in_the_graph(browser: Browser) -> None:
