@@ -115,7 +115,7 @@ class Dispatcher:
         return Slots(
             sum(executor.slots for executor in self.task_managers()),
             {
-                str(job.job_id): max(job.description().slots)
+                str(job.job_id): _occupied_slots(job)
                 for job in self.jobs()
                 if not job.result().done()
             },
@@ -210,6 +210,12 @@ class Dispatcher:
 
     def _forgotten(self, job: JobHandle) -> None:
         """Called with each job that is no longer visible."""
+
+
+def _occupied_slots(job: JobHandle) -> int:
+    """Return the slots of a running job: of all levels in real time, or else of the widest one."""
+    slots = job.description().slots
+    return sum(slots) if job.overview().get("is_live") else max(slots)
 
 
 def _log_failed_rescaling(job: JobHandle, done: Future[JobDescription]) -> None:

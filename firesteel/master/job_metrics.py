@@ -227,6 +227,8 @@ class JobMetrics:
             "last_epoch_seconds": self.last_epoch_seconds,
             "longest_epoch_seconds": self.longest_epoch_seconds,
             "epoch_parts": dict(self.epoch_parts),
+            # All levels run at the same time.
+            "is_live": any(series.is_live for series in list(self._series.values())),
             "vertices": [
                 {
                     "id": vertex.id,

@@ -30,6 +30,7 @@ _PAGES = {
     "dashboard-checkpoints": "job/J/checkpoints",
 }
 _MADE_UP_PAGES = {
+    "dashboard-back-pressure": "job/J",
     "dashboard-flame-graph": "job/J/overview/V/flamegraph",
     "dashboard-exceptions": "job/J/exceptions",
 }

@@ -10,12 +10,20 @@ import pytest
 from firesteel.common.configuration import Configuration
 from firesteel.common.job_id import JobID
 from firesteel.dispatcher.dispatcher import Dispatcher, UnknownJobError
+from firesteel.master.job_description import JobDescription
 
 
 class Job:
-    def __init__(self) -> None:
+    def __init__(self, *, is_live: bool = False) -> None:
         self.job_id = JobID.generate()
         self._result: Future[Any] = Future()
+        self._is_live = is_live
+
+    def description(self) -> JobDescription:
+        return JobDescription(str(self.job_id), "job", False, (2, 3), ())
+
+    def overview(self) -> dict[str, Any]:
+        return {"is_live": self._is_live}
 
     def result(self) -> Future[Any]:
         return self._result
@@ -40,6 +48,16 @@ def test_jobs_are_listed_in_the_order_of_submission() -> None:
     jobs = add_jobs(dispatcher, 3)
     jobs[1].end()
     assert dispatcher.jobs() == jobs
+
+
+def test_a_job_in_real_time_occupies_the_slots_of_all_its_levels() -> None:
+    dispatcher = make_dispatcher(5)
+    live, in_epochs = Job(is_live=True), Job()
+    for job in (live, in_epochs):
+        dispatcher.add(job)  # type: ignore[arg-type]
+    assert dispatcher.slots().by_job == {str(live.job_id): 5, str(in_epochs.job_id): 3}
+    live.end()
+    assert dispatcher.slots().by_job == {str(in_epochs.job_id): 3}
 
 
 def test_a_job_is_found_by_its_id() -> None:
