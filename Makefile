@@ -23,7 +23,10 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 SOAK_ARGS ?=
 # The references of the benchmark with their own packages (PyFlink alone downloads about 1 GB).
-PEERS := pyflink spark bytewax
+PEERS := pyflink spark bytewax quix
+# The Kafka connector of Flink, which PyFlink needs as a jar.
+FLINK_KAFKA := .bench/jars/flink-sql-connector-kafka-5.0.0-2.2.jar
+FLINK_KAFKA_URL := https://repo1.maven.org/maven2/org/apache/flink/flink-sql-connector-kafka/5.0.0-2.2/flink-sql-connector-kafka-5.0.0-2.2.jar
 # Servers and the browser for tests. Without one of them pytest skips its tests and shows the reason.
 SERVERS := .servers/kafka/.installed .servers/browser/.installed .servers/postgres/.installed
 # An archive of Spark's classes, with which the JVMs of tests start in half the time.
@@ -155,7 +158,13 @@ nexmark: $(STAMP) ## measure the queries of Nexmark on Firesteel and, if install
 	@$(PY) -m benchmarks.nexmark $(BENCH_ARGS)
 
 .PHONY: bench-peers
-bench-peers: $(PEERS:%=.bench/%/.installed) ## install the references of the benchmark, each in its own environment under .bench
+bench-peers: $(PEERS:%=.bench/%/.installed) $(FLINK_KAFKA) ## install the references of the benchmark, each in its own environment under .bench
+
+$(FLINK_KAFKA):
+	$(call say,fetching Flink's Kafka connector)
+	@mkdir -p $(@D)
+	@$(PYTHON) -c 'import sys, urllib.request; urllib.request.urlretrieve(sys.argv[1], sys.argv[2])' $(FLINK_KAFKA_URL) $@.part
+	@mv $@.part $@
 
 .bench/%/.installed: benchmarks/peers/requirements-%.txt
 	$(call say,installing the reference '$*' into .bench/$*)

@@ -90,14 +90,6 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
             "CassandraCommitter CassandraFailureHandler ClusterBuilder MapperOptions",
         ),
     ),
-    "datastream.connectors.dynamic_kafka": (
-        _not_yet(
-            _CONNECTOR,
-            "DynamicKafkaSource DynamicKafkaSourceBuilder KafkaMetadataService "
-            "KafkaRecordDeserializationSchema KafkaStreamSetSubscriber KafkaStreamSubscriber "
-            "SingleClusterTopicMetadataService StreamPatternSubscriber",
-        ),
-    ),
     "datastream.connectors.elasticsearch": (
         _not_yet(
             _CONNECTOR,

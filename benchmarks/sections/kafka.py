@@ -1,13 +1,22 @@
-"""Reading and writing Kafka, without Spark: a job in the harness against a plain client loop."""
+"""Kafka: a job in the harness against a plain client loop, and whole programs of all peers.
 
+The programs copy a topic. Their rate counts from the first record that arrives, without the start.
+"""
+
+import os
+import signal
+import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from benchmarks.cases import BY_NAME
 from benchmarks.measure import Arguments, report
+from benchmarks.peers.catalog import ROOT
 from benchmarks.sections.formats import Nothing, cpu_seconds, row
 from benchmarks.sections.section import Section
 from firesteel.common import Types, WatermarkStrategy
@@ -95,6 +104,101 @@ def write_in_a_job(guarantee: DeliveryGuarantee, servers: str, topic: str, count
     ).run()
 
 
+# Topic to topic
+
+_MOST_SECONDS = 30.0
+_FIRST_SECONDS = 180.0
+CONNECTOR = "flink-sql-connector-kafka"
+
+# Title, environment below .bench or None, and arguments of benchmarks.peers.topic_to_topic.
+_COPIES: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
+    ("plain loop", None, ("handwritten",)),
+    ("Firesteel, AT_LEAST_ONCE", None, ("firesteel", "AT_LEAST_ONCE")),
+    ("Firesteel, EXACTLY_ONCE", None, ("firesteel", "EXACTLY_ONCE")),
+    ("PyFlink, AT_LEAST_ONCE", "pyflink", ("pyflink", "AT_LEAST_ONCE")),
+    ("PyFlink, EXACTLY_ONCE", "pyflink", ("pyflink", "EXACTLY_ONCE")),
+    ("bytewax", "bytewax", ("bytewax",)),
+    ("Quix Streams", "quix", ("quix",)),
+)
+
+
+def copy_topics(broker: Any, source: str, count: int) -> None:
+    """Report the rate of each peer that is installed, and say why others are left out."""
+    rates: dict[str, float] = {}
+    for title, environment, (name, *options) in _COPIES:
+        python = ROOT / ".bench" / environment / "bin" / "python" if environment else None
+        if python is not None and not python.exists():
+            print(f"{title}: not installed, run make bench-peers", file=sys.stderr)
+            continue
+        if name == "pyflink":
+            jars = sorted((ROOT / ".bench" / "jars").glob(f"{CONNECTOR}-*.jar"))
+            if not jars:
+                print(f"{title}: no {CONNECTOR}, run make bench-peers", file=sys.stderr)
+                continue
+            options = [*options, str(jars[-1])]
+        target = broker.topic()
+        command = [str(python or sys.executable), "-m", "benchmarks.peers.topic_to_topic", name]
+        command += [broker.servers, source, target, *options]
+        try:
+            rates[title] = _copied_per_second(command, broker.servers, target, count)
+        except RuntimeError as error:
+            print(f"{title}: {error}", file=sys.stderr)
+            continue
+        loop = rates.get("plain loop", rates[title])
+        report(
+            section="kafka",
+            name=f"topic to topic, {title}",
+            records=count,
+            job=rates[title],
+            loop=loop,
+            ratio=rates[title] / loop,
+        )
+
+
+def _copied_per_second(command: list[str], servers: str, target: str, count: int) -> float:
+    """Run a program until it has written ``count`` records, or for some time."""
+    with tempfile.TemporaryFile() as log:
+        program = subprocess.Popen(
+            command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True
+        )
+        try:
+            return _rate(program, servers, target, count, log)
+        finally:
+            os.killpg(program.pid, signal.SIGKILL)
+            program.wait()
+
+
+def _rate(
+    program: subprocess.Popen[bytes], servers: str, target: str, count: int, log: IO[bytes]
+) -> float:
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": "watch",
+            "isolation.level": "read_uncommitted",
+        }
+    )
+    begun = time.monotonic()
+    first: tuple[float, int] | None = None
+    try:
+        while True:
+            _, end = consumer.get_watermark_offsets(TopicPartition(target, 0), timeout=30)
+            now = time.monotonic()
+            if first is None and end:
+                first = now, end
+            if first is not None and (end >= count or now - first[0] > _MOST_SECONDS):
+                return (end - first[1]) / max(now - first[0], 1e-9)
+            if program.poll() is not None or (first is None and now - begun > _FIRST_SECONDS):
+                log.seek(0)
+                lines = log.read().decode(errors="replace").strip().splitlines()[-5:]
+                raise RuntimeError("wrote nothing: " + " | ".join(lines))
+            time.sleep(0.02)
+    finally:
+        consumer.close()
+
+
 def measure(arguments: Arguments) -> None:
     from tests.servers.kafka import running_broker, why_not
 
@@ -128,11 +232,17 @@ def measure(arguments: Arguments) -> None:
                 loop=count / min(loop),
                 ratio=min(loop) / min(job),
             )
+        copy_topics(broker, filled, count)
 
 
 SECTION = Section(
     "kafka",
-    ("Kafka, 100 B records per CPU second", "job", "plain loop", "ratio (goal 0.70)"),
+    (
+        "Kafka, 100 B records per CPU second; topic to topic: per second",
+        "job",
+        "plain loop",
+        "ratio (goal 0.70; topic to topic: ahead of all peers)",
+    ),
     row,
     measure,
 )

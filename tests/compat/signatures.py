@@ -20,7 +20,13 @@ class Parameter:
 
     @property
     def jvm_only(self) -> bool:
-        return self.name.startswith("j_") or "JavaObject" in self.annotation
+        """True if a program must pass a Java object, or the name of a Java class."""
+        kinds = [self.annotation]
+        if self.annotation.startswith("Union["):
+            kinds = list(_split(self.annotation.removeprefix("Union[").removesuffix("]")))
+        java = [kind for kind in kinds if "JavaObject" in kind]
+        others = set(kinds) - {*java, "str", "None", "NoneType"}
+        return self.name.startswith("j_") or bool(java and not others)
 
 
 def parse(signature: str) -> list[Parameter]:

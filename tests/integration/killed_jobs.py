@@ -9,28 +9,81 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from firesteel.datastream.connectors.base import (
+    Boundedness,
+    ReaderContext,
+    Source,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+)
 from tests.integration.test_recovery import descendants
 from tests.waiting import wait_until
 
 REPOSITORY = Path(__file__).parents[2]
+# A driver needs a minute to start on a busy machine.
+_SECONDS = 400.0
 
 _PROGRAM = """
 import importlib, json, sys
-from firesteel.common import Configuration
+from firesteel.common import Configuration, WatermarkStrategy
 from firesteel.datastream import StreamExecutionEnvironment
+from tests.integration.killed_jobs import Gate
 
-module, name, arguments, settings = map(json.loads, sys.argv[1:])
+module, name, arguments, settings, gate = map(json.loads, sys.argv[1:])
 job = getattr(importlib.import_module(module), name)(**arguments)
 env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
 env.set_parallelism(2)
 job.build(env)
+env.from_source(Gate(gate), WatermarkStrategy.no_watermarks(), "gate").uid("gate").print()
 env.execute("killed")
 """
+
+
+class Gate(Source):
+    """A source without records. It ends, and with it the job, as soon as a file exists."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def get_boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
+        return _GateEnumerator(self.path)
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        return _GateReader()
+
+
+class _GateEnumerator(SplitEnumerator):
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def discover_splits(self) -> list[SourceSplit]:
+        return []
+
+    def is_complete(self) -> bool:
+        return Path(self._path).exists()
+
+    def next_discovery_delay(self) -> float:
+        return 0.2
+
+
+class _GateReader(SourceReader):
+    def add_splits(self, splits: Sequence[SourceSplit]) -> None:
+        assert not splits
+
+    def read(self, limit: int) -> list[Any]:
+        return []
+
+    def snapshot_splits(self) -> list[SourceSplit]:
+        return []
 
 
 class KilledJob:
@@ -51,6 +104,7 @@ class KilledJob:
         self._job = job
         self._arguments = arguments
         self._directory = directory
+        self._gate = directory / "gate"
         self._random = Random(seed)
         self._execution = execution
         #: The processes that were killed.
@@ -63,51 +117,52 @@ class KilledJob:
         results: Callable[[], int],
         enough: int,
     ) -> None:
-        """Run the job to its end.
+        """Run the job to its end, which it reaches only after the last kill.
 
         A driver that is killed after its job has ended would start the job from the beginning.
 
         Args:
-            kills: The largest number of kills.
+            kills: The number of kills.
             others: More that can be killed, by name, such as a server.
             results: Returns the number of results so far.
-            enough: The number of results after which nothing is killed.
+            enough: The number of results after which kills need not wait for more results.
         """
         driver = self._start()
         try:
-            while self.kills.total() < kills and driver.poll() is None:
+            while self.kills.total() < kills:
                 before = results()
                 wait_until(
-                    lambda: results() != before or driver.poll() is not None,  # noqa: B023 - at once
+                    lambda: before >= enough or results() != before or driver.poll() is not None,  # noqa: B023 - at once
                     self._log,
+                    _SECONDS,
                 )
-                if results() >= enough:
-                    break
                 time.sleep(self._random.uniform(0.0, 1.0))
+                assert driver.poll() is None, self._log()
                 target = self._random.choice(["driver", "worker", *others])
-                if driver.poll() is not None:
-                    break
+                if target == "worker" and not self._kill_worker(driver):
+                    continue
                 self.kills[target] += 1
                 if target in others:
                     others[target]()
-                elif target == "worker":
-                    self._kill_worker(driver)
-                else:
+                elif target == "driver":
                     _kill_all(driver)
                     driver = self._start()
-            assert driver.wait(timeout=240) == 0, self._log()
+            self._gate.touch()
+            assert driver.wait(timeout=_SECONDS) == 0, self._log()
         finally:
             _kill_all(driver)
 
-    def _kill_worker(self, driver: subprocess.Popen[bytes]) -> None:
+    def _kill_worker(self, driver: subprocess.Popen[bytes]) -> bool:
         """Kill a Python process that runs tasks or keeps slots. Spark's daemon stays."""
         found = [pid for pid, command in descendants(driver.pid) if "java" not in command]
         workers = [pid for pid in found if not any(descendants(pid))]
-        if workers:
-            try:
-                os.kill(self._random.choice(workers), signal.SIGKILL)
-            except ProcessLookupError:
-                return
+        if not workers:
+            return False
+        try:
+            os.kill(self._random.choice(workers), signal.SIGKILL)
+        except ProcessLookupError:
+            return False
+        return True
 
     def _start(self) -> subprocess.Popen[bytes]:
         settings = {
@@ -123,7 +178,13 @@ class KilledJob:
         }
         if any((self._directory / "checkpoints").glob("*/chk-*/_metadata")):
             settings["execution.state-recovery.path"] = str(self._directory / "checkpoints")
-        arguments = (self._job.__module__, self._job.__name__, self._arguments, settings)
+        arguments = (
+            self._job.__module__,
+            self._job.__name__,
+            self._arguments,
+            settings,
+            str(self._gate),
+        )
         with (self._directory / "log").open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-c", _PROGRAM, *map(json.dumps, arguments)],

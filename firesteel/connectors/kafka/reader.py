@@ -155,6 +155,19 @@ class KafkaPartitionReader(SourceReader):
     def snapshot_splits(self) -> list[SourceSplit]:
         return [one.split.at(one.position) for one in self._partitions.values()]
 
+    def remove_splits(self, split_ids: Collection[str]) -> None:
+        """Forget splits without reading the rest of them. Not in PyFlink.
+
+        Args:
+            split_ids: The splits. Others than those of this reader have no effect.
+        """
+        removed = {
+            place: one for place, one in self._partitions.items() if one.split.split_id in split_ids
+        }
+        for place, one in removed.items():
+            self._end(place, one)
+        self._fetched = deque((place, one) for place, one in self._fetched if place not in removed)
+
     def pause_or_resume_splits(
         self, splits_to_pause: Collection[str], splits_to_resume: Collection[str]
     ) -> None:

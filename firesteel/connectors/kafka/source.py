@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from copy import copy
 from typing import Any
 
@@ -171,6 +171,23 @@ class KafkaSource(Source):
         """
         source = copy(self)
         source._settled = SettledStart()  # noqa: SLF001 - a copy of this object
+        return source
+
+    def with_topics(self, topics: Collection[str]) -> KafkaSource:
+        """Return the source of the same job with different topics. Not in PyFlink.
+
+        Args:
+            topics: The names of all topics.
+
+        >>> from firesteel.datastream.connectors.kafka import KafkaSource
+        >>> builder = KafkaSource.builder().set_topics("clicks")
+        >>> builder = builder.set_bootstrap_servers("localhost:9092")
+        >>> source = builder.set_value_only_deserializer(SimpleStringSchema()).build()
+        >>> source.with_topics(["views"])
+        KafkaSource(topics views at localhost:9092)
+        """
+        source = copy(self)
+        source._subscription = TopicList(sorted(topics))  # noqa: SLF001 - a copy of this object
         return source
 
     def get_produced_type(self) -> Any:

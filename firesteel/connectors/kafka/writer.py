@@ -44,8 +44,11 @@ _log = logging.getLogger("firesteel")
 
 # librdkafka chooses the partition.
 _ANY_PARTITION = -1
-# A flush waits in steps, so that a canceled task ends soon.
-_STEP_SECONDS = 0.5
+# Calls wait in steps, so that a canceled task ends soon. The client divides waits of 200 ms or more
+# itself, and does not stop at the exception of a fatal error between the parts: callbacks run while
+# it is pending, and fail with a SystemError, or with an error that is not theirs.
+_STEP_SECONDS = 0.15
+_LIST_SECONDS = 0.5
 _TOPIC_SECONDS = 10.0
 _ABORT_SECONDS = 5.0
 _RETRY_SECONDS = 0.05
@@ -110,9 +113,7 @@ class KafkaWriter(SinkWriter):
             return
         producer = self._producer or self._begin()
         self._write_all(producer, values, timestamps)
-        producer.poll(0)
-        if self._failure is not None:
-            raise self._failure
+        self._poll(producer, 0)
 
     def flush(self, end_of_input: bool) -> None:
         if self._producer is None:
@@ -120,8 +121,7 @@ class KafkaWriter(SinkWriter):
         if self._flushes or end_of_input:
             self._flush(self._producer)
         else:
-            self._producer.poll(0)
-            self._check()
+            self._poll(self._producer, 0)
 
     def close(self) -> None:
         producer, self._producer = self._producer, None
@@ -153,9 +153,29 @@ class KafkaWriter(SinkWriter):
 
     def _flush(self, producer: Producer) -> None:
         """Wait until the brokers have all records. librdkafka gives up on each in its time."""
-        while producer.flush(_STEP_SECONDS):
+        waiting = 1
+        while waiting:
+            try:
+                waiting = producer.flush(_STEP_SECONDS)
+            except KafkaException as error:
+                raise self._explained(error.args[0], "") from error
             self._check()
+
+    def _poll(self, producer: Producer, seconds: float) -> None:
+        """Let the client call back, and raise its errors."""
+        try:
+            producer.poll(seconds)
+        except KafkaException as error:
+            raise self._explained(error.args[0], "") from error
         self._check()
+
+    def _refused(self, producer: Producer, error: KafkaError, topic: str) -> Exception:
+        """Return the error of a record that the client does not take.
+
+        A client that has failed as a whole tells the reason in its callbacks only.
+        """
+        self._poll(producer, _STEP_SECONDS if error.code() == KafkaError._FATAL else 0)
+        return self._explained(error, topic)
 
     def _check(self) -> None:
         if self._failure is not None:
@@ -232,11 +252,10 @@ class KafkaWriter(SinkWriter):
         created_by = time.monotonic() + min(_TOPIC_SECONDS, self._timeout)
         while True:
             try:
-                found = producer.list_topics(topic, timeout=_STEP_SECONDS).topics[topic]
+                found = producer.list_topics(topic, timeout=_LIST_SECONDS).topics[topic]
             except KafkaException as error:
                 # Calls ``_note`` with the errors of connections.
-                producer.poll(0)
-                self._check()
+                self._poll(producer, 0)
                 if time.monotonic() >= deadline:
                     raise KafkaUnreachableError(
                         self._servers, f"asked for topic {topic!r}", self._trouble
@@ -249,7 +268,7 @@ class KafkaWriter(SinkWriter):
                 raise self._explained(found.error, topic)
             if time.monotonic() >= created_by:
                 raise self._unknown_topic(topic)
-            producer.poll(0.1)
+            self._poll(producer, 0.1)
 
     # The loops over records
 
@@ -290,7 +309,7 @@ class KafkaWriter(SinkWriter):
                     except BufferError:
                         self._produce(producer, topic, value, timestamp=max(0, stamp))
         except KafkaException as error:
-            raise self._explained(error.args[0], topic) from error
+            raise self._refused(producer, error.args[0], topic) from error
 
     def _write_records(
         self, producer: Producer, values: list[Any], timestamps: list[int] | None
@@ -345,10 +364,9 @@ class KafkaWriter(SinkWriter):
                     producer.produce(topic, value, key, partition, None, None, timestamp)
             except BufferError:
                 # The queue is full: wait for the brokers.
-                producer.poll(_STEP_SECONDS)
-                self._check()
+                self._poll(producer, _STEP_SECONDS)
             except KafkaException as error:
-                raise self._explained(error.args[0], topic) from error
+                raise self._refused(producer, error.args[0], topic) from error
             else:
                 return
 
@@ -403,7 +421,7 @@ class TransactionalKafkaWriter(KafkaWriter):
     def flush(self, end_of_input: bool) -> None:
         """Send the waiting records. Only ``prepare_commit`` has to wait for the brokers."""
         if self._producer is not None:
-            self._producer.poll(0)
+            self._poll(self._producer, 0)
         self._check()
 
     def begin_checkpoint(self, checkpoint_id: int) -> None:
@@ -480,12 +498,7 @@ class TransactionalKafkaWriter(KafkaWriter):
         producer, current = self._producer, self._current
         assert producer is not None
         assert current is not None
-        try:
-            self._flush(producer)
-        except (SystemError, AttributeError) as error:
-            # The client calls back while an exception is pending, if the producer is fenced during
-            # the flush. Python then answers with one of these.
-            raise TransactionLostError("flushed a transaction", 90) from error
+        self._flush(producer)
         found = self._transactions.describe(current.name)
         if (
             found is None

@@ -372,6 +372,28 @@ def test_recovery_aborts_all_other_transactions(brokers: KafkaClients) -> None:
     writer.close()
 
 
+@pytest.mark.parametrize("batches", [1, 20])
+def test_a_writer_that_is_fenced_while_it_sends(brokers: KafkaClients, batches: int) -> None:
+    """The client raises an exception between its callbacks. None of these may hide it."""
+    topic = brokers.topic(3)
+    target = sink(brokers, topic, DeliveryGuarantee.EXACTLY_ONCE)
+    writer = writer_of(target)
+    texts = [str(number) for number in range(5_000)]
+    writer.write_batch(texts, None, NOW)
+    target.recover([])
+
+    def write() -> None:
+        for _ in range(batches):
+            writer.write_batch(texts, None, NOW)
+        writer.prepare_commit(end_of_input=False)
+
+    with pytest.raises(TransactionLostError, match="newer producer"):
+        write()
+    writer.close()
+    brokers.write(topic, ["after"])
+    eventually(brokers, topic, ["after"])
+
+
 def test_ids_are_used_again_when_no_checkpoint_needs_them(brokers: KafkaClients) -> None:
     topic = brokers.topic()
     target = sink(brokers, topic, DeliveryGuarantee.EXACTLY_ONCE)
