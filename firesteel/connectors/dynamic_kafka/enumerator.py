@@ -43,37 +43,47 @@ class DynamicKafkaEnumerator(SplitEnumerator):
         self._generations: dict[str, int] = dict(state["generations"]) if state else {}
         # The time at which the enumerator of a cluster looks for partitions again.
         self._due: dict[str, float] = {}
+        # Splits of new enumerators.
+        self._found: dict[str, Sequence[SourceSplit]] = {}
         self._failures = 0
         self._apply(source.clusters(), state["clusters"] if state else {})
         self._next_request = time.monotonic() + (source.discovery_interval or 0.0)
 
     def discover_splits(self) -> Sequence[SourceSplit]:
+        found = self._take_found()
         interval = self._source.discovery_interval
         if interval is not None and time.monotonic() >= self._next_request:
             self._next_request = time.monotonic() + interval
             self._follow()
-        found: list[SourceSplit] = []
+            found += self._take_found()
         for name, inner in self._inner.items():
             now = time.monotonic()
-            if now < self._due[name] or (inner.is_complete() and self._due[name] > 0):
+            if now < self._due[name] or inner.is_complete():
                 continue
             try:
-                splits = inner.discover_splits()
+                found += [self._wrap(name, split) for split in inner.discover_splits()]
             except Exception:
                 if self._source.is_active(name):
                     raise
                 _LOG.warning("Kafka cluster %s is not active and not searched", name)
-                splits = []
-            found += [wrap(split, name, self._generations[name]) for split in splits]
             self._due[name] = now + inner.next_discovery_delay()
         return found
+
+    def _take_found(self) -> list[SourceSplit]:
+        ready, self._found = self._found, {}
+        return [self._wrap(name, split) for name, splits in ready.items() for split in splits]
+
+    def _wrap(self, name: str, split: SourceSplit) -> SourceSplit:
+        return wrap(split, name, self._generations[name])
 
     def is_complete(self) -> bool:
         if self._source.discovery_interval is not None:
             return False
-        return all(inner.is_complete() for inner in self._inner.values())
+        return not self._found and all(inner.is_complete() for inner in self._inner.values())
 
     def next_discovery_delay(self) -> float:
+        if self._found:
+            return 0.0
         now = time.monotonic()
         times = [due for name, due in self._due.items() if not self._inner[name].is_complete()]
         if self._source.discovery_interval is not None:
@@ -122,10 +132,13 @@ class DynamicKafkaEnumerator(SplitEnumerator):
     def _apply(self, wanted: dict[str, Cluster], states: Mapping[str, Any]) -> None:
         """Make an enumerator for each cluster that is new or has changed, and drop the others."""
         made: dict[str, SplitEnumerator] = {}
+        found: dict[str, Sequence[SourceSplit]] = {}
         try:
             for name, cluster in wanted.items():
                 if self._clusters.get(name) != cluster:
                     made[name] = self._enumerator(name, cluster, states.get(name))
+                    # Raises an error for a topic that does not exist.
+                    found[name] = made[name].discover_splits()
         except BaseException:
             for inner in made.values():
                 inner.close()
@@ -142,7 +155,9 @@ class DynamicKafkaEnumerator(SplitEnumerator):
                 self._generations[name] = known + 1
         self._clusters = wanted
         self._inner |= made
-        self._due |= dict.fromkeys(made, 0.0)
+        self._found |= found
+        now = time.monotonic()
+        self._due |= {name: now + inner.next_discovery_delay() for name, inner in made.items()}
 
     def _enumerator(self, name: str, cluster: Cluster, state: Any) -> SplitEnumerator:
         inner = self._source.source_of(name, cluster)

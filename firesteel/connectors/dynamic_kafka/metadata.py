@@ -81,7 +81,7 @@ class KafkaMetadataService(ABC):
     ...             name: ClusterMetadata({"clicks"}, {"bootstrap.servers": f"{name}:9092"})
     ...             for name in ("east", "west")
     ...         }
-    ...         return {KafkaStream("clicks", clusters)}
+    ...         return [KafkaStream("clicks", clusters)]
     ...     def describe_streams(self, stream_ids):
     ...         return {one.stream_id: one for one in self.get_all_streams()}
     ...     def is_cluster_active(self, kafka_cluster_id):
@@ -208,7 +208,7 @@ class KafkaStreamSetSubscriber(KafkaStreamSubscriber):
     streams clicks, views
     """
 
-    def __init__(self, stream_ids: set[str]) -> None:
+    def __init__(self, stream_ids: Collection[str]) -> None:
         if isinstance(stream_ids, str) or not stream_ids:
             raise ValueError(f"The ids of streams must be a set of names, got {stream_ids!r}")
         self._stream_ids = frozenset(stream_ids)

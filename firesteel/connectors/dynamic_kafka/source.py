@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from copy import copy
 from typing import Any
 
@@ -241,7 +241,7 @@ class DynamicKafkaSourceBuilder:
         self._stopping: KafkaOffsetsInitializer | None = None
         self._properties: dict[str, str] = {}
 
-    def set_stream_ids(self, stream_ids: set[str]) -> DynamicKafkaSourceBuilder:
+    def set_stream_ids(self, stream_ids: Collection[str]) -> DynamicKafkaSourceBuilder:
         """Set the streams to read.
 
         Args:
