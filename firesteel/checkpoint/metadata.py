@@ -137,6 +137,8 @@ class CheckpointMetadata:
 
     ``lineage``: the checkpoints that the run and its predecessors were restored from, oldest first.
     Each run of a job has a job id of its own.
+    ``run``: a number that is higher than those of all earlier runs that have left checkpoints in
+    the same directory.
     """
 
     checkpoint_id: int
@@ -148,6 +150,7 @@ class CheckpointMetadata:
     completion_time: int
     operators: tuple[OperatorMetadata, ...]
     lineage: tuple[Ancestor, ...] = ()
+    run: int = 0
 
     def subtasks(self) -> Iterator[SubtaskState]:
         for operator in self.operators:

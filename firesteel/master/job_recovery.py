@@ -27,7 +27,7 @@ from firesteel.checkpoint.storage.checkpoint_directory import (
 )
 from firesteel.checkpoint.storage.discovery import find_checkpoint
 from firesteel.checkpoint.storage.metadata_file import CheckpointNotFoundError
-from firesteel.checkpoint.storage.storage import CorruptFileError, open_storage
+from firesteel.checkpoint.storage.storage import CorruptFileError, StorageError, open_storage
 from firesteel.checkpoint.storage.verification import verify
 from firesteel.common.configuration import Configuration
 from firesteel.config import checkpoint_options
@@ -103,9 +103,20 @@ class JobRecovery:
             now,
             wall_clock_offset=time.time() - now,
             first_id=1 if ledger is None else ledger.next_checkpoint_id,
+            run=self._number_of_run(job_name),
         )
         for one in reversed(left[: self.settings.retained]):
             self.coordinator.store.add(one)
+
+    def _number_of_run(self, job_name: str) -> int:
+        """Return a number that no earlier run of the job has, as far as its files show."""
+        restored = max((one.metadata.run for one in self._first), default=0)
+        try:
+            left = self.storage.latest_run(job_name)
+        except StorageError as error:
+            _log.warning("the number of earlier runs of %s is unknown: %s", job_name, error)
+            left = 0
+        return max(restored, left) + 1
 
     def _left_by_earlier_masters(self, ledger: JobLedger) -> list[CompletedCheckpoint]:
         """Return the checkpoints of the ledger, newest first. Damaged ones are named and skipped."""

@@ -182,6 +182,7 @@ def all_metadata(directory: Storage) -> st.SearchStrategy[CheckpointMetadata]:
         completion_time=small,
         operators=st.lists(operators(directory), max_size=3).map(tuple),
         lineage=st.lists(st.builds(Ancestor, names, small), max_size=3).map(tuple),
+        run=small,
     )
 
 

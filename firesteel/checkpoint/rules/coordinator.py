@@ -128,10 +128,12 @@ class CheckpointCoordinator:
         *,
         wall_clock_offset: float = 0.0,
         first_id: int = 1,
+        run: int = 1,
     ) -> None:
         """Create a coordinator. A time plus ``wall_clock_offset`` gives seconds since 1970.
 
         ``first_id`` is the first id of a checkpoint that no earlier master of the job has used.
+        ``run`` is higher than the numbers of all earlier runs of the job.
         """
         self._settings = settings
         self._operators = tuple(operators)
@@ -148,6 +150,7 @@ class CheckpointCoordinator:
         self._requests: deque[SnapshotRequest] = deque()
         self._next_id = first_id
         self._lineage: tuple[Ancestor, ...] = ()
+        self._run = run
         self._last_savepoint_id = 0
         # Directories of savepoints that were given up. A process that was cut off may write to one
         # although it was deleted.
@@ -304,7 +307,12 @@ class CheckpointCoordinator:
         if not checkpoint.is_acknowledged:
             return []
         metadata = checkpoint.finalize(
-            self._operators, self._job_id, self._job_name, self._wall_clock(now), self._lineage
+            self._operators,
+            self._job_id,
+            self._job_name,
+            self._wall_clock(now),
+            self._lineage,
+            self._run,
         )
         checkpoint.written_since = now
         if checkpoint.target is not None:

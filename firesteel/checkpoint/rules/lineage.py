@@ -23,9 +23,10 @@ def lineage_after(restored: CheckpointMetadata) -> tuple[Ancestor, ...]:
 def newest_first(checkpoints: Iterable[CompletedCheckpoint]) -> list[CompletedCheckpoint]:
     """Sort checkpoints of several runs of a job.
 
-    A run is newer than the runs of its lineage. Their times only decide between runs that are not
-    related. The history of the newest checkpoint comes first, then the rest in the same way: for
-    example checkpoints of a run that continued although a later run was restored from it.
+    A run is newer than the runs of its lineage. Between runs that are not related their numbers
+    decide, and their times only if the numbers are equal. The history of the newest checkpoint
+    comes first, then the rest in the same way: for example checkpoints of a run that continued
+    although a later run was restored from it.
     """
     remaining = list(checkpoints)
     ordered: list[CompletedCheckpoint] = []
@@ -44,7 +45,7 @@ def _newest(checkpoints: list[CompletedCheckpoint]) -> CompletedCheckpoint:
     restored_from = {ancestor.job_id for one in checkpoints for ancestor in one.metadata.lineage}
     last_runs = [one for one in checkpoints if one.metadata.job_id not in restored_from]
     assert last_runs, "a run cannot be restored from a later one"
-    latest = max(last_runs, key=lambda one: one.metadata.completion_time)
+    latest = max(last_runs, key=lambda one: (one.metadata.run, one.metadata.completion_time))
     run = [one for one in last_runs if one.metadata.job_id == latest.metadata.job_id]
     return max(run, key=lambda one: one.checkpoint_id)
 

@@ -75,6 +75,7 @@ class PendingCheckpoint:
         job_name: str,
         completion_time: int,
         lineage: tuple[Ancestor, ...] = (),
+        run: int = 0,
     ) -> CheckpointMetadata:
         """Create the metadata from the acks."""
         self.metadata = CheckpointMetadata(
@@ -87,6 +88,7 @@ class PendingCheckpoint:
             completion_time=completion_time,
             operators=tuple(self._operator(operator) for operator in operators),
             lineage=lineage,
+            run=run,
         )
         return self.metadata
 

@@ -15,6 +15,7 @@ from typing import Protocol
 from firesteel.checkpoint.metadata import CheckpointMetadata
 from firesteel.checkpoint.rules.completed_checkpoint import CompletedCheckpoint
 from firesteel.checkpoint.rules.decisions import CleanUp, DeleteCheckpoint
+from firesteel.checkpoint.storage.discovery import latest_run
 from firesteel.checkpoint.storage.metadata_file import (
     METADATA_FILE,
     SHARED_DIRECTORY,
@@ -70,6 +71,9 @@ class JobCheckpointStorage(Protocol):
         called are then not those of a later master.
         """
 
+    def latest_run(self, job_name: str) -> int:
+        """The highest number among the runs of the job that have left checkpoints, or 0."""
+
     def holds(self, checkpoint: CompletedCheckpoint) -> bool:
         """True if this storage has the files of a checkpoint, so that new ones may refer to them."""
 
@@ -84,6 +88,7 @@ class CheckpointDirectory:
     def __init__(
         self, root: Storage, job_id: str, options: FileSystemOptions | None = None
     ) -> None:
+        self._root = root
         self.job = root.at(job_id)
         self._options = options
 
@@ -151,6 +156,9 @@ class CheckpointDirectory:
                 _quietly(self.job.delete, name)
         return superfluous
 
+    def latest_run(self, job_name: str) -> int:
+        return latest_run(self._root, job_name)
+
     def holds(self, checkpoint: CompletedCheckpoint) -> bool:
         return all(self.job.name_of(file) is not None for file in checkpoint.files)
 
@@ -189,6 +197,9 @@ class MemoryCheckpoints:
 
     def clean_up(self, order: CleanUp, check: Callable[[], None] | None = None) -> list[str]:
         return [] if self._directory is None else self._directory.clean_up(order, check)
+
+    def latest_run(self, job_name: str) -> int:
+        return 0 if self._directory is None else self._directory.latest_run(job_name)
 
     def holds(self, checkpoint: CompletedCheckpoint) -> bool:
         return not checkpoint.files

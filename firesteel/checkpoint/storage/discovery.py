@@ -21,7 +21,7 @@ from firesteel.checkpoint.storage.storage import CorruptFileError, Storage, open
 from firesteel.checkpoint.storage.verification import verify
 from firesteel.filesystems.file_systems import FileSystemOptions
 
-__all__ = ["FoundCheckpoint", "find_checkpoint", "find_latest_checkpoint"]
+__all__ = ["FoundCheckpoint", "find_checkpoint", "find_latest_checkpoint", "latest_run"]
 
 _log = logging.getLogger("firesteel")
 # A root contains directories of jobs, and these contain checkpoints.
@@ -116,6 +116,29 @@ def find_latest_checkpoint(
             _log.warning("%s", result.message)
         return result
     raise _nothing(root, job_name, [*damaged, *(error for _, error in unreadable)])
+
+
+def latest_run(root: Storage, job_name: str) -> int:
+    """The highest number among the runs of a job that have left checkpoints, or 0."""
+    by_run: dict[str, list[tuple[int, str]]] = {}
+    for status in root.list_files():
+        found = _CHECKPOINT.fullmatch(status.path)
+        if found is not None:
+            checkpoint = posixpath.dirname(status.path)
+            numbered = by_run.setdefault(posixpath.dirname(checkpoint), [])
+            numbered.append((int(found[1]), checkpoint))
+    return max((_run_of(root, numbered, job_name) for numbered in by_run.values()), default=0)
+
+
+def _run_of(root: Storage, checkpoints: list[tuple[int, str]], job_name: str) -> int:
+    """The number of a run by its newest checkpoint that can be read. Other jobs count as 0."""
+    for _, name in sorted(checkpoints, reverse=True):
+        try:
+            metadata = read_metadata(root.at(name))
+        except (CorruptFileError, CheckpointNotFoundError):
+            continue
+        return metadata.run if metadata.job_name == job_name else 0
+    return 0
 
 
 def _number(directory: Storage) -> int:

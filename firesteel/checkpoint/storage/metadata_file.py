@@ -96,6 +96,7 @@ def metadata_to_json(metadata: CheckpointMetadata, directory: Storage) -> Json:
         "trigger_time": metadata.trigger_time,
         "completion_time": metadata.completion_time,
         "lineage": [[one.job_id, one.checkpoint_id] for one in metadata.lineage],
+        "run": metadata.run,
         "operators": [_operator(operator, relative) for operator in metadata.operators],
     }
 
@@ -212,6 +213,7 @@ def metadata_from_json(content: Json, directory: Storage) -> CheckpointMetadata:
             Ancestor(str(job_id), int(checkpoint_id))
             for job_id, checkpoint_id in content.get("lineage", ())
         ),
+        run=int(content.get("run", 0)),
     )
 
 

@@ -14,12 +14,17 @@ from tests.checkpoint.builders import metadata
 
 
 def checkpoint(
-    run: str, number: int, time: int, restored: CompletedCheckpoint | None = None
+    run: str,
+    number: int,
+    time: int,
+    restored: CompletedCheckpoint | None = None,
+    order: int = 0,
 ) -> CompletedCheckpoint:
     content = replace(
         metadata(checkpoint_id=number),
         job_id=run,
         completion_time=time,
+        run=order,
         lineage=() if restored is None else lineage_after(restored.metadata),
     )
     return CompletedCheckpoint(content, f"/{run}/chk-{number}")
@@ -50,6 +55,17 @@ def test_time_decides_between_runs_that_are_not_related() -> None:
     # Both were restored from a1.
     c2, d2 = checkpoint("c", 2, 9_000, a1), checkpoint("d", 2, 8_000, a1)
     assert names(newest_first([d2, a1, c2])) == ["c2", "a1", "d2"]
+
+
+def test_the_number_of_a_run_decides_before_the_time() -> None:
+    """The user went back to a1 after c, whose clock was ahead."""
+    a1 = checkpoint("a", 1, 1_000, order=1)
+    c2 = checkpoint("c", 2, 900_000, a1, order=2)
+    d2 = checkpoint("d", 2, 3_000, a1, order=3)
+    assert names(newest_first([c2, a1, d2])) == ["d2", "a1", "c2"]
+    # Firesteel 0.1 wrote no numbers.
+    old = checkpoint("old", 9, 950_000)
+    assert names(newest_first([old, c2, a1, d2])) == ["d2", "a1", "c2", "old9"]
 
 
 def test_a_run_that_was_passed_over_comes_last() -> None:
