@@ -25,7 +25,7 @@ from firesteel.protocol.reports import CREDITS_MARK, SlotQuestion
 from firesteel.protocol.rows import CREDITS, BufferRow, packed
 from firesteel.spark.live_inbox import LiveInbox, SparkInput, ThreadedInbox
 from firesteel.spark.slot_monitor import SlotMonitor
-from firesteel.spark.slot_task import SlotTask, working_directory
+from firesteel.spark.slot_task import SlotTask, spare_imports, working_directory
 from firesteel.task.live_slot import InboxClosedError, LiveSlot, UnloadedLiveSlot
 from firesteel.usercode.failures import USER_ERRORS, InterruptedSlotError
 
@@ -50,7 +50,7 @@ class LiveLevel:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # Records are many and are rarely part of cycles, so the collector runs less often.
-        gc.freeze()
+        spare_imports()
         gc.set_threshold(100_000, 20, 50)
         sys.setswitchinterval(_SWITCH_SECONDS)
         stream = SparkInput.of_task()

@@ -62,7 +62,7 @@ class SlotTask:
         batches: Iterable[pa.RecordBatch] | None,
         control: SlotControl | None,
     ) -> Iterator[pa.RecordBatch]:
-        _spare_imports()
+        spare_imports()
         if self.hosts is None:
             return self._run_here(address, batches, control)
         if address.by_force:
@@ -110,11 +110,12 @@ class SlotTask:
 
 
 @cache
-def _spare_imports() -> None:
+def spare_imports() -> None:
     """Exempt imported modules from garbage collection, once per worker.
 
     PySpark runs the collector after every task. A scan of all imported modules takes longer than
-    a small epoch.
+    a small epoch. A second call would exempt what an earlier task has left, which may be in use for
+    another moment, and that would never be freed.
     """
     gc.freeze()
 

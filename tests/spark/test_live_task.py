@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Iterator
 from multiprocessing import Pipe
 from types import SimpleNamespace
@@ -13,6 +15,7 @@ import pytest
 from firesteel.protocol.messages import EndEpoch, encode
 from firesteel.spark.live_inbox import ThreadedInbox
 from firesteel.spark.live_task import _Messages
+from firesteel.spark.slot_task import spare_imports
 from firesteel.task.live_slot import InboxClosedError
 
 _SECONDS = 20.0
@@ -34,6 +37,24 @@ def test_a_message_that_cannot_be_read_fails_the_slot_and_the_next_one_arrives()
     with pytest.raises(InboxClosedError):
         mailbox.take(_SECONDS)
     ended.set()
+
+
+class _Node:
+    """An object of a cycle, as slots consist of."""
+
+    def __init__(self) -> None:
+        self.own = self
+
+
+def test_a_worker_frees_the_slot_of_an_earlier_task() -> None:
+    spare_imports()
+    slot = _Node()
+    freed = weakref.ref(slot)
+    # The next task begins while a thread of the earlier one ends.
+    spare_imports()
+    del slot
+    gc.collect()
+    assert freed() is None
 
 
 def _until(ended: threading.Event) -> Iterator[Any]:
