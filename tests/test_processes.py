@@ -14,6 +14,7 @@ from firesteel.processes import (
     is_alive,
     memory_of,
     physical_memory,
+    release_memory,
     thread_stacks,
 )
 
@@ -31,6 +32,26 @@ def test_the_figures_of_a_process_are_those_of_the_system() -> None:
     assert 1 << 20 < own.resident < own.limit == physical_memory()
     assert 0 < free_memory() <= physical_memory()
     assert cpu_seconds(os.getpid()) == pytest.approx(time.process_time(), abs=1.0)
+
+
+def test_memory_that_threads_have_freed_goes_back_to_the_system() -> None:
+    """A small block at the end of each heap keeps the C library from shrinking it."""
+    kept: list[bytes] = []
+
+    def allocate() -> None:
+        blocks = [bytes(4_000) for _ in range(5_000)]
+        kept.append(bytes(4_000))
+        del blocks
+
+    threads = [threading.Thread(target=allocate) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    before = memory_of(os.getpid()).resident
+    release_memory()
+    if sys.platform == "linux":
+        assert memory_of(os.getpid()).resident < before - (5 << 20)
 
 
 def test_a_process_that_is_gone_has_no_figures() -> None:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from firesteel.logs import ProcessLogs
+from firesteel.processes import release_memory
 from firesteel.protocol.driver_address import DriverAddress
 from firesteel.protocol.messages import SlotControl, decode, encode
 from firesteel.protocol.program import PackedProgram
@@ -51,6 +52,8 @@ class LiveLevel:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # Records are many and are rarely part of cycles, so the collector runs less often.
         spare_imports()
+        # That of the slot that ran in this process before.
+        release_memory()
         gc.set_threshold(100_000, 20, 50)
         sys.setswitchinterval(_SWITCH_SECONDS)
         stream = SparkInput.of_task()
