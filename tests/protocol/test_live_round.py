@@ -7,13 +7,18 @@ import pytest
 from firesteel.protocol.execution import EpochPlan
 from firesteel.protocol.live_round import LiveRound, LiveRounds
 from firesteel.protocol.messages import (
+    OperatorHandle,
+    ReadBudget,
     SlotAck,
     SlotAddress,
+    SlotControl,
     SubtaskAck,
+    SubtaskHandle,
     VertexMetrics,
     encode,
 )
 from firesteel.protocol.rows import ACK, BufferRow
+from firesteel.state.operator_state import OperatorState, Redistribution
 
 
 def _round() -> LiveRound:
@@ -37,6 +42,28 @@ def _ack(level: int, metrics: VertexMetrics) -> BufferRow:
     )
     ack = SlotAck(SlotAddress("job", 0, level, 0, 1), "here", (subtask,))
     return BufferRow(0, 0, 0, 0, ACK, encode(ack))
+
+
+def test_controls_have_state_only_for_slots_that_have_none() -> None:
+    """Rules of 1 MB in the state of two slots."""
+    rules = OperatorState(Redistribution.BROADCAST, (bytes(1_000_000),), "[]")
+    handles = {3: SubtaskHandle({4: OperatorHandle(operator_state={"rules": rules})})}
+
+    def plan(epoch: int, *, closing: bool = False) -> EpochPlan:
+        controls = tuple(
+            SlotControl(SlotAddress("job", 0, level, 0, epoch), ReadBudget(1, 1.0), handles)
+            for level in range(2)
+        )
+        return EpochPlan(epoch, controls, closing=closing)
+
+    rounds = LiveRounds(frozenset({(0, 0), (1, 0)}))
+    sizes = [
+        sum(len(encode(control)) for _, control in rounds.begin(one).controls)
+        for one in (plan(1), plan(2), plan(3), plan(4, closing=True))
+    ]
+    # The slots restore the first one. In the last epoch, sinks may have to be restored.
+    assert min(sizes[0], sizes[3]) > 2_000_000
+    assert max(sizes[1], sizes[2]) < 20_000
 
 
 @pytest.mark.parametrize(

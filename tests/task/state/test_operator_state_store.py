@@ -75,6 +75,19 @@ def test_a_function_loads_before_it_opens_and_saves_at_checkpoints() -> None:
         assert _ask(harness) == ([1, 2], (True, 1), ["initialize", "open"])
 
 
+def test_acks_have_only_state_that_has_changed() -> None:
+    states = TaskOperatorStateStore()
+    rules = states.get_list_state(ListStateDescriptor("rules", ANY))
+    rules.add(bytes(1_000_000))
+    first = states.snapshot()
+    assert first is not None
+    assert set(first) == {"rules"}
+    assert states.snapshot() is None
+    rules.add(1)
+    assert states.snapshot() is not None
+    assert states.snapshot() is None
+
+
 @pytest.mark.parametrize(
     ("union", "parallelism", "expected"),
     [
