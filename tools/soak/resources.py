@@ -12,6 +12,8 @@ _MB = 1 << 20
 # Two pools of Spark with up to 100 and 128 threads, which end when they are idle for a minute.
 _POOLS = "block-manager-"
 
+_Children = dict[int, list[tuple[int, str]]]
+
 
 @dataclass(slots=True)
 class Usage:
@@ -40,6 +42,9 @@ class Sample:
     seconds: float
     driver: Usage = field(default_factory=Usage)
     jvm: Usage = field(default_factory=Usage)
+    # Spark's daemon, which forks the processes of slots. They share its pages until one of both
+    # writes to them, so it has more memory of its own while no slot runs.
+    daemon: Usage = field(default_factory=Usage)
     slots: Usage = field(default_factory=Usage)
     files: int = 0
 
@@ -48,16 +53,39 @@ def take_sample(driver: int, seconds: float, directories: list[Path]) -> Sample:
     """Read the resources of a driver, of its JVM, and of the Python processes below that."""
     sample = Sample(seconds)
     sample.driver.add(driver)
-    for pid, command in processes_below(driver):
-        usage = sample.jvm if command == "java" else sample.slots
-        usage.add(pid)
+    children = _children()
+    daemons = {
+        pid
+        for jvm, name in _below(children, driver)
+        if name == "java"
+        for pid, _ in children.get(jvm, [])
+    }
+    for pid, command in _below(children, driver):
+        if command == "java":
+            sample.jvm.add(pid)
+        elif pid in daemons:
+            sample.daemon.add(pid)
+        else:
+            sample.slots.add(pid)
     sample.files = sum(len(names) for path in directories for _, _, names in os.walk(path))
     return sample
 
 
 def processes_below(pid: int) -> list[tuple[int, str]]:
     """Return the processes that one has started, directly or not, with their names."""
-    children: dict[int, list[tuple[int, str]]] = {}
+    return _below(_children(), pid)
+
+
+def _below(children: _Children, pid: int) -> list[tuple[int, str]]:
+    found = list(children.get(pid, []))
+    for child, _ in found:
+        found.extend(children.get(child, []))
+    return found
+
+
+def _children() -> _Children:
+    """Return the processes of this machine by their parents."""
+    children: _Children = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
@@ -67,10 +95,7 @@ def processes_below(pid: int) -> list[tuple[int, str]]:
             name = text[text.index("(") + 1 : text.rindex(")")]
             parent = int(text.rpartition(")")[2].split()[1])
             children.setdefault(parent, []).append((int(entry), name))
-    found = children.get(pid, [])
-    for child, _ in found:
-        found.extend(children.get(child, []))
-    return found
+    return children
 
 
 def _thread_names(pid: int) -> Iterator[str]:
