@@ -61,7 +61,6 @@ from firesteel.master.source_coordinator import (
     enumerator_state,
 )
 from firesteel.master.split_enumerators import SplitEnumerators
-from firesteel.processes import release_memory
 from firesteel.protocol.error_json import encode_error
 from firesteel.protocol.execution import (
     EpochBrokenOffError,
@@ -466,7 +465,6 @@ class JobRunner:
         with self._changed:
             self._attempt += 1
         self._attempt_held.close()
-        release_memory()
 
     def _may_restart(self, failure: FiresteelError) -> bool:
         """Ask the restart strategy. Return False if the job does not start again."""

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from firesteel.errors import JobExecutionError
+from firesteel.processes import release_memory
 from firesteel.protocol.execution import (
     EpochBrokenOffError,
     EpochPlan,
@@ -153,6 +154,7 @@ class LiveExecution(Execution):
         self._stop_query()
         self._connections.close()
         self._files.remove_spark_checkpoint(self._program.attempt)
+        release_memory()
 
     def watch(self, take_report: Callable[[SlotReport], None]) -> None:
         self._connections.take_report = take_report

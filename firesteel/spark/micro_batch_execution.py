@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from firesteel.errors import JobExecutionError
 from firesteel.graph.stream_graph import StreamGraph
+from firesteel.processes import release_memory
 from firesteel.protocol.execution import (
     EpochBrokenOffError,
     EpochPlan,
@@ -107,6 +108,7 @@ class MicroBatchExecution(Execution):
         if self._server is not None:
             self._server.close()
         self._files.remove_spark_checkpoint(self._program.attempt)
+        release_memory()
 
     # The query
 

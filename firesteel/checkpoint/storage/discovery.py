@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import posixpath
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from firesteel.checkpoint.metadata import CheckpointMetadata
@@ -24,6 +25,9 @@ from firesteel.filesystems.file_systems import FileSystemOptions
 __all__ = ["FoundCheckpoint", "find_checkpoint", "find_latest_checkpoint", "latest_run"]
 
 _log = logging.getLogger("firesteel")
+_DIRECTORY = re.compile(r"([^/]+)/chk-(\d+)")
+# Threads that read metadata of different runs.
+_READERS = 8
 # A root contains directories of jobs, and these contain checkpoints.
 _CHECKPOINT = re.compile(rf"(?:[^/]+/)?chk-(\d+)/{METADATA_FILE}")
 
@@ -121,13 +125,14 @@ def find_latest_checkpoint(
 def latest_run(root: Storage, job_name: str) -> int:
     """The highest number among the runs of a job that have left checkpoints, or 0."""
     by_run: dict[str, list[tuple[int, str]]] = {}
-    for status in root.list_files():
-        found = _CHECKPOINT.fullmatch(status.path)
+    # The directories of all jobs may have very many files, so they are not searched.
+    for name in root.find("*/chk-*"):
+        found = _DIRECTORY.fullmatch(name)
         if found is not None:
-            checkpoint = posixpath.dirname(status.path)
-            numbered = by_run.setdefault(posixpath.dirname(checkpoint), [])
-            numbered.append((int(found[1]), checkpoint))
-    return max((_run_of(root, numbered, job_name) for numbered in by_run.values()), default=0)
+            by_run.setdefault(found[1], []).append((int(found[2]), name))
+    with ThreadPoolExecutor(_READERS) as readers:
+        runs = readers.map(lambda numbered: _run_of(root, numbered, job_name), by_run.values())
+        return max(runs, default=0)
 
 
 def _run_of(root: Storage, checkpoints: list[tuple[int, str]], job_name: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import posixpath
 import uuid
 import zlib
@@ -15,6 +16,7 @@ from firesteel.filesystems.file_systems import (
     FileSystem,
     FileSystemOptions,
     find_file_system,
+    has_wildcard,
 )
 
 _TEMPORARY_SUFFIX = ".tmp"
@@ -193,6 +195,29 @@ class Storage:
         return sorted(
             (FileStatus(status.path[start:], status.size, status.modified) for status in found),
             key=lambda status: status.path,
+        )
+
+    def find(self, pattern: str) -> list[str]:
+        """The names of files and directories that match a pattern, such as ``*/chk-*``.
+
+        Only directories that match a part of the pattern are listed.
+        """
+        if has_wildcard(self.root):
+            # Characters of the root would match something else.
+            return self._find_below(pattern)
+        with self._explained("list", ""):
+            found = self.file_system.find(posixpath.join(self.root, pattern))
+        start = len(self.root.rstrip("/")) + 1
+        return sorted(status.path[start:] for status in found)
+
+    def _find_below(self, pattern: str) -> list[str]:
+        depth = pattern.count("/") + 1
+        names = {"/".join(file.path.split("/")[:depth]) for file in self.list_files()}
+        return sorted(
+            name
+            for name in names
+            if name.count("/") == depth - 1
+            and all(map(fnmatch.fnmatchcase, name.split("/"), pattern.split("/")))
         )
 
     def delete(self, name: str) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -28,8 +30,12 @@ from firesteel.checkpoint.rules.settings import CheckpointSettings
 from firesteel.checkpoint.rules.tasks import OperatorInfo, TaskAck
 from firesteel.checkpoint.snapshot_writer import SnapshotWriter
 from firesteel.checkpoint.storage.checkpoint_directory import CheckpointDirectory
-from firesteel.checkpoint.storage.discovery import find_checkpoint, find_latest_checkpoint
-from firesteel.checkpoint.storage.metadata_file import CheckpointNotFoundError
+from firesteel.checkpoint.storage.discovery import (
+    find_checkpoint,
+    find_latest_checkpoint,
+    latest_run,
+)
+from firesteel.checkpoint.storage.metadata_file import CheckpointNotFoundError, write_metadata
 from firesteel.checkpoint.storage.segment_store import StorageSegmentStore
 from firesteel.checkpoint.storage.storage import Storage, StorageError, open_storage
 from firesteel.common.job_status import JobStatus
@@ -39,7 +45,7 @@ from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
 from firesteel.state.key_groups import key_group_of, subtask_of
 from firesteel.task.state.restoring import restore_keyed_state
 from firesteel.testing import StorageFault, StorageFaultKind, with_faults
-from tests.checkpoint.builders import written_files
+from tests.checkpoint.builders import metadata, written_files
 from tests.thoroughness import examples
 
 _MAX = 8
@@ -50,6 +56,27 @@ _FAULTS = st.builds(
     st.sampled_from(["*_metadata*", "*/shared/*", "*/state-*"]),
     call=st.just(1),
 )
+
+
+@pytest.mark.parametrize("name", ["checkpoints", "of [all] jobs *"])
+def test_the_latest_run_is_found_by_one_checkpoint_per_run(storage: Storage, name: str) -> None:
+    root = storage.at(name)
+    assert latest_run(root, "count") == 0
+    runs = [("a", "count", 1), ("b", "count", 3), ("c", "sum", 9), ("d", "count", 2)]
+    for job_id, job_name, run in runs:
+        for number in (9, 10):
+            content = replace(metadata(), job_id=job_id, job_name=job_name, run=run)
+            write_metadata(content, root.at(f"{job_id}/chk-{number}"))
+        root.write(f"{job_id}/shared/segment", b"state")
+    assert latest_run(root, "count") == 3
+    assert latest_run(root, "other") == 0
+    # The newest checkpoint of the run is damaged, and has no metadata after that.
+    root.write("b/chk-10/_metadata", b"damaged")
+    assert latest_run(root, "count") == 3
+    root.delete("b/chk-10/_metadata")
+    assert latest_run(root, "count") == 3
+    root.delete("b/chk-9/_metadata")
+    assert latest_run(root, "count") == 2
 
 
 class Job:
