@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+import pyarrow as pa
+
 from firesteel.common.configuration import Configuration
 from firesteel.stability import public_evolving
 
@@ -220,14 +222,15 @@ class SourceReader(ABC):
         """
 
     @abstractmethod
-    def read(self, limit: int) -> list[Any] | range:
+    def read(self, limit: int) -> list[Any] | range | pa.RecordBatch:
         """Return the next records without waiting long.
 
         Args:
             limit: The maximum number of records.
 
         Returns:
-            A list or a range. An empty one means that there is nothing to read now.
+            A list or a range, or a ``pyarrow.RecordBatch`` if the type of the source is of
+            primitives. An empty one means that there is nothing to read now.
         """
 
     @abstractmethod
@@ -449,6 +452,9 @@ class Source(ABC):
 
     #: True if ``env.add_source`` accepts the source, as PyFlink's does.
     is_source_function: bool = False
+
+    #: True if readers return a ``pyarrow.RecordBatch``. ``env.explain()`` shows it.
+    gives_columns: bool = False
 
     #: The id of the OutputTag for the records of ``SourceReader.broken_records``. Without it they are
     #: counted and dropped.

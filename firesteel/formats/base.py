@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+import pyarrow as pa
+
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.errors import FiresteelError
 from firesteel.stability import public_evolving
@@ -112,6 +114,10 @@ class RecordReader(ABC):
     def read(self, limit: int) -> list[Any]:
         """Return up to ``limit`` records. It may return none although there are more."""
 
+    def read_columns(self, limit: int) -> pa.RecordBatch | None:
+        """Return the same as columns, or None for none. Only for ``FileFormat.gives_columns``."""
+        raise NotImplementedError
+
     @abstractmethod
     def at_end(self) -> bool: ...
 
@@ -136,6 +142,8 @@ class FileFormat(ABC):
     allows_empty_files: bool = True
     #: True if files with the suffix of a compression are decompressed.
     decompresses: bool = False
+    #: True if readers give columns too, which are those of the produced type.
+    gives_columns: bool = False
 
     @abstractmethod
     def create_reader(

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from firesteel.common.arrow_values import MISFITS, arrow_reader, arrow_writer, misfit
+from firesteel.common.columns import reason_for_rows
 from firesteel.common.serialization import BulkWriter
 from firesteel.common.typeinfo import RowTypeInfo, TypeInformation
 from firesteel.common.types import RowKind, new_rows
@@ -74,17 +75,21 @@ class ColumnarReader(RecordReader):
         kind: str,
         open_units: Callable[[BinaryIO], UnitFile],
         to_records: Callable[[pa.RecordBatch], list[Any]],
+        to_columns: Callable[[pa.RecordBatch], pa.RecordBatch] = lambda batch: batch,
     ) -> None:
         self._file = file
         self._path = part.path
         self._broken = broken
         self._kind = kind
         self._to_records = to_records
+        self._to_columns = to_columns
         self._unit, skip = position or (0, 0)
         self._batches: Iterator[pa.RecordBatch] | None = None
-        self._records: list[Any] = []
-        self._taken = 0
-        # The rows of the unit before ``_records``.
+        self._batch: pa.RecordBatch | None = None
+        self._records: list[Any] | None = None
+        self._columns: pa.RecordBatch | None = None
+        self._taken = self._count = 0
+        # The rows of the unit before ``_batch``.
         self._before = 0
         self._units: list[int] = []
         try:
@@ -100,17 +105,32 @@ class ColumnarReader(RecordReader):
             self._skip(skip)
 
     def read(self, limit: int) -> list[Any]:
-        if self._taken == len(self._records) and not self._load():
+        if self._taken == self._count and not self._load():
             return []
+        if self._records is None:
+            self._records = self._to_records(self._batch)
         records = self._records[self._taken : self._taken + limit]
         self._taken += len(records)
         return records
 
+    def read_columns(self, limit: int) -> pa.RecordBatch | None:
+        if self._taken == self._count and not self._load():
+            return None
+        if self._columns is None:
+            self._columns = self._to_columns(self._batch)
+        columns = self._columns.slice(self._taken, limit)
+        self._taken += columns.num_rows
+        return columns
+
+    def _begin(self, batch: pa.RecordBatch | None) -> None:
+        self._batch, self._records, self._columns = batch, None, None
+        self._taken, self._count = 0, 0 if batch is None else batch.num_rows
+
     def _load(self) -> bool:
         """Load the next batch. Return False at the end."""
         while self._units:
-            self._before += len(self._records)
-            self._records, self._taken = [], 0
+            self._before += self._count
+            self._begin(None)
             batch = self._next_batch()
             if batch is None:
                 self._units.pop(0)
@@ -118,8 +138,8 @@ class ColumnarReader(RecordReader):
                 if self._units:
                     self._unit = self._units[0]
                 continue
-            self._records = self._to_records(batch)
-            if self._records:
+            self._begin(batch)
+            if self._count:
                 return True
         return False
 
@@ -139,7 +159,7 @@ class ColumnarReader(RecordReader):
             if batch is None:
                 raise EOFError("the file has fewer rows than the job has already read from it")
             if batch.num_rows > rows:
-                self._records = self._to_records(batch)
+                self._begin(batch)
                 self._taken = rows
                 return
             rows -= batch.num_rows
@@ -187,6 +207,18 @@ class _RowsFromColumns:
         records = map(list, zip(*columns, strict=False))
         return new_rows(records, self._names, repeat(RowKind.INSERT))
 
+    def columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the columns that the rows would have."""
+        places = {self._key(name): place for place, name in enumerate(batch.schema.names)}
+        arrays = []
+        for name, wanted in zip(self._names, self._types, strict=True):
+            place = places.get(self._key(name))
+            if place is None:
+                arrays.append(pa.nulls(batch.num_rows, wanted))
+            else:
+                arrays.append(_fitting(batch.column(place), wanted, name))
+        return pa.RecordBatch.from_arrays(arrays, names=self._names)
+
 
 def _fitting(array: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
     """Return the column in the type that the rows need."""
@@ -230,7 +262,13 @@ class ColumnarRowInputFormat(BulkFormat):
         def open_units(opened: BinaryIO) -> UnitFile:
             return self._units(opened, rows.wanted, self._batch_size)
 
-        return ColumnarReader(file, part, position, broken, self._kind, open_units, rows)
+        return ColumnarReader(
+            file, part, position, broken, self._kind, open_units, rows, rows.columns
+        )
+
+    @property
+    def gives_columns(self) -> bool:  # type: ignore[override]  # the type decides
+        return reason_for_rows(self._type_info) is None
 
     def get_produced_type(self) -> TypeInformation:
         return self._type_info

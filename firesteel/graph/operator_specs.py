@@ -63,6 +63,36 @@ class FilterSpec(OperatorSpec):
 
 
 @dataclass(frozen=True, slots=True)
+class BatchFunctionSpec(OperatorSpec):
+    """A function of columns: it takes a pyarrow.RecordBatch of the records in a batch.
+
+    ``input_type``: the type of the records. It has columns.
+    """
+
+    function: Any
+    input_type: Any
+
+
+@dataclass(frozen=True, slots=True)
+class MapBatchesSpec(BatchFunctionSpec):
+    """Returns as many records, of ``output_type``."""
+
+    output_type: Any
+
+
+@dataclass(frozen=True, slots=True)
+class FilterBatchesSpec(BatchFunctionSpec):
+    """Returns a mask: true for the records to keep."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlatMapBatchesSpec(BatchFunctionSpec):
+    """Returns any number of records, of ``output_type``, and the records that they come from."""
+
+    output_type: Any
+
+
+@dataclass(frozen=True, slots=True)
 class ProjectSpec(OperatorSpec):
     field_indexes: tuple[int, ...]
 

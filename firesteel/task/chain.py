@@ -10,9 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from firesteel.common.columns import column_layout
 from firesteel.errors import TypeMismatchError
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.task.codegen.fusion import FusedNode
+from firesteel.task.column_batch import ColumnBatch
 from firesteel.task.exchange.input_gate import Entrance
 from firesteel.task.exchange.record_writers import RecordWriter
 from firesteel.task.operators.base import Operator
@@ -165,9 +167,13 @@ def checked(emit: Emit, output_type: Any, name: str) -> Emit:
     """Check and convert results to the declared type, if there is one."""
     if not _needs_check(output_type):
         return emit
-    convert = output_type.convert_batch
+    convert, layout = output_type.convert_batch, column_layout(output_type)
 
     def emit_converted(batch: RecordBatch) -> None:
+        if layout is not None and isinstance(batch, ColumnBatch) and layout.fits(batch.layout):
+            # The columns of a source have their types already.
+            emit(batch)
+            return
         try:
             converted = convert(batch.values)
         except TypeMismatchError as error:

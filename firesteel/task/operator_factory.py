@@ -17,11 +17,14 @@ from firesteel.task.operators.dataframe_sink import DataFrameSinkOperator
 from firesteel.task.operators.dataframe_source import DataFrameSourceOperator
 from firesteel.task.operators.driver_output import CollectOperator, PrintOperator
 from firesteel.task.operators.filter import FilterOperator, SelectOperator
+from firesteel.task.operators.filter_batches import FilterBatchesOperator
 from firesteel.task.operators.flat_map import FlatMapOperator
+from firesteel.task.operators.flat_map_batches import FlatMapBatchesOperator
 from firesteel.task.operators.interval_join import IntervalJoinOperator
 from firesteel.task.operators.iteration import IterationHeadOperator, IterationTailOperator
 from firesteel.task.operators.join import JoinOperator
 from firesteel.task.operators.map import MapOperator
+from firesteel.task.operators.map_batches import MapBatchesOperator
 from firesteel.task.operators.process import ProcessOperator
 from firesteel.task.operators.project import ProjectOperator
 from firesteel.task.operators.reduce import FoldOperator, ReduceOperator
@@ -40,6 +43,9 @@ _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any, OperatorContext], Oper
     specs.MapSpec: MapOperator,
     specs.FlatMapSpec: FlatMapOperator,
     specs.FilterSpec: FilterOperator,
+    specs.MapBatchesSpec: MapBatchesOperator,
+    specs.FilterBatchesSpec: FilterBatchesOperator,
+    specs.FlatMapBatchesSpec: FlatMapBatchesOperator,
     specs.ProjectSpec: ProjectOperator,
     specs.SelectSpec: SelectOperator,
     specs.ProcessSpec: ProcessOperator,

@@ -6,12 +6,29 @@ from typing import Any
 
 import pytest
 
+from firesteel.common.columns import column_layout
+from firesteel.common.typeinfo import Types
 from firesteel.connectors.files.paths import FilePaths
 from firesteel.connectors.files.reader import FileReader
 from firesteel.connectors.index_ranges import split_range
 from firesteel.datastream.connectors.base import SourceSplit
 from firesteel.formats.base import FileFormat
 from tests.connectors.conftest import Driver
+
+
+class RecordFileReader(FileReader):
+    """Returns records, also of formats that give columns."""
+
+    def __init__(self, file_format: FileFormat, **settings: Any) -> None:
+        super().__init__(file_format, FilePaths(()), **settings)
+        self._layout = column_layout(file_format.get_produced_type() or Types.PICKLED_BYTE_ARRAY())
+
+    def read(self, limit: int) -> list[Any]:
+        records = super().read(limit)
+        if isinstance(records, list):
+            return records
+        assert self._layout is not None
+        return self._layout.values_of(records)
 
 
 class Files:
@@ -44,14 +61,14 @@ class Files:
         compression: str | None = None,
     ) -> list[Any]:
         def new_reader() -> FileReader:
-            return FileReader(file_format, FilePaths(()))
+            return RecordFileReader(file_format)
 
         splits = self.splits(path, parts, compression)
         return Driver.read_with_restarts(new_reader, splits, steps or [])
 
     def broken(self, file_format: FileFormat, path: Path, parts: int = 1) -> tuple[list, list]:
         """The records and the broken records of a file."""
-        reader = FileReader(file_format, FilePaths(()), fail_on_broken_records=False)
+        reader = RecordFileReader(file_format, fail_on_broken_records=False)
         reader.add_splits(self.splits(path, parts))
         return Driver.drain(reader), reader.broken_records()
 

@@ -19,8 +19,6 @@ from pyarrow import orc
 
 from firesteel.common import Row, Types, WatermarkStrategy
 from firesteel.common.time import Instant
-from firesteel.connectors.files.paths import FilePaths
-from firesteel.connectors.files.reader import FileReader
 from firesteel.datastream.connectors.file_system import BrokenRecordError, FileSink, FileSource
 from firesteel.datastream.formats.orc import OrcBulkWriters, OrcColumnarRowInputFormat
 from firesteel.datastream.formats.parquet import (
@@ -31,6 +29,7 @@ from firesteel.errors import TypeMismatchError
 from firesteel.table import DataTypes
 from firesteel.testing import JobHarness
 from tests.connectors.conftest import Driver
+from tests.formats.conftest import RecordFileReader
 from tests.thoroughness import examples
 
 NUMBERS = Types.ROW_NAMED(["n", "text"], [Types.LONG(), Types.STRING()])
@@ -104,7 +103,7 @@ def test_units_are_shared(files, tmp_path, kind):
     kind.write_table(_table(20_000), path, 5000)
     shares = []
     for split in files.splits(path, 2):
-        reader = FileReader(kind.reads(NUMBERS), FilePaths(()))
+        reader = RecordFileReader(kind.reads(NUMBERS))
         reader.add_splits([split])
         shares.append(len(Driver.drain(reader, 1000)))
     assert sum(shares) == 20_000

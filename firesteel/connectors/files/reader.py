@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from firesteel.connectors.base import SourceReader, SourceSplit
 from firesteel.connectors.files.paths import FilePaths
 from firesteel.filesystems.file_systems import without_password
@@ -33,24 +35,28 @@ class FileReader(SourceReader):
     def add_splits(self, splits: Sequence[SourceSplit]) -> None:
         self._splits.extend(splits)
 
-    def read(self, limit: int) -> list[Any]:
+    def read(self, limit: int) -> list[Any] | pa.RecordBatch:
         try:
             return self._read(limit)
         except EOFError as error:
             path = without_password(self._splits[0].properties["path"])
             raise EOFError(f"{path}: {error}") from error
 
-    def _read(self, limit: int) -> list[Any]:
+    def _read(self, limit: int) -> list[Any] | pa.RecordBatch:
         while self._splits and limit > 0 and len(self._broken) < _MOST_BROKEN:
             if self._records is None:
                 self._records = self._open(self._splits[0])
-            records = self._records.read(limit)
+            records: Any
+            if self._format.gives_columns:
+                records = self._records.read_columns(limit)
+            else:
+                records = self._records.read(limit)
             self._current = self._splits[0].split_id
             if self._records.at_end():
                 self.close()
                 self._splits.popleft()
             if records:
-                return records
+                return records  # type: ignore[no-any-return]  # pyarrow has no types
         return []
 
     def broken_records(self) -> list[Any]:

@@ -201,6 +201,11 @@ class FileSource(Source):
     def get_produced_type(self) -> Any:
         return self._config.format.get_produced_type()
 
+    @property
+    def gives_columns(self) -> bool:  # type: ignore[override]  # the format decides
+        """True if the format reads columns, as that of Parquet files does. Not in PyFlink."""
+        return self._config.format.gives_columns
+
     def __repr__(self) -> str:
         return f"FileSource({', '.join(self._config.paths.paths)})"
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self, overload
 
+from firesteel.common.columns import reason_for_rows
 from firesteel.common.typeinfo import TupleTypeInfo, TypeInformation, Types
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.connectors.base import Sink
@@ -33,8 +34,11 @@ from firesteel.graph.operator_ids import check_uid_hash
 from firesteel.graph.operator_specs import (
     CollectSpec,
     DataFrameSinkSpec,
+    FilterBatchesSpec,
     FilterSpec,
+    FlatMapBatchesSpec,
     FlatMapSpec,
+    MapBatchesSpec,
     MapSpec,
     OperatorSpec,
     PrintSpec,
@@ -316,6 +320,116 @@ class StreamBase(ABC):
         """
         require_function_or_callable("filter", func, FilterFunction)
         return self._apply("Filter", FilterSpec(func), self._type)
+
+    @public_evolving
+    def map_batches(
+        self,
+        func: Callable[[Any], Any] | MapFunction,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Turn many records at once into one result each, as Arrow columns. Not in PyFlink.
+
+        The stream needs a type of primitives: a row or tuple of them, which has a column per field,
+        or a single one, which is the column ``value``. The number of records in a batch varies, and
+        results must not depend on it. Results keep the timestamps of their records.
+
+        Args:
+            func: A callable or MapFunction that takes a ``pyarrow.RecordBatch``. It returns one of
+                as many records, or a table of any library that speaks the Arrow C interface.
+                Columns of a row with field names are found by name, others by position.
+            output_type: The type of the results, of primitives. Without it, the type stays the same.
+
+        Raises:
+            InvalidProgramError: A type is not of primitives.
+
+        >>> import pyarrow.compute as pc
+        >>> price = Types.ROW_NAMED(["item", "euros"], [Types.STRING(), Types.DOUBLE()])
+        >>> prices = env.from_collection([Row("pen", 2.0), Row("ink", 8.0)], price)
+        >>> def halved(batch):
+        ...     return batch.set_column(1, "euros", pc.divide(batch.column("euros"), 2))
+        >>> list(prices.map_batches(halved).execute_and_collect())
+        [Row(item='pen', euros=1.0), Row(item='ink', euros=4.0)]
+        """
+        require_function_or_callable("map_batches", func, MapFunction)
+        result_type = self._columnar_result("map_batches", output_type)
+        spec = MapBatchesSpec(func, self._type, result_type)
+        return self._apply("MapBatches", spec, result_type)
+
+    @public_evolving
+    def filter_batches(self, func: Callable[[Any], Any] | FilterFunction) -> DataStream:
+        """Keep the records for which a mask of many records is true. Not in PyFlink.
+
+        Args:
+            func: A callable or FilterFunction that takes a ``pyarrow.RecordBatch``, as in
+                ``map_batches``. It returns a boolean per record: an array, or a list. A null counts
+                as false.
+
+        Returns:
+            A stream of the same type.
+
+        Raises:
+            InvalidProgramError: The type of the stream is not of primitives.
+
+        >>> import pyarrow.compute as pc
+        >>> numbers = env.from_collection([1, 5, 9], Types.LONG())
+        >>> large = numbers.filter_batches(lambda batch: pc.greater(batch.column("value"), 4))
+        >>> list(large.execute_and_collect())
+        [5, 9]
+        """
+        require_function_or_callable("filter_batches", func, FilterFunction)
+        self._check_columnar("filter_batches", self._type)
+        return self._apply("FilterBatches", FilterBatchesSpec(func, self._type), self._type)
+
+    @public_evolving
+    def flat_map_batches(
+        self,
+        func: Callable[[Any], Any] | FlatMapFunction,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Turn many records at once into any number of results, as Arrow columns. Not in PyFlink.
+
+        Args:
+            func: A callable or FlatMapFunction that takes a ``pyarrow.RecordBatch``, as in
+                ``map_batches``. It returns the results, or a pair: the results, and for each of
+                them the position of its record in the batch. If the records have timestamps, it
+                must return the pair, because a result takes the timestamp of its record.
+            output_type: The type of the results, of primitives. Without it, the type stays the same.
+
+        Raises:
+            InvalidProgramError: A type is not of primitives.
+
+        >>> import pyarrow as pa, pyarrow.compute as pc
+        >>> lines = env.from_collection(["to be", "or not"], Types.STRING())
+        >>> def words(batch):
+        ...     lists = pc.utf8_split_whitespace(batch.column("value"))
+        ...     return pc.list_flatten(lists), pc.list_parent_indices(lists)
+        >>> list(lines.flat_map_batches(words).execute_and_collect())
+        ['to', 'be', 'or', 'not']
+        """
+        require_function_or_callable("flat_map_batches", func, FlatMapFunction)
+        result_type = self._columnar_result("flat_map_batches", output_type)
+        spec = FlatMapBatchesSpec(func, self._type, result_type)
+        return self._apply("FlatMapBatches", spec, result_type)
+
+    def _columnar_result(self, operation: str, given: object) -> TypeInformation:
+        """Return the type of the results, after a check of it and of the type of the stream."""
+        self._check_columnar(operation, self._type)
+        if given is None:
+            return self._type
+        result_type = as_type(operation, given)
+        self._check_columnar(operation, result_type, "output type")
+        return result_type
+
+    def _check_columnar(
+        self, operation: str, type_info: TypeInformation, what: str = "stream"
+    ) -> None:
+        reason = reason_for_rows(type_info)
+        if reason is not None:
+            raise InvalidProgramError(
+                f"{operation} needs columns, but the {what} has {reason}. Declare a type of "
+                "primitives for the operator or source, for example "
+                "Types.ROW_NAMED(['word', 'count'], [Types.STRING(), Types.LONG()])."
+            )
 
     def project(self, *field_indexes: int) -> DataStream:
         """Keep some fields of a stream of tuples.

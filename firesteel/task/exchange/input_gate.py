@@ -191,7 +191,7 @@ class InputGate:
                 raise raised_by(error, self._operator, "the unpickling of its records") from error
             self.bytes_in += len(row.payload)
             if self._pacer is None:
-                self.records_in += len(batch.values)
+                self.records_in += len(batch)
                 channel.process(batch)
             else:
                 self._process_paced(self._pacer, channel.process, batch, row)
@@ -252,7 +252,7 @@ class InputGate:
             self.records_in += records
 
         def emit(batch: RecordBatch) -> None:
-            count(len(batch.values))
+            count(len(batch))
             channel.process(batch)
 
         return Entrance(

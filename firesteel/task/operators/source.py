@@ -7,6 +7,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
+
+from firesteel.common.columns import ColumnLayout, ColumnsError, column_layout, reason_for_rows
 from firesteel.common.constants import MAX_WATERMARK, MIN_WATERMARK
 from firesteel.connectors.base import ReaderContext, SourceReader, SourceSplit
 from firesteel.errors import shorten
@@ -15,6 +18,7 @@ from firesteel.metrics import Counter
 from firesteel.protocol.messages import ReadBudget, SlotControl, SourceStatus
 from firesteel.state.changelog import SegmentStore
 from firesteel.task.capabilities import Ticking
+from firesteel.task.column_batch import ColumnBatch
 from firesteel.task.exchange.input_gate import InputGate
 from firesteel.task.head import SubtaskHead
 from firesteel.task.operators.base import Operator, OperatorContext
@@ -48,6 +52,8 @@ class SourceOperator(Operator, Ticking):
         # Sources of Firesteel declare the type of their records.
         self.checks_results = spec.checked
         self._reader: SourceReader | None = None
+        # Made for the first columns.
+        self._layout: ColumnLayout | None = None
         self._pacer = None if context.node.buffer_timeout == 0 else ChunkPacer(_CHUNK_SECONDS)
         strategy = spec.watermark_strategy
         self._time = None if strategy is None else create_stream_time(strategy, self)
@@ -230,7 +236,7 @@ class SourceOperator(Operator, Ticking):
         batch, split = self._read(reader, min(limit, 1 if pacer is None else pacer.records))
         if self._broken is not None:
             self._pass_on_broken_records(reader, self._broken)
-        count = len(batch.values)
+        count = len(batch)
         if not count:
             return 0
         self.records_read += count
@@ -288,8 +294,8 @@ class SourceOperator(Operator, Ticking):
             if type(values) is not list and not (
                 self.output.is_iterated_once and type(values) is range
             ):
-                values = _listed(values)
-            if values:
+                values = self._unlisted(values)
+            if len(values):
                 stamps, split = reader.timestamps(), reader.current_split()
         except USER_ERRORS as error:
             function = failed_function(error, reader.timestamps, reader.current_split, reader.read)
@@ -298,9 +304,29 @@ class SourceOperator(Operator, Ticking):
             # Splits that wait in line are not asked.
             if self._source.side_by_side is not False:
                 self._time.asked(max(0, now_millis() - began))
-            if not values:
+            if not len(values):
                 self._time.found_nothing()
+        if isinstance(values, pa.RecordBatch):
+            return self._column_batch(values, stamps), split
         return RecordBatch(values, stamps), split
+
+    def _unlisted(self, values: Any) -> Any:
+        """Return columns as those of the source's type, and all else as a list."""
+        if not isinstance(values, pa.RecordBatch):
+            return _listed(values)
+        if self._layout is None:
+            produced = self._source.get_produced_type() or self.context.node.output_type
+            self._layout = column_layout(produced)
+            if self._layout is None:
+                raise ColumnsError(
+                    "read() returned a RecordBatch, so get_produced_type() must return a type of "
+                    f"primitives, but it returns {reason_for_rows(produced)}"
+                )
+        return self._layout.fitted(values)
+
+    def _column_batch(self, columns: pa.RecordBatch, stamps: list[int] | None) -> RecordBatch:
+        assert self._layout is not None
+        return ColumnBatch(columns, self._layout, stamps)
 
     def _is_ahead(self) -> bool:
         """True if the source must wait for its group. If only some splits are ahead, pause them."""

@@ -17,6 +17,7 @@ from firesteel.common.watermark_strategy import (
     WatermarkGenerator,
     WatermarkStrategy,
 )
+from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode import value_pickler
 from firesteel.usercode.failures import user_function_error
 
@@ -57,10 +58,8 @@ class Generator(ABC):
     needs_ticks = False
 
     @abstractmethod
-    def on_batch(
-        self, values: list[Any], timestamps: list[int], newest: int, output: PartialWatermark
-    ) -> Iterator[int]:
-        """Take records. ``newest`` is their greatest timestamp.
+    def on_batch(self, batch: RecordBatch, newest: int, output: PartialWatermark) -> Iterator[int]:
+        """Take records with timestamps. ``newest`` is the greatest one.
 
         Yields the number of records so far after each record that changed the output.
         """
@@ -76,9 +75,7 @@ class Generator(ABC):
 
 
 class NoGenerator(Generator):
-    def on_batch(
-        self, values: list[Any], timestamps: list[int], newest: int, output: PartialWatermark
-    ) -> Iterator[int]:
+    def on_batch(self, batch: RecordBatch, newest: int, output: PartialWatermark) -> Iterator[int]:
         return iter(())
 
     def on_periodic_emit(self, output: PartialWatermark) -> None:
@@ -98,9 +95,7 @@ class BoundedOutOfOrdernessGenerator(Generator):
         self._behind = bound + 1
         self._newest = MIN_WATERMARK + self._behind
 
-    def on_batch(
-        self, values: list[Any], timestamps: list[int], newest: int, output: PartialWatermark
-    ) -> Iterator[int]:
+    def on_batch(self, batch: RecordBatch, newest: int, output: PartialWatermark) -> Iterator[int]:
         self._newest = max(self._newest, newest)
         return iter(())
 
@@ -134,10 +129,10 @@ class UserGenerator(Generator):
         self._operator = operator
         self._generator = supplier()
 
-    def on_batch(
-        self, values: list[Any], timestamps: list[int], newest: int, output: PartialWatermark
-    ) -> Iterator[int]:
+    def on_batch(self, batch: RecordBatch, newest: int, output: PartialWatermark) -> Iterator[int]:
         on_event = self._generator.on_event
+        values, timestamps = batch.values, batch.timestamps
+        assert timestamps is not None
         iterator = iter(values)
         for index, value in enumerate(iterator):
             try:

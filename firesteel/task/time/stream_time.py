@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+import pyarrow.compute as pc
+
 from firesteel.common.constants import MIN_WATERMARK
 from firesteel.common.watermark_strategy import (
     FunctionTimestampAssigner,
@@ -19,6 +21,7 @@ from firesteel.common.watermark_strategy import (
     WatermarkStrategy,
 )
 from firesteel.errors import FiresteelError, shorten
+from firesteel.task.column_batch import ColumnBatch
 from firesteel.task.record_batch import Emit, RecordBatch
 from firesteel.task.time.future_guard import Front, FutureGuard
 from firesteel.task.time.generators import Generator, PartialWatermark, create_generator
@@ -85,6 +88,20 @@ def create_assigner(
         return assigned
 
     return assign
+
+
+def keeps_timestamps(strategy: WatermarkStrategy) -> bool:
+    """Return True if records keep the timestamps that they have."""
+    return strategy.timestamp_assigner is None and not isinstance(strategy.generator, IngestionTime)
+
+
+def ends_of_time(batch: RecordBatch) -> tuple[int, int] | None:
+    """Return the greatest timestamp of a batch and the last one, or None without timestamps."""
+    if isinstance(batch, ColumnBatch) and batch.stamps is not None:
+        stamps = batch.stamps
+        return pc.max(stamps).as_py(), stamps[-1].as_py()
+    timestamps = batch.timestamps
+    return None if timestamps is None else (max(timestamps), timestamps[-1])
 
 
 def _bad(
@@ -178,6 +195,7 @@ class StreamTime:
         self._output = output
         self._ingestion = AscendingClock(now_millis)
         self._assign = create_assigner(strategy, operator, self._ingestion)
+        self._keeps_stamps = keeps_timestamps(strategy)
         self._guard = FutureGuard(strategy, operator)
         timeout = strategy.idle_timeout
         self._idle_timeout = None if timeout is None or not interval else timeout.to_millis()
@@ -202,8 +220,7 @@ class StreamTime:
 
     def process(self, split: str | None, batch: RecordBatch) -> None:
         """Stamp the records of one split and emit them, with the watermarks between them."""
-        values = batch.values
-        stamps = self._assign(values, batch.timestamps)
+        stamped = self._stamped(batch)
         part = self._parts.get(split) or self._begin(split)
         part.silence.end(self._asked)
         self._fed = True
@@ -211,44 +228,54 @@ class StreamTime:
             # Consumers must wait for this stream again before its records come.
             part.output.mark_active()
             self._combine()
-        if stamps is None:
-            self._output.emit(RecordBatch(values))
+        ends = ends_of_time(stamped)
+        if ends is None:
+            self._output.emit(stamped)
+            return
+        now, (newest, last) = self._now_millis(), ends
+        if newest - now > self._guard.tolerance:
+            self._process_doubtful(part, stamped, now)
         else:
-            now, newest = self._now_millis(), max(stamps)
-            if newest - now > self._guard.tolerance:
-                self._process_doubtful(part, values, stamps, now)
-            else:
-                self._process_believed(part, values, stamps, newest)
+            self._process_believed(part, stamped, newest, last)
 
-    def _process_believed(
-        self, part: _Part, values: list[Any], stamps: list[int], newest: int
-    ) -> None:
+    def _stamped(self, batch: RecordBatch) -> RecordBatch:
+        if not isinstance(batch, ColumnBatch):
+            values = batch.values
+            return RecordBatch(values, self._assign(values, batch.timestamps))
+        if self._keeps_stamps:
+            return batch.stamped(batch.stamps)
+        return batch.stamped(self._assign(batch.values, batch.timestamps))
+
+    def _process_believed(self, part: _Part, batch: RecordBatch, newest: int, last: int) -> None:
         front, leap = part.front, self._guard.leap
-        if newest - stamps[-1] > leap or abs(newest - front.newest) > leap:
-            self._guard.examine(front, values, stamps, newest, part.output.watermark)
+        if newest - last > leap or abs(newest - front.newest) > leap:
+            stamps = batch.timestamps
+            assert stamps is not None
+            self._guard.examine(front, batch.values, stamps, newest, part.output.watermark)
         else:
             front.newest = max(front.newest, newest)
             front.suspect = None
         emit, sent = self._output.emit, 0
-        for seen in part.generator.on_batch(values, stamps, newest, part.output):
-            emit(RecordBatch(values[sent:seen], stamps[sent:seen]))
+        for seen in part.generator.on_batch(batch, newest, part.output):
+            emit(batch.part(sent, seen))
             sent = seen
             self._combine()
         if sent == 0:
-            emit(RecordBatch(values, stamps))
-        elif sent < len(values):
-            emit(RecordBatch(values[sent:], stamps[sent:]))
+            emit(batch)
+        elif sent < len(batch):
+            emit(batch.part(sent, len(batch)))
 
-    def _process_doubtful(
-        self, part: _Part, values: list[Any], stamps: list[int], now: int
-    ) -> None:
+    def _process_doubtful(self, part: _Part, batch: RecordBatch, now: int) -> None:
         """Process record by record, because a timestamp is too far ahead of the clock."""
         latest, refuses = now + self._guard.tolerance, self._guard.refuses
+        values, stamps = batch.values, batch.timestamps
+        assert stamps is not None
         for value, stamp in zip(values, stamps, strict=True):
+            one = RecordBatch([value], [stamp])
             if stamp > latest and refuses(value, stamp, now):
-                self._output.emit(RecordBatch([value], [stamp]))
+                self._output.emit(one)
             else:
-                self._process_believed(part, [value], [stamp], stamp)
+                self._process_believed(part, one, stamp, stamp)
 
     # Periodic
 
