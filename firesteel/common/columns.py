@@ -5,14 +5,20 @@ A row or tuple has a column per field. A value that has no fields is the one col
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from firesteel.common.arrow_values import MISFITS, arrow_reader, arrow_writer, misfit
+from firesteel.common.arrow_values import (
+    MISFITS,
+    FromArrow,
+    ToArrow,
+    arrow_reader,
+    arrow_writer,
+    misfit,
+)
 from firesteel.common.typeinfo import (
     BasicType,
     BasicTypeInfo,
@@ -99,8 +105,8 @@ class ColumnLayout:
     is_row: bool = field(init=False, compare=False)
     # Columns are matched by name. Fields of tuples have no names of the user.
     _by_name: bool = field(init=False, compare=False)
-    _read: Callable[[pa.Array], list[Any]] = field(init=False, compare=False)
-    _write: Callable[[list[Any]], pa.Array] = field(init=False, compare=False)
+    _read: FromArrow = field(init=False, compare=False)
+    _write: ToArrow = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         type_info = self.type_info
@@ -108,8 +114,9 @@ class ColumnLayout:
         fields = list(arrow_type) if self.has_fields else [pa.field(VALUE, arrow_type)]
         _set(self, "schema", pa.schema(fields))
         _set(self, "is_row", isinstance(type_info, RowTypeInfo))
-        names = type_info.get_field_names() if isinstance(type_info, RowTypeInfo) else None
-        by_name = names is not None and names != _positional_names(type_info)
+        by_name = isinstance(type_info, RowTypeInfo) and (
+            type_info.get_field_names() != _positional_names(type_info)
+        )
         _set(self, "_by_name", by_name)
         _set(self, "_read", arrow_reader(type_info))
         _set(self, "_write", arrow_writer(type_info))

@@ -47,7 +47,8 @@ class Expression:
         Args:
             name: The name of the field.
         """
-        if not isinstance(name, str) or not name:
+        given: object = name
+        if not isinstance(given, str) or not given:
             raise InvalidProgramError(f"alias needs a non-empty str, got {shorten(name)}")
         return Alias(self, name)
 
@@ -274,7 +275,8 @@ def col(field: str | int) -> Expression:
     >>> list(numbers.map(col("value") * 10).execute_and_collect())
     [10, 20, 30]
     """
-    if not isinstance(field, str | int) or isinstance(field, bool):
+    given: object = field
+    if not isinstance(given, str | int) or isinstance(given, bool):
         raise InvalidProgramError(
             f"col needs the name or the position of a field, got {shorten(field)}"
         )

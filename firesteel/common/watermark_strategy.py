@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from firesteel.common.expressions import Expression
 from firesteel.common.time import Duration
 from firesteel.gaps import gap_importer
 from firesteel.stability import public_evolving
@@ -177,7 +178,7 @@ class WatermarkStrategy:
         | IngestionTime
         | CustomGenerator
     )
-    timestamp_assigner: TimestampAssigner | None = None
+    timestamp_assigner: TimestampAssigner | Expression | None = None
     idle_timeout: Duration | None = None
     alignment: WatermarkAlignment | None = None
     max_future_drift: Duration | None = None
@@ -250,7 +251,7 @@ class WatermarkStrategy:
         return WatermarkStrategy(NoWatermarks())
 
     def with_timestamp_assigner(
-        self, timestamp_assigner: TimestampAssigner | Callable[[Any, int], int]
+        self, timestamp_assigner: TimestampAssigner | Callable[[Any, int], int] | Expression
     ) -> WatermarkStrategy:
         """Take timestamps from the events.
 
@@ -258,7 +259,8 @@ class WatermarkStrategy:
 
         Args:
             timestamp_assigner: A TimestampAssigner, or a function of a record and its present
-                timestamp that returns milliseconds.
+                timestamp that returns milliseconds; or an expression of an integer type, such as
+                ``col("time")``, for a stream whose type is declared.
 
         Raises:
             ValueError: The strategy is ``ingestion_time``, which assigns timestamps itself.
@@ -274,7 +276,7 @@ class WatermarkStrategy:
                 "WatermarkStrategy.ingestion_time() assigns timestamps from the clock and cannot "
                 "have a timestamp assigner."
             )
-        if not isinstance(timestamp_assigner, TimestampAssigner):
+        if not isinstance(timestamp_assigner, TimestampAssigner | Expression):
             if not callable(timestamp_assigner):
                 raise TypeError(
                     "A timestamp assigner must be a TimestampAssigner or a function, got "

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from firesteel.common.expressions import Expression, col, lit
 from firesteel.datastream.async_data_stream import AsyncDataStream
 from firesteel.datastream.checkpoint_config import CheckpointConfig
 from firesteel.datastream.checkpoint_storage import (
@@ -106,6 +107,7 @@ __all__ = [
     "DataStream",
     "DataStreamSink",
     "EmbeddedRocksDBStateBackend",
+    "Expression",
     "ExternalizedCheckpointRetention",
     "FileSystemCheckpointStorage",
     "FilterFunction",
@@ -152,6 +154,8 @@ __all__ = [
     "WindowAssigner",
     "WindowFunction",
     "WindowedStream",
+    "col",
+    "lit",
 ]
 
 if not TYPE_CHECKING:  # type checkers see only what exists

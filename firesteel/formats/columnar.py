@@ -251,6 +251,7 @@ class ColumnarRowInputFormat(BulkFormat):
         if batch_size <= 0:
             raise ValueError(f"batch_size must be positive, got {batch_size}")
         self._type_info, _ = row_type_info(row_type, type(self).__name__)
+        self.gives_columns = reason_for_rows(self._type_info) is None
         self._batch_size = batch_size
         self._is_case_sensitive = is_case_sensitive
 
@@ -265,10 +266,6 @@ class ColumnarRowInputFormat(BulkFormat):
         return ColumnarReader(
             file, part, position, broken, self._kind, open_units, rows, rows.columns
         )
-
-    @property
-    def gives_columns(self) -> bool:  # type: ignore[override]  # the type decides
-        return reason_for_rows(self._type_info) is None
 
     def get_produced_type(self) -> TypeInformation:
         return self._type_info

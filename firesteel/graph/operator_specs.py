@@ -93,6 +93,27 @@ class FlatMapBatchesSpec(BatchFunctionSpec):
 
 
 @dataclass(frozen=True, slots=True)
+class ComputeSpec(OperatorSpec):
+    """Computes expressions: the fields of a row, or one value.
+
+    ``input_type``: the type of the records.
+    ``output_type``: the type of the results. That of a value is not a row.
+    """
+
+    expressions: tuple[Any, ...]
+    input_type: Any
+    output_type: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionSpec(OperatorSpec):
+    """Keeps the records for which an expression is true. ``input_type`` is their type."""
+
+    condition: Any
+    input_type: Any
+
+
+@dataclass(frozen=True, slots=True)
 class ProjectSpec(OperatorSpec):
     field_indexes: tuple[int, ...]
 

@@ -6,15 +6,19 @@ Each graph becomes a Picture of boxes, frames and arrows. Each format renders a 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from firesteel.graph.column_flow import forms_of_edges
 from firesteel.graph.execution_graph import execution_graph
 from firesteel.graph.job_graph import JobGraph, JobVertex
 from firesteel.graph.levels import Levels
 from firesteel.graph.operator_specs import SINK_SPECS, SOURCE_SPECS
 from firesteel.graph.stream_graph import FEEDBACK, StreamEdge, StreamGraph, StreamNode
 from firesteel.graph.transformations import ChainingStrategy
+
+_NO_FORMS: Mapping[int, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +55,22 @@ class Picture:
 
 
 def picture_of_stream_graph(graph: StreamGraph) -> Picture:
+    forms = forms_of_edges(graph)
     return Picture(
         title=f"StreamGraph of '{graph.job_name}'",
         boxes=tuple(
             Box(str(node.id), node.name, _node_details(node)) for node in graph.nodes.values()
         ),
         arrows=tuple(
-            Arrow(str(edge.source), str(edge.target), _edge_label(edge)) for edge in graph.edges
+            Arrow(str(edge.source), str(edge.target), _edge_label(edge, forms))
+            for edge in graph.edges
         )
         + tuple(Arrow(str(e.tail), str(e.head), FEEDBACK) for e in graph.feedback_edges),
     )
 
 
-def picture_of_job_graph(graph: JobGraph) -> Picture:
+def picture_of_job_graph(graph: JobGraph, forms: Mapping[int, str] = _NO_FORMS) -> Picture:
+    """Draw the chains. ``forms`` has the form of the records on each edge."""
     vertex_of = graph.vertex_of()
     return Picture(
         title=f"JobGraph of '{graph.job_name}'",
@@ -71,7 +78,11 @@ def picture_of_job_graph(graph: JobGraph) -> Picture:
             Box(str(vertex.id), vertex.name, (_places(vertex),)) for vertex in graph.vertices
         ),
         arrows=tuple(
-            Arrow(str(vertex_of[edge.source].id), str(vertex_of[edge.target].id), _edge_label(edge))
+            Arrow(
+                str(vertex_of[edge.source].id),
+                str(vertex_of[edge.target].id),
+                _edge_label(edge, forms),
+            )
             for edge in graph.edges
         )
         + tuple(
@@ -132,12 +143,14 @@ def _node_details(node: StreamNode) -> tuple[str, ...]:
     return tuple(details)
 
 
-def _edge_label(edge: StreamEdge) -> str:
+def _edge_label(edge: StreamEdge, forms: Mapping[int, str]) -> str:
     label = edge.partitioning.strategy.value
     if edge.input_index:
         label += f" input {edge.input_index + 1}"
     if edge.side_output is not None:
         label += f" side output '{edge.side_output}'"
+    if edge.id in forms:
+        label += f", {forms[edge.id]}"
     return label
 
 

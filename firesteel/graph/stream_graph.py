@@ -33,6 +33,8 @@ class StreamNode:
     max_parallelism_is_set: bool = False
     # Types of the side outputs with consumers, by tag id.
     side_output_types: dict[str, Any] = field(default_factory=dict)
+    # All records arrive as columns (see ``graph.column_flow``).
+    takes_columns: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,8 +119,6 @@ def columns_of(batch: RecordBatch, layout: ColumnLayout) -> ColumnBatch:
     if isinstance(batch, ColumnBatch) and layout.fits(batch.layout):
         return batch
     values, timestamps = batch.values, batch.timestamps
-    if not isinstance(values, list):
-        values = list(values)
     kinds = None
     if layout.is_row:
         found = list(map(row_kind_of, values))

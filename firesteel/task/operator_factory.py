@@ -13,6 +13,8 @@ from firesteel.task.operators.broadcast_process import BroadcastProcessOperator
 from firesteel.task.operators.co_flat_map import CoFlatMapOperator
 from firesteel.task.operators.co_map import CoMapOperator
 from firesteel.task.operators.co_process import CoProcessOperator
+from firesteel.task.operators.compute import ComputeOperator
+from firesteel.task.operators.condition import ConditionOperator
 from firesteel.task.operators.dataframe_sink import DataFrameSinkOperator
 from firesteel.task.operators.dataframe_source import DataFrameSourceOperator
 from firesteel.task.operators.driver_output import CollectOperator, PrintOperator
@@ -46,6 +48,8 @@ _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any, OperatorContext], Oper
     specs.MapBatchesSpec: MapBatchesOperator,
     specs.FilterBatchesSpec: FilterBatchesOperator,
     specs.FlatMapBatchesSpec: FlatMapBatchesOperator,
+    specs.ComputeSpec: ComputeOperator,
+    specs.ConditionSpec: ConditionOperator,
     specs.ProjectSpec: ProjectOperator,
     specs.SelectSpec: SelectOperator,
     specs.ProcessSpec: ProcessOperator,

@@ -25,7 +25,7 @@ SUITES = {
 }
 
 # Parts that operators share, and no operators.
-NO_OPERATORS = {"__init__", "base", "late_records"}
+NO_OPERATORS = {"batch_function", "__init__", "base", "late_records"}
 
 
 def _mirroring_tests() -> list[Path]:

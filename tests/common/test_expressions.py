@@ -39,7 +39,7 @@ RECORDS = st.lists(
     max_size=6,
 )
 
-integers = st.deferred(
+integers: st.SearchStrategy[Expression] = st.deferred(
     lambda: st.one_of(
         st.sampled_from([col("i"), col("l"), col(1)]),
         (_SMALL | _LONG).map(lit),
@@ -63,7 +63,7 @@ integers = st.deferred(
         strings.map(lambda a: a.length()),
     )
 )
-numbers = st.deferred(
+numbers: st.SearchStrategy[Expression] = st.deferred(
     lambda: st.one_of(
         integers,
         st.sampled_from([col("f"), col("d")]),
@@ -86,7 +86,9 @@ numbers = st.deferred(
         numbers.map(abs),
     )
 )
-strings = st.sampled_from([col("s"), lit("ß"), col("s").fill_null("b")])
+strings: st.SearchStrategy[Expression] = st.sampled_from(
+    [col("s"), lit("ß"), col("s").fill_null("b")]
+)
 _COMPARISONS = st.sampled_from(
     [
         lambda a, b: a == b,
@@ -97,7 +99,7 @@ _COMPARISONS = st.sampled_from(
         lambda a, b: a >= b,
     ]
 )
-booleans = st.deferred(
+booleans: st.SearchStrategy[Expression] = st.deferred(
     lambda: st.one_of(
         st.sampled_from([col("b"), lit(True), lit(False)]),
         st.builds(lambda a, b, compare: compare(a, b), numbers, numbers, _COMPARISONS),

@@ -86,7 +86,7 @@ def test_a_reader_that_yields_its_records_is_told_to_return_a_list() -> None:
         def create_reader(self, context: Any) -> SourceReader:
             reader = super().create_reader(context)
             read = reader.read
-            reader.read = lambda limit: (value for value in read(limit))  # type: ignore[method-assign, assignment, return-value]
+            reader.read = lambda limit: (value for value in read(limit))  # type: ignore[method-assign]
             return reader
 
     error = _failure(lambda env: env.from_source(Yielding(), None, "numbers"))

@@ -56,7 +56,7 @@ class FileReader(SourceReader):
                 self.close()
                 self._splits.popleft()
             if records:
-                return records  # type: ignore[no-any-return]  # pyarrow has no types
+                return records
         return []
 
     def broken_records(self) -> list[Any]:

@@ -123,6 +123,7 @@ class FileSource(Source):
 
     def __init__(self, config: FileSourceConfig) -> None:
         self._config = config
+        self.gives_columns = config.format.gives_columns
         self.in_time_order = config.in_time_order
         self.broken_records_tag = config.broken_records_tag
 
@@ -200,11 +201,6 @@ class FileSource(Source):
 
     def get_produced_type(self) -> Any:
         return self._config.format.get_produced_type()
-
-    @property
-    def gives_columns(self) -> bool:  # type: ignore[override]  # the format decides
-        """True if the format reads columns, as that of Parquet files does. Not in PyFlink."""
-        return self._config.format.gives_columns
 
     def __repr__(self) -> str:
         return f"FileSource({', '.join(self._config.paths.paths)})"

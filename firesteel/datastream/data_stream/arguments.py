@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from firesteel.common.expression_evaluation import evaluation_of
+from firesteel.common.expressions import Expression
 from firesteel.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.datastream.functions import Function, KeySelector, Partitioner
@@ -88,6 +90,21 @@ def check_not_aligned(operation: str, strategy: WatermarkStrategy) -> None:
         raise InvalidProgramError(
             f"{operation}: watermark alignment needs a source that can be slowed down. Give the "
             f"strategy to env.from_source()."
+        )
+
+
+def check_timestamp_assigner(
+    operation: str, strategy: WatermarkStrategy, record_type: TypeInformation
+) -> None:
+    """Check that an expression for timestamps is an integer of the records."""
+    assigner = strategy.timestamp_assigner
+    if not isinstance(assigner, Expression):
+        return
+    found = evaluation_of(assigner, record_type).type_info
+    if found not in (Types.BYTE(), Types.SHORT(), Types.INT(), Types.LONG()):
+        raise InvalidProgramError(
+            f"{operation}: a timestamp must be an integer, in milliseconds since 1970, but "
+            f"{assigner!r} is of the type {found}."
         )
 
 

@@ -9,6 +9,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from firesteel.common.columns import reason_for_rows
+from firesteel.common.expression_evaluation import evaluation_of, name_of
+from firesteel.common.expressions import Expression
 from firesteel.common.typeinfo import TupleTypeInfo, TypeInformation, Types
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.connectors.base import Sink
@@ -16,6 +18,7 @@ from firesteel.datastream.data_stream.arguments import (
     ProgramTypeError,
     as_type,
     check_not_aligned,
+    check_timestamp_assigner,
     require_function_or_callable,
     require_instance,
 )
@@ -33,6 +36,8 @@ from firesteel.errors import InvalidProgramError, shorten
 from firesteel.graph.operator_ids import check_uid_hash
 from firesteel.graph.operator_specs import (
     CollectSpec,
+    ComputeSpec,
+    ConditionSpec,
     DataFrameSinkSpec,
     FilterBatchesSpec,
     FilterSpec,
@@ -265,13 +270,14 @@ class StreamBase(ABC):
 
     def map(
         self,
-        func: Callable[[Any], Any] | MapFunction,
+        func: Callable[[Any], Any] | MapFunction | Expression,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
         """Turn each record into one result.
 
         Args:
-            func: A callable or MapFunction that takes a record.
+            func: A callable or MapFunction that takes a record; or an expression, whose result is
+                of its own type.
             output_type: The type of the results. Without it, results are arbitrary Python objects.
 
         Returns:
@@ -281,6 +287,8 @@ class StreamBase(ABC):
         >>> list(squares.execute_and_collect())
         [1, 4, 9]
         """
+        if isinstance(func, Expression):
+            return self._computed(func, output_type)
         require_function_or_callable("map", func, MapFunction)
         return self._apply("Map", MapSpec(func), as_type("map", output_type))
 
@@ -305,11 +313,11 @@ class StreamBase(ABC):
         require_function_or_callable("flat_map", func, FlatMapFunction)
         return self._apply("FlatMap", FlatMapSpec(func), as_type("flat_map", output_type))
 
-    def filter(self, func: Callable[[Any], Any] | FilterFunction) -> DataStream:
+    def filter(self, func: Callable[[Any], Any] | FilterFunction | Expression) -> DataStream:
         """Keep the records for which a function returns true.
 
         Args:
-            func: A callable or FilterFunction that takes a record.
+            func: A callable or FilterFunction that takes a record, or an expression.
 
         Returns:
             A stream of the same type.
@@ -318,8 +326,56 @@ class StreamBase(ABC):
         >>> list(evens.execute_and_collect())
         [2, 4]
         """
+        if isinstance(func, Expression):
+            evaluation = evaluation_of(func, self._type)
+            if evaluation.type_info != Types.BOOLEAN():
+                raise InvalidProgramError(
+                    f"filter needs a condition, but {func!r} is of the type {evaluation.type_info}."
+                )
+            return self._apply("Filter", ConditionSpec(func, self._type), self._type)
         require_function_or_callable("filter", func, FilterFunction)
         return self._apply("Filter", FilterSpec(func), self._type)
+
+    @public_evolving
+    def select(self, *expressions: Expression) -> DataStream:
+        """Turn each record into a row of expressions. Not in PyFlink.
+
+        Args:
+            expressions: The fields of the row. A field of the record keeps its name, and other
+                expressions get one with ``alias``.
+
+        Returns:
+            A stream of rows.
+
+        Raises:
+            InvalidProgramError: The stream has no type of primitives, a field does not exist or has
+                no name, or two have the same name.
+
+        >>> bid = Types.TUPLE([Types.STRING(), Types.LONG()])
+        >>> bids = env.from_collection([("ann", 100), ("bob", 250)], bid)
+        >>> euros = bids.select(col("f0").alias("name"), (col("f1") * 0.5).alias("euros"))
+        >>> list(euros.execute_and_collect())
+        [Row(name='ann', euros=50.0), Row(name='bob', euros=125.0)]
+        """
+        for expression in expressions:
+            require_instance("select", expression, Expression, hint='Write col("name").')
+        if not expressions:
+            raise InvalidProgramError("select needs at least one expression.")
+        types = [evaluation_of(one, self._type).type_info for one in expressions]
+        names = [name_of(one, self._type) for one in expressions]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise InvalidProgramError(f"select: two fields have the name {twice[0]!r}.")
+        result_type = Types.ROW_NAMED(names, types)
+        return self._apply("Select", ComputeSpec(expressions, self._type, result_type), result_type)
+
+    def _computed(self, expression: Expression, output_type: object) -> DataStream:
+        result_type = evaluation_of(expression, self._type).type_info
+        if output_type is not None and output_type != result_type:
+            raise InvalidProgramError(
+                f"map: {expression!r} is of the type {result_type}, not {output_type}."
+            )
+        return self._apply("Map", ComputeSpec((expression,), self._type, result_type), result_type)
 
     @public_evolving
     def map_batches(
@@ -482,6 +538,7 @@ class StreamBase(ABC):
         operation = "assign_timestamps_and_watermarks"
         require_instance(operation, watermark_strategy, WatermarkStrategy)
         check_not_aligned(operation, watermark_strategy)
+        check_timestamp_assigner(operation, watermark_strategy, self._type)
         spec = TimestampsAndWatermarksSpec(replace(watermark_strategy))
         return self._apply("Timestamps/Watermarks", spec, self._type)
 

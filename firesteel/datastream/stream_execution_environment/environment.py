@@ -27,6 +27,7 @@ from firesteel.datastream.data_stream.arguments import (
     ProgramTypeError,
     as_type,
     check_not_aligned,
+    check_timestamp_assigner,
     require_instance,
 )
 from firesteel.datastream.data_stream.data_stream import DataStream
@@ -527,6 +528,8 @@ class StreamExecutionEnvironment:
         value_type = as_type(
             "from_source", source.get_produced_type() if type_info is None else type_info
         )
+        if watermark_strategy is not None:
+            check_timestamp_assigner("from_source", watermark_strategy, value_type)
         # Sources of Firesteel declare their type correctly.
         ours = type_info is None and type(source).__module__.startswith("firesteel.")
         spec = SourceSpec(source, _copy_of(watermark_strategy), checked=not ours)

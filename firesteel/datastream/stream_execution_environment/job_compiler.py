@@ -14,6 +14,7 @@ from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.stream_execution_environment import shipped_files
 from firesteel.errors import InvalidProgramError
 from firesteel.graph import rendering, stream_graph_generator
+from firesteel.graph.column_flow import forms_of_edges, with_column_flow
 from firesteel.graph.iterations import iterations_of
 from firesteel.graph.job_graph import JobGraph, generate_job_graph
 from firesteel.graph.levels import Levels, assign_levels
@@ -91,9 +92,12 @@ class CompiledJob:
     def draw(self, graph: str, style: str) -> str:
         """Return a drawing of the stream graph, the job graph or the execution graph."""
         note = rendering.note_on_slots(self.levels, batch=self.settings.is_batch)
+        forms = forms_of_edges(self.stream_graph)
         pictures = {
             "stream": lambda: rendering.picture_of_stream_graph(self.stream_graph),
-            "job": lambda: replace(rendering.picture_of_job_graph(self.job_graph), notes=(note,)),
+            "job": lambda: replace(
+                rendering.picture_of_job_graph(self.job_graph, forms), notes=(note,)
+            ),
             "execution": lambda: replace(rendering.picture_of_levels(self.levels), notes=(note,)),
         }
         if graph not in pictures or style not in _STYLES:
@@ -111,8 +115,10 @@ def compile_job(
     job_name: str | None = None,
 ) -> CompiledJob:
     graph_settings = settings_of_graph(configuration, parallelism, job_name)
-    stream_graph = with_configuration(
-        stream_graph_generator.generate(transformations, graph_settings), configuration
+    stream_graph = with_column_flow(
+        with_configuration(
+            stream_graph_generator.generate(transformations, graph_settings), configuration
+        )
     )
     job_graph = generate_job_graph(stream_graph, graph_settings)
     unbounded = unbounded_sources(stream_graph)

@@ -7,10 +7,12 @@ from typing import Any
 import pyarrow as pa
 
 from firesteel.common.arrow_values import MISFITS, arrow_reader
+from firesteel.common.columns import column_layout
 from firesteel.common.constants import MAX_WATERMARK
 from firesteel.errors import TypeMismatchError
 from firesteel.graph.operator_specs import DataFrameSourceSpec
 from firesteel.task.capabilities import Ticking
+from firesteel.task.column_batch import ColumnBatch
 from firesteel.task.exchange.input_gate import InputGate
 from firesteel.task.head import SubtaskHead
 from firesteel.task.operators.base import Operator, OperatorContext
@@ -27,6 +29,7 @@ class DataFrameSourceOperator(Operator, Ticking):
         self.checks_results = False
         self._type = spec.value_type
         self._read = arrow_reader(spec.value_type)
+        self._layout = column_layout(spec.value_type)
         strategy = spec.watermark_strategy
         self._time = None if strategy is None else create_stream_time(strategy, self)
 
@@ -38,13 +41,18 @@ class DataFrameSourceOperator(Operator, Ticking):
         count = 0
         with pa.ipc.open_stream(payload) as reader:
             for arrow_batch in reader:
-                batch = RecordBatch(self._rows(arrow_batch))
+                batch = self._batch(arrow_batch)
                 count += len(batch)
                 if self._time is None:
                     self.output.emit(batch)
                 else:
                     self._time.process(None, batch)
         return count
+
+    def _batch(self, batch: pa.RecordBatch) -> RecordBatch:
+        if self._layout is None:
+            return RecordBatch(self._rows(batch))
+        return ColumnBatch(self._layout.fitted(batch), self._layout)
 
     def _rows(self, batch: pa.RecordBatch) -> list[Any]:
         try:

@@ -64,7 +64,15 @@ def create_stream_time(strategy: WatermarkStrategy, operator: Operator) -> Strea
     if context.subtask.batch:
         # The only watermark of a batch is the one at its end.
         strategy, interval = _without_watermarks(strategy), 0
-    return StreamTime(strategy, interval, operator.name, context.clock.now_millis, operator.output)
+    return StreamTime(
+        strategy,
+        interval,
+        operator.name,
+        context.clock.now_millis,
+        operator.output,
+        # Timestamps change nothing in a record.
+        context.node.output_type,
+    )
 
 
 def _without_watermarks(strategy: WatermarkStrategy) -> WatermarkStrategy:

@@ -12,12 +12,17 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from firesteel.common.constants import MIN_WATERMARK
+from firesteel.common.expression_evaluation import Evaluation, evaluation_of
+from firesteel.common.expressions import Expression
+from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.common.watermark_strategy import (
     FunctionTimestampAssigner,
     IngestionTime,
+    TimestampAssigner,
     WatermarkStrategy,
 )
 from firesteel.errors import FiresteelError, shorten
@@ -27,6 +32,8 @@ from firesteel.task.time.future_guard import Front, FutureGuard
 from firesteel.task.time.generators import Generator, PartialWatermark, create_generator
 from firesteel.task.time.watermark_valve import combine
 from firesteel.usercode.failures import user_function_error
+
+_ANY_TYPE = Types.PICKLED_BYTE_ARRAY()
 
 Assign = Callable[[list[Any], list[int] | None], list[int] | None]
 
@@ -50,7 +57,10 @@ class BadTimestampError(FiresteelError, TypeError):
 
 
 def create_assigner(
-    strategy: WatermarkStrategy, operator: str, now_millis: AscendingClock
+    strategy: WatermarkStrategy,
+    operator: str,
+    now_millis: AscendingClock,
+    evaluation: Evaluation | None,
 ) -> Assign:
     """Return a function from values and their present timestamps to their new timestamps."""
     if isinstance(strategy.generator, IngestionTime):
@@ -58,12 +68,21 @@ def create_assigner(
     assigner = strategy.timestamp_assigner
     if assigner is None:
         return lambda _, timestamps: timestamps
-    # A plain function is called directly, without the object around it.
-    extract = (
-        assigner.function
-        if isinstance(assigner, FunctionTimestampAssigner)
-        else assigner.extract_timestamp
-    )
+    extract: Callable[[Any, int], int]
+    if evaluation is not None:
+        of_record = evaluation.of_record
+
+        def extract(value: Any, _: int) -> int:
+            timestamp: int = of_record(value)
+            return timestamp
+
+        extract.__qualname__ = repr(assigner)
+    elif isinstance(assigner, FunctionTimestampAssigner):
+        # A plain function is called directly, without the object around it.
+        extract = assigner.function
+    else:
+        assert isinstance(assigner, TimestampAssigner)
+        extract = assigner.extract_timestamp
 
     never = MIN_WATERMARK
 
@@ -93,6 +112,15 @@ def create_assigner(
 def keeps_timestamps(strategy: WatermarkStrategy) -> bool:
     """Return True if records keep the timestamps that they have."""
     return strategy.timestamp_assigner is None and not isinstance(strategy.generator, IngestionTime)
+
+
+def _stamps_of(evaluation: Evaluation, batch: ColumnBatch) -> pa.Array | None:
+    """Return the timestamps of columns, or None if only the way of records knows the error."""
+    try:
+        stamps = evaluation.array_of(batch.columns).cast(pa.int64())
+    except pa.ArrowException:
+        return None
+    return None if stamps.null_count else stamps
 
 
 def ends_of_time(batch: RecordBatch) -> tuple[int, int] | None:
@@ -176,6 +204,7 @@ class _Part:
 class StreamTime:
     """Stamps the records of a stream, and emits its watermarks and idleness.
 
+    record_type: the type of the records.
     interval: the auto-watermark interval in milliseconds. With 0, periodic generators are not
         called.
     """
@@ -187,6 +216,7 @@ class StreamTime:
         operator: str,
         now_millis: Callable[[], int],
         output: TimedOutput,
+        record_type: TypeInformation = _ANY_TYPE,
     ) -> None:
         self._strategy = strategy
         self._interval = interval
@@ -194,7 +224,11 @@ class StreamTime:
         self._now_millis = now_millis
         self._output = output
         self._ingestion = AscendingClock(now_millis)
-        self._assign = create_assigner(strategy, operator, self._ingestion)
+        assigner = strategy.timestamp_assigner
+        self._evaluation = (
+            evaluation_of(assigner, record_type) if isinstance(assigner, Expression) else None
+        )
+        self._assign = create_assigner(strategy, operator, self._ingestion, self._evaluation)
         self._keeps_stamps = keeps_timestamps(strategy)
         self._guard = FutureGuard(strategy, operator)
         timeout = strategy.idle_timeout
@@ -244,6 +278,10 @@ class StreamTime:
             return RecordBatch(values, self._assign(values, batch.timestamps))
         if self._keeps_stamps:
             return batch.stamped(batch.stamps)
+        if self._evaluation is not None:
+            stamps = _stamps_of(self._evaluation, batch)
+            if stamps is not None:
+                return batch.stamped(stamps)
         return batch.stamped(self._assign(batch.values, batch.timestamps))
 
     def _process_believed(self, part: _Part, batch: RecordBatch, newest: int, last: int) -> None:

@@ -1,0 +1,105 @@
+"""The form in which records travel along each edge: as columns, or as rows with the reason.
+
+Rows are records as Python objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from firesteel.common.columns import reason_for_rows
+from firesteel.graph.operator_specs import (
+    BatchFunctionSpec,
+    ComputeSpec,
+    ConditionSpec,
+    DataFrameSourceSpec,
+    SourceSpec,
+    TimestampsAndWatermarksSpec,
+)
+from firesteel.graph.partitioning import ShipStrategy
+from firesteel.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
+
+# They pass columns on as columns, and rows as rows.
+_EITHER_WAY = (ComputeSpec, ConditionSpec, TimestampsAndWatermarksSpec)
+_KNOWING = (BatchFunctionSpec, *_EITHER_WAY)
+
+
+def with_column_flow(graph: StreamGraph) -> StreamGraph:
+    """Tell the operators whose whole input consists of columns."""
+    flow = column_flow(graph)
+    taking = {edge.target for edge in graph.edges} - {
+        edge.target for edge in graph.edges if flow[edge.id] is not None
+    }
+    nodes = {
+        node.id: replace(node, takes_columns=True) if node.id in taking else node
+        for node in graph.nodes.values()
+    }
+    return replace(graph, nodes=nodes)
+
+
+def _uses_columns(graph: StreamGraph) -> bool:
+    return any(
+        isinstance(node.spec, BatchFunctionSpec | ComputeSpec | ConditionSpec)
+        or _reason_of_node(node, {}, graph) is None
+        for node in graph.nodes.values()
+    )
+
+
+def forms_of_edges(graph: StreamGraph) -> dict[int, str]:
+    """Return the form of the records on each edge as text. Empty if no operator knows columns."""
+    if not _uses_columns(graph):
+        return {}
+    return {edge: _form(graph, edge, reason) for edge, reason in column_flow(graph).items()}
+
+
+def _form(graph: StreamGraph, edge_id: int, reason: str | None) -> str:
+    if reason is not None:
+        return f"rows: {reason}"
+    target = graph.nodes[next(edge.target for edge in graph.edges if edge.id == edge_id)]
+    if isinstance(target.spec, _KNOWING):
+        return "columns"
+    return f"columns, made rows: {target.name} works on rows"
+
+
+def column_flow(graph: StreamGraph) -> dict[int, str | None]:
+    """Return the reason for which the records of each edge are rows. None stands for columns.
+
+    Operators come after their inputs. An edge that feeds an operator back does not count.
+    """
+    reasons: dict[int, str | None] = {}
+    of_nodes: dict[int, str | None] = {}
+    for node in graph.nodes.values():
+        of_nodes[node.id] = _reason_of_node(node, reasons, graph)
+        for edge in graph.edges:
+            if edge.source == node.id:
+                reasons[edge.id] = _reason_of_edge(edge, of_nodes[node.id])
+    return reasons
+
+
+def _reason_of_node(
+    node: StreamNode, reasons: Mapping[int, str | None], graph: StreamGraph
+) -> str | None:
+    """Return the reason for which an operator gives rows, given its inputs."""
+    spec = node.spec
+    if isinstance(spec, BatchFunctionSpec):
+        return None
+    if isinstance(spec, SourceSpec | DataFrameSourceSpec):
+        if isinstance(spec, SourceSpec) and not spec.source.gives_columns:
+            return "the source gives rows"
+        lacking = reason_for_rows(node.output_type)
+        return None if lacking is None else f"the stream has {lacking}"
+    if isinstance(spec, _EITHER_WAY):
+        inputs = [reasons.get(edge.id, "") for edge in graph.in_edges(node.id)]
+        return next((f"{node.name} gets rows" for one in inputs if one is not None), None)
+    return f"{node.name} works on rows"
+
+
+def _reason_of_edge(edge: StreamEdge, of_source: str | None) -> str | None:
+    if edge.side_output is not None:
+        return "side outputs are rows"
+    if of_source is not None:
+        return of_source
+    if edge.partitioning.strategy is not ShipStrategy.FORWARD:
+        return f"{edge.partitioning.strategy.value} sends rows"
+    return None

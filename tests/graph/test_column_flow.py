@@ -1,0 +1,107 @@
+"""The form of records on each edge, as explain() tells it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from firesteel.common import Row, Types, WatermarkStrategy
+from firesteel.datastream import OutputTag, StreamExecutionEnvironment, col
+from firesteel.datastream.connectors.base import Boundedness, Source
+from firesteel.graph.column_flow import forms_of_edges
+
+TYPE = Types.ROW_NAMED(["user", "time"], [Types.STRING(), Types.LONG()])
+
+
+class Columns(Source):
+    """A source that claims to give columns. No test reads it."""
+
+    gives_columns = True
+
+    def __init__(self, produced: Any = TYPE) -> None:
+        self._produced = produced
+
+    def get_boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    def create_enumerator(self, parallelism: int, state: Any = None) -> Any:
+        raise NotImplementedError
+
+    def create_reader(self, context: Any) -> Any:
+        raise NotImplementedError
+
+    def get_produced_type(self) -> Any:
+        return self._produced
+
+
+def stream_of(env: StreamExecutionEnvironment, source: Source | None = None) -> Any:
+    return env.from_source(source or Columns(), WatermarkStrategy.no_watermarks(), "events")
+
+
+def forms(build: Any) -> list[str]:
+    env = StreamExecutionEnvironment().set_parallelism(1)
+    build(env).print()
+    graph = env._compile().stream_graph
+    return [form for _, form in sorted(forms_of_edges(graph).items())]
+
+
+def test_a_program_without_columns_says_nothing_about_them() -> None:
+    assert forms(lambda env: env.from_collection([1]).map(abs)) == []
+
+
+def test_columns_flow_from_a_source_to_the_first_operator_that_needs_rows() -> None:
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(col("time"))
+    assert forms(
+        lambda env: (
+            stream_of(env)
+            .assign_timestamps_and_watermarks(strategy)
+            .filter(col("time") > 0)
+            .select(col("user"))
+            .map(lambda row: row)
+        )
+    ) == [
+        "columns",
+        "columns",
+        "columns",
+        "columns, made rows: Map works on rows",
+        "rows: Map works on rows",
+    ]
+
+
+def test_a_source_of_rows_is_the_reason_until_a_function_of_columns() -> None:
+    assert forms(
+        lambda env: (
+            env.from_collection([Row("a", 1)], TYPE)
+            .filter(col("time") > 0)
+            .map_batches(lambda batch: batch)
+            .filter(col("time") > 0)
+        )
+    ) == [
+        "rows: the source gives rows",
+        "rows: Filter gets rows",
+        "columns",
+        "columns, made rows: Sink: Print to Std. Out works on rows",
+    ]
+
+
+def test_a_source_of_columns_needs_a_type() -> None:
+    def build(env: StreamExecutionEnvironment) -> Any:
+        rows = stream_of(env, Columns(None))
+        return rows.map(lambda row: row, TYPE).map_batches(lambda batch: batch)
+
+    assert forms(build)[0] == "rows: the stream has no declared type"
+
+
+def test_side_outputs_are_rows() -> None:
+    def build(env: StreamExecutionEnvironment) -> Any:
+        batches = stream_of(env).map_batches(lambda batch: batch)
+        return batches.get_side_output(OutputTag("side", TYPE)).filter(col("time") > 0)
+
+    assert forms(build)[1] == "rows: side outputs are rows"
+
+
+def test_the_pictures_show_the_forms() -> None:
+    env = StreamExecutionEnvironment().set_parallelism(2)
+    stream_of(env).filter(col("time") > 0).key_by(lambda row: row.user).max("time").print()
+    assert "--FORWARD, columns--> [2]" in env.explain("stream")
+    assert "--HASH, rows: HASH sends rows--> [3]" in env.explain()
+    assert "FORWARD, columns" in env.explain("stream", "mermaid")

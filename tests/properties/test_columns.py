@@ -1,0 +1,253 @@
+"""Columns and rows: a source gives the same records either way, and the job gives the same results.
+
+The same means: the order within a key, timestamps, late records, and keyed state, also after
+faults and after a restart from a checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from firesteel.common import Duration, Row, Time, Types, WatermarkStrategy
+from firesteel.common.columns import ColumnLayout
+from firesteel.datastream import KeyedProcessFunction, OutputTag, col
+from firesteel.datastream.connectors.base import (
+    Boundedness,
+    Source,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+)
+from firesteel.datastream.state import ValueStateDescriptor
+from firesteel.datastream.window import TumblingEventTimeWindows
+from firesteel.testing import Fault, JobHarness
+from tests.thoroughness import examples
+
+EVENT = Types.ROW_NAMED(["key", "number", "time"], [Types.STRING(), Types.LONG(), Types.LONG()])
+LAYOUT = ColumnLayout(EVENT)
+LATE = OutputTag("late", EVENT)
+
+
+class Once(SplitEnumerator):
+    def __init__(self, found: bool) -> None:
+        self._found = found
+
+    def discover_splits(self) -> list[SourceSplit]:
+        splits = [] if self._found else [SourceSplit("events")]
+        self._found = True
+        return splits
+
+    def is_complete(self) -> bool:
+        # The job continues, so that it can be killed and restored.
+        return False
+
+    def snapshot_state(self) -> bool:
+        return self._found
+
+
+class EventsReader(SourceReader):
+    def __init__(self, rows: list[Row], in_columns: bool) -> None:
+        self._rows = rows
+        self._columns = LAYOUT.columns_of(rows) if in_columns else None
+        self._splits: list[SourceSplit] = []
+
+    def add_splits(self, splits: Any) -> None:
+        self._splits += splits
+
+    def read(self, limit: int) -> Any:
+        if not self._splits:
+            return []
+        start = self._splits[0].position or 0
+        stop = min(start + limit, len(self._rows))
+        self._splits = [] if stop == len(self._rows) else [self._splits[0].at(stop)]
+        if self._columns is not None:
+            return self._columns.slice(start, stop - start)
+        return self._rows[start:stop]
+
+    def snapshot_splits(self) -> list[SourceSplit]:
+        return self._splits
+
+
+class Events(Source):
+    def __init__(self, rows: list[Row], in_columns: bool) -> None:
+        self._rows = rows
+        self.gives_columns = in_columns
+
+    def get_boundedness(self) -> Boundedness:
+        return Boundedness.CONTINUOUS_UNBOUNDED
+
+    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
+        return Once(bool(state))
+
+    def create_reader(self, context: Any) -> SourceReader:
+        return EventsReader(self._rows, self.gives_columns)
+
+    def get_produced_type(self) -> Any:
+        return EVENT
+
+
+class Numbered(KeyedProcessFunction):
+    """Each record with its number among those of its key, and its timestamp."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        number = (self.count.value() or 0) + 1
+        self.count.update(number)
+        yield ctx.get_current_key(), number, value.number, ctx.timestamp()
+
+
+def key_of(row: Any) -> Any:
+    return row.key
+
+
+def added(one: Any, other: Any) -> Row:
+    number = (one.number or 0) + (other.number or 0)
+    return Row(key=one.key, number=number, time=one.time)
+
+
+def plus_one(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.set_column(1, "number", pc.add(batch.column("number"), 1))
+
+
+def is_small(batch: pa.RecordBatch) -> pa.Array:
+    return pc.less(batch.column("number"), 4)
+
+
+def twice(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[int]]:
+    places = [place for place in range(batch.num_rows) for _ in range(2)]
+    return batch.take(pa.array(places, pa.int64())), places
+
+
+_STEPS: dict[str, Callable[[Any], Any]] = {
+    "filter": lambda s: s.filter((col("number") % 3 != 1) | col("number").is_null()),
+    "select": lambda s: s.select(
+        col("key"), (col("number").fill_null(7) * 2 - 1).alias("number"), col("time")
+    ),
+    "map_batches": lambda s: s.map_batches(plus_one),
+    "filter_batches": lambda s: s.filter_batches(is_small),
+    "flat_map_batches": lambda s: s.flat_map_batches(twice),
+    "python filter": lambda s: s.filter(lambda row: row.time % 5 != 2),
+    "python map": lambda s: s.map(lambda row: Row(row.key, row.number, row.time + 1), EVENT),
+    "keyed map_batches": lambda s: s.key_by(key_of).map_batches(plus_one),
+    "rebalance": lambda s: s.rebalance(),
+}
+_TIMES: dict[str, Any] = {
+    "col": col("time") * 10,
+    "function": lambda row, _: row.time * 10,
+}
+
+
+def job(
+    env: Any, rows: list[Row], steps: list[str], time: str, late_at: int, *, in_columns: bool
+) -> Any:
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(
+        Duration.of_millis(20)
+    ).with_timestamp_assigner(_TIMES[time])
+    at_source = strategy if late_at == 0 else WatermarkStrategy.no_watermarks()
+    stream = env.from_source(Events(rows, in_columns), at_source, "events").set_parallelism(1)
+    for place, step in enumerate(steps, start=1):
+        if place == late_at:
+            stream = stream.assign_timestamps_and_watermarks(strategy)
+        stream = _STEPS[step](stream)
+    if late_at > len(steps):
+        stream = stream.assign_timestamps_and_watermarks(strategy)
+    keyed = stream.key_by(key_of)
+    windows = (
+        keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(30)))
+        .side_output_late_data(LATE)
+        .reduce(added)
+    )
+    return keyed.process(Numbered()).uid("numbered"), windows, windows.get_side_output(LATE)
+
+
+def by_key(records: list[Any]) -> dict[Any, list[str]]:
+    found: dict[Any, list[str]] = defaultdict(list)
+    for record in records:
+        found[record[0]].append(repr(record))
+    return found
+
+
+events = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b", "ß"]), st.none() | st.integers(-5, 5), st.integers(0, 12)
+    ).map(lambda fields: Row(key=fields[0], number=fields[1], time=fields[2])),
+    min_size=1,
+    max_size=25,
+)
+_faults = st.dictionaries(
+    st.integers(1, 8), st.tuples(st.integers(0, 5), st.sampled_from(list(Fault))), max_size=2
+)
+# Epochs in which an attempt is given up and runs again, or the epoch before which the job is killed
+# and restored from a checkpoint.
+_disturbances = _faults | st.integers(2, 5)
+# Epochs without records, so that attempts that run again reach the end.
+_MORE_EPOCHS = 6
+
+
+class Run:
+    """A run of the job in one of the two forms, and its results."""
+
+    def __init__(
+        self, rows: list[Row], parallelism: int, budget: int, build: Callable[[Any], Any]
+    ) -> None:
+        self._epochs = -(-len(rows) // budget) + _MORE_EPOCHS
+        self._harness = JobHarness(
+            build, parallelism=parallelism, records_per_epoch=budget, checkpoint_every=1
+        )
+
+    def results(self, disturbance: dict[int, Any] | int) -> tuple[Any, Any]:
+        """The results by key, and the keyed state."""
+        places = self._harness.places()
+        for epoch in range(1, self._epochs + 1):
+            if epoch == disturbance:
+                path = self._harness.checkpoint()
+                self._harness.kill()
+                self._harness = self._harness.resume(path)
+            faults = None
+            if isinstance(disturbance, dict) and epoch in disturbance:
+                place, fault = disturbance[epoch]
+                faults = {places[place % len(places)]: fault}
+            self._harness.run_epoch(faults)
+        state = self._harness.keyed_state()
+        found = list(map(by_key, self._harness.collected_by_stream))
+        self._harness.cancel()
+        return found, state
+
+
+@given(
+    rows=events,
+    steps=st.lists(st.sampled_from(list(_STEPS)), max_size=4),
+    time=st.sampled_from(list(_TIMES)),
+    late_at=st.integers(0, 5),
+    parallelism=st.integers(1, 2),
+    budget=st.integers(1, 9),
+    disturbance=_disturbances,
+)
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_columns_give_what_rows_give(
+    rows: list[Row],
+    steps: list[str],
+    time: str,
+    late_at: int,
+    parallelism: int,
+    budget: int,
+    disturbance: dict[int, Any] | int,
+) -> None:
+    def run(*, in_columns: bool, disturbance: dict[int, Any] | int) -> Any:
+        def build(env: Any) -> Any:
+            return job(env, rows, steps, time, late_at, in_columns=in_columns)
+
+        return Run(rows, parallelism, budget, build).results(disturbance)
+
+    by_rows, state = run(in_columns=False, disturbance={})
+    assert run(in_columns=True, disturbance={}) == (by_rows, state)
+    assert run(in_columns=True, disturbance=disturbance)[1] == state
