@@ -6,6 +6,7 @@ from firesteel.common.columns import ColumnLayout
 from firesteel.datastream import col, lit
 from firesteel.errors import InvalidProgramError, TypeMismatchError, UserFunctionError
 from firesteel.task.column_batch import ColumnBatch
+from firesteel.task.record_batch import RecordBatch
 from firesteel.testing import JobHarness, OperatorHarness
 
 BID = Types.ROW_NAMED(["user", "price"], [Types.STRING(), Types.LONG()])
@@ -76,7 +77,7 @@ def test_columns_stay_columns_with_their_timestamps():
     with OperatorHarness.of(lambda s: s.select(col("price")), input_types=[BID]) as harness:
         harness.process_elements(BIDS, [7, 3])
         assert harness.output_with_timestamps == [(Row(price=10), 7), (Row(price=25), 3)]
-    found: list[ColumnBatch] = []
+    found: list[RecordBatch] = []
     layout = ColumnLayout(BID)
     with OperatorHarness.of(lambda s: s.map(col("price") + 1), input_types=[BID]) as harness:
         operator = harness._subtask.operators[harness._node.id]

@@ -5,6 +5,7 @@ from firesteel.common.columns import ColumnLayout
 from firesteel.datastream import col
 from firesteel.errors import InvalidProgramError, UserFunctionError
 from firesteel.task.column_batch import ColumnBatch
+from firesteel.task.record_batch import RecordBatch
 from firesteel.testing import OperatorHarness
 
 BID = Types.ROW_NAMED(["user", "price"], [Types.STRING(), Types.LONG()])
@@ -26,7 +27,7 @@ class ByRows:
 class ByColumns(ByRows):
     def kept(self, rows, stamps=None):
         operator = self.harness._subtask.operators[self.harness._node.id]
-        batches: list[ColumnBatch] = []
+        batches: list[RecordBatch] = []
         self.harness.open()
         operator.output.emit = batches.append
         operator.process(ColumnBatch(LAYOUT.columns_of(rows), LAYOUT, stamps))
@@ -35,7 +36,11 @@ class ByColumns(ByRows):
         if stamps is None:
             return values
         return list(
-            zip(values, [stamp for batch in batches for stamp in batch.timestamps], strict=True)
+            zip(
+                values,
+                [stamp for batch in batches for stamp in batch.timestamps or ()],
+                strict=True,
+            )
         )
 
 
