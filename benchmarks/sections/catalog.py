@@ -6,6 +6,7 @@ from benchmarks.sections import (
     backend,
     checkpoint,
     checkpoint_latency,
+    columns,
     epoch,
     formats,
     hop,
@@ -50,6 +51,7 @@ SECTIONS = {
         key_memory.SECTION,
         async_io.SECTION,
         formats.SECTION,
+        columns.SECTION,
         kafka.SECTION,
         scale.SECTION,
     )

@@ -232,7 +232,7 @@ class Run:
     budget=st.integers(1, 9),
     disturbance=_disturbances,
 )
-@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(45), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_columns_give_what_rows_give(
     rows: list[Row],
     steps: list[str],
