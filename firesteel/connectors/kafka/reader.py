@@ -6,8 +6,9 @@ import logging
 import time
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
@@ -46,6 +47,7 @@ _FINAL_ERRORS = {
 # Called for whole batches.
 _value, _offset, _error = Message.value, Message.offset, Message.error
 _topic, _partition, _timestamp = Message.topic, Message.partition, Message.timestamp
+_second = itemgetter(1)
 
 _Place = tuple[str | None, int | None]
 
@@ -94,6 +96,7 @@ class KafkaPartitionReader(SourceReader):
         """
         self._properties = properties
         self._deserialize = schema.deserialize
+        self._deserialize_all = _deserializer_of_all(schema)
         # These two make a record of every value.
         self._may_skip = type(schema) not in (SimpleStringSchema, ByteArraySchema)
         self._timeout = timeout
@@ -320,11 +323,11 @@ class KafkaPartitionReader(SourceReader):
             messages = [message for message in messages if message.value() is not None]
             raw = list(map(_value, messages))
         try:
-            values: list[Any] = list(map(self._deserialize, raw))  # type: ignore[arg-type]
+            values: list[Any] = self._deserialize_all(raw)  # type: ignore[arg-type]  # no None
         except Exception as error:
             self._name_record(error, partition.place, messages)
             raise
-        stamps = [stamp for _, stamp in map(_timestamp, messages)]
+        stamps = list(map(_second, map(_timestamp, messages)))
         if self._may_skip:
             kept = [i for i, value in enumerate(values) if value is not None]
             if len(kept) < len(values):
@@ -356,3 +359,21 @@ class KafkaPartitionReader(SourceReader):
         self._client().incremental_unassign(
             [TopicPartition(partition.place.topic, partition.place.partition)]
         )
+
+
+def _deserializer_of_all(schema: DeserializationSchema) -> Callable[[list[bytes]], list[Any]]:
+    """Return a function for many values. Text and bytes need no call of Python for each of them."""
+    deserialize = schema.deserialize
+    if type(schema) is ByteArraySchema:
+        return lambda values: values
+    if type(schema) is not SimpleStringSchema or schema.charset != "utf-8":
+        return lambda values: list(map(deserialize, values))
+
+    def texts(values: list[bytes]) -> list[Any]:
+        try:
+            return list(map(bytes.decode, values))
+        except UnicodeDecodeError:
+            # The schema replaces bytes that are no text.
+            return list(map(deserialize, values))
+
+    return texts

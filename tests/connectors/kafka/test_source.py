@@ -13,7 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from firesteel.common.serialization import DeserializationSchema, SimpleStringSchema
+from firesteel.common.serialization import (
+    ByteArraySchema,
+    DeserializationSchema,
+    SimpleStringSchema,
+)
 from firesteel.connectors.kafka.errors import (
     KafkaUnreachableError,
     NoCommittedOffsetError,
@@ -61,6 +65,16 @@ def three_partitions(kafka):
     for partition in range(3):
         kafka.write(topic, [f"{partition}:{number}" for number in range(40)], partition)
     return topic
+
+
+def test_bytes_that_are_no_text_are_replaced(kafka, driver):
+    topic = kafka.topic()
+    kafka.write(topic, ["a", b"\xffb", "ä"])
+    assert driver.read_all(bounded(kafka, topic).build()) == [["a", "\ufffdb", "ä"]]
+    latin = bounded(kafka, topic).set_value_only_deserializer(SimpleStringSchema("latin-1"))
+    assert driver.read_all(latin.build()) == [["a", "\xffb", "Ã¤"]]
+    raw = bounded(kafka, topic).set_value_only_deserializer(ByteArraySchema())
+    assert driver.read_all(raw.build()) == [[b"a", b"\xffb", "ä".encode()]]
 
 
 def by_partition(records):
