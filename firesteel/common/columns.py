@@ -35,6 +35,7 @@ __all__ = [
     "column_layout",
     "fitted_array",
     "reason_for_rows",
+    "records_in",
 ]
 
 VALUE = "value"
@@ -61,6 +62,14 @@ class ColumnsError(FiresteelError, TypeError):
 def column_layout(type_info: TypeInformation) -> ColumnLayout | None:
     """Return the columns of a type, or None if its records can only be Python objects."""
     return None if reason_for_rows(type_info) is not None else ColumnLayout(type_info)
+
+
+def records_in(read: Any, type_info: TypeInformation) -> Any:
+    """Return records that a source of a type has read: those of columns, and others as they are."""
+    if not isinstance(read, pa.RecordBatch):
+        return read
+    layout = ColumnLayout(type_info)
+    return layout.values_of(layout.fitted(read))
 
 
 def reason_for_rows(type_info: TypeInformation) -> str | None:

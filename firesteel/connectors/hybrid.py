@@ -12,6 +12,7 @@ import base64
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from firesteel.common.columns import records_in
 from firesteel.common.configuration import Configuration
 from firesteel.connectors.base import (
     Boundedness,
@@ -293,6 +294,7 @@ class _HybridReader(SourceReader):
         self._context = context
         self._number = -1
         self._pickled: str | None = None
+        self._type: Any = None
         self._reader: SourceReader | None = None
 
     def add_splits(self, splits: Sequence[SourceSplit]) -> None:
@@ -309,10 +311,14 @@ class _HybridReader(SourceReader):
             self._reader.close()
         self._number, self._pickled = number, pickled
         source = _load(self._hybrid, number, pickled)
+        self._type = source.get_produced_type()
         self._reader = source.create_reader(self._context)
 
     def read(self, limit: int) -> list[Any] | range:
-        return [] if self._reader is None else self._reader.read(limit)
+        # The sources may have different columns.
+        read = [] if self._reader is None else self._reader.read(limit)
+        records: list[Any] | range = records_in(read, self._type)
+        return records
 
     def snapshot_splits(self) -> list[SourceSplit]:
         if self._reader is None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any
 
+from firesteel.common.columns import records_in
 from firesteel.common.configuration import Configuration
 from firesteel.connectors.base import (
     ReaderContext,
@@ -216,7 +217,7 @@ def _read_with_losses(
 
 
 def _read(source: Source, reader: SourceReader, limit: int) -> list[Any]:
-    records = list(reader.read(limit))
+    records = list(records_in(reader.read(limit), source.get_produced_type()))
     if len(records) > limit:
         raise ContractViolationError(source, f"read({limit}) returned {len(records)} records")
     stamps = reader.timestamps()

@@ -7,15 +7,18 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from firesteel.common import Configuration, Types, WatermarkStrategy
+from firesteel.common import Configuration, Row, Types, WatermarkStrategy
 from firesteel.datastream.connectors.base import Boundedness, ReaderContext
 from firesteel.datastream.connectors.file_system import FileSource, StreamFormat
 from firesteel.datastream.connectors.hybrid_source import HybridSource
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+from firesteel.datastream.formats.parquet import ParquetColumnarRowInputFormat
 from firesteel.errors import InvalidProgramError
 from firesteel.testing import Fault, JobHarness
 from tests.recovery.jobs import RESTARTS
@@ -175,3 +178,16 @@ def test_what_does_not_end_comes_last(tmp_path):
         HybridSource.builder(NumberSequenceSource(1, 3)).add_source(lambda context: endless)
     with pytest.raises(TypeError, match="Source or a function"):
         HybridSource.builder(None)  # type: ignore[arg-type]  # refused
+
+
+def test_files_of_columns_give_records(tmp_path):
+    type_info = Types.ROW_NAMED(["n"], [Types.LONG()])
+    pq.write_table(pa.table({"n": [1, 2]}), tmp_path / "numbers.parquet")
+    reads = ParquetColumnarRowInputFormat(type_info)
+    files = FileSource.for_bulk_file_format(reads, str(tmp_path)).build()
+    source = HybridSource.builder(files).add_source(NumberSequenceSource(3, 4)).build()
+    harness = JobHarness(
+        lambda env: env.from_source(source, WatermarkStrategy.no_watermarks(), "both")
+    )
+    harness.run()
+    assert harness.collected == [Row(n=1), Row(n=2), 3, 4]

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from firesteel.common import Encoder, Row, Types
@@ -29,11 +31,23 @@ from firesteel.datastream.connectors.jdbc import (
     JdbcSink,
     JdbcSource,
 )
+from firesteel.datastream.formats.parquet import ParquetColumnarRowInputFormat
 from firesteel.testing import ContractViolationError, ListSink, check_sink, check_source
 from tests.servers.postgres import PostgresServer
 
 RECORDS = list(range(40))
 SEEDS = range(3)
+
+
+# Sources of columns
+
+
+def test_a_source_of_columns_is_checked_by_its_records(tmp_path: Path) -> None:
+    rows = Types.ROW_NAMED(["n"], [Types.LONG()])
+    pq.write_table(pa.table({"n": RECORDS}), tmp_path / "numbers.parquet", row_group_size=7)
+    reads = ParquetColumnarRowInputFormat(rows)
+    source = FileSource.for_bulk_file_format(reads, str(tmp_path)).build()
+    check_source(source, [Row(n=number) for number in RECORDS], seeds=SEEDS)
 
 
 # Our own connectors
