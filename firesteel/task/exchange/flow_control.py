@@ -25,8 +25,9 @@ Way = tuple[int, int]
 
 # About what Spark and the connections to it hold between two slots.
 _HELD_BYTES = 1 << 20
-# A slot whose speed is not known yet gets this much.
-_FIRST_BYTES = 2 << 10
+# A slot whose speed is not known yet gets this much: some dozens of small records, so that the first
+# barrier of a job does not wait for minutes behind a very slow function.
+_FIRST_BYTES = 256
 # Enough for two rows of one small record each, so that a slot has the next record when it ends one.
 _LEAST_BYTES = 64
 # Each record is taken to become one record, until this many were seen.
