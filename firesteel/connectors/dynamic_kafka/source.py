@@ -92,6 +92,14 @@ class DynamicKafkaSource(Source):
     >>> stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "clicks")
     >>> stream.get_type()
     String
+
+    The source asks the service which clusters to read, and has a KafkaSource for each of them:
+
+    >>> clusters = source.clusters()
+    >>> sorted(clusters["east"].topics), source.is_active("east")
+    (['clicks'], True)
+    >>> source.source_of("east", clusters["east"]).get_produced_type()
+    String
     """
 
     side_by_side = True
@@ -227,10 +235,21 @@ class DynamicKafkaSource(Source):
 class DynamicKafkaSourceBuilder:
     """Builds a DynamicKafkaSource. Streams, a metadata service and a deserializer are required.
 
-    >>> from firesteel.datastream.connectors.dynamic_kafka import DynamicKafkaSourceBuilder
-    >>> DynamicKafkaSourceBuilder().set_stream_ids({"clicks"}).build()
+    >>> from firesteel.datastream.connectors.dynamic_kafka import (
+    ...     DynamicKafkaSourceBuilder, KafkaStreamSetSubscriber, SingleClusterTopicMetadataService
+    ... )
+    >>> service = SingleClusterTopicMetadataService("east", {"bootstrap.servers": "localhost:9092"})
+    >>> builder = (
+    ...     DynamicKafkaSourceBuilder()
+    ...     .set_kafka_stream_subscriber(KafkaStreamSetSubscriber({"clicks"}))
+    ...     .set_value_only_deserializer(SimpleStringSchema())
+    ...     .set_property("isolation.level", "read_committed")
+    ... )
+    >>> builder.build()
     Traceback (most recent call last):
     firesteel.errors.InvalidProgramError: DynamicKafkaSource: set_kafka_metadata_service was not ...
+    >>> builder.set_kafka_metadata_service(service).build()
+    DynamicKafkaSource(streams clicks of east at localhost:9092)
     """
 
     def __init__(self) -> None:
