@@ -50,10 +50,10 @@ class LiveLevel:
         self._driver = driver
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # Records are many and are rarely part of cycles, so the collector runs less often.
         spare_imports()
-        # That of the slot that ran in this process before.
+        # An earlier slot in this process has freed memory.
         release_memory()
+        # Records are many and are rarely part of cycles, so the collector runs less often.
         gc.set_threshold(100_000, 20, 50)
         sys.setswitchinterval(_SWITCH_SECONDS)
         stream = SparkInput.of_task()

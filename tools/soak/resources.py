@@ -42,8 +42,8 @@ class Sample:
     seconds: float
     driver: Usage = field(default_factory=Usage)
     jvm: Usage = field(default_factory=Usage)
-    # Spark's daemon, which forks the processes of slots. They share its pages until one of both
-    # writes to them, so it has more memory of its own while no slot runs.
+    # Spark's daemon, which forks the processes of slots. They share its pages until one of
+    # them writes to them, so it has more memory of its own while no slot runs.
     daemon: Usage = field(default_factory=Usage)
     slots: Usage = field(default_factory=Usage)
     files: int = 0
