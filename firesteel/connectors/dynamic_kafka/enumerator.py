@@ -21,11 +21,11 @@ _IDLE_SECONDS = 60.0
 
 
 class DynamicKafkaEnumerator(SplitEnumerator):
-    """Asks the metadata service again and again, and finds the partitions of its clusters.
+    """Asks the metadata service periodically, and finds the partitions of its clusters.
 
-    A cluster or a topic that the service does not name any more is given up: its partitions are not
-    part of the next checkpoint. If it comes back, it is read from the starting offsets of the
-    source, or a topic of a known cluster from its start.
+    A cluster or a topic that the service no longer names is given up: its partitions are not part of
+    the next checkpoint. If it comes back, it is read from the starting offsets of the source, or a
+    topic of a known cluster from its start.
     """
 
     def __init__(self, source: DynamicKafkaSource, parallelism: int, state: Any) -> None:

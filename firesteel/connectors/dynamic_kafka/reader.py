@@ -25,7 +25,7 @@ _REQUESTS_PER_INTERVAL = 3
 
 
 class DynamicKafkaReader(SourceReader):
-    """Reads clusters in turns, and gives up those that the metadata service does not name any more."""
+    """Reads clusters in turns, and gives up those that the metadata service no longer names."""
 
     def __init__(self, source: DynamicKafkaSource, context: ReaderContext) -> None:
         """Create a reader. It asks for the streams when it gets its first split.
@@ -47,8 +47,13 @@ class DynamicKafkaReader(SourceReader):
     def add_splits(self, splits: Sequence[SourceSplit]) -> None:
         if any(self._cluster_of(split) is None for split in splits):
             # The enumerator knows more than this reader.
-            self._clusters = self._source.clusters()
             self._schedule()
+            wanted = self._source.clusters()
+            if self._source.discovery_interval is None:
+                # The streams do not change for the splits that are read already.
+                self._clusters = wanted
+            else:
+                self._take(wanted)
         for split in splits:
             name = split.properties["cluster"]
             cluster = self._cluster_of(split)
@@ -144,7 +149,7 @@ class DynamicKafkaReader(SourceReader):
         self._next_request = time.monotonic() + interval / _REQUESTS_PER_INTERVAL
 
     def _follow(self) -> None:
-        """Ask for the streams when it is time, and give up what has left them."""
+        """Ask for the streams when it is time."""
         if time.monotonic() < self._next_request:
             return
         self._schedule()
@@ -153,6 +158,10 @@ class DynamicKafkaReader(SourceReader):
         except Exception as error:  # noqa: BLE001 - the enumerator counts failures
             _LOG.warning("The streams of %r cannot be described: %s", self._source, error)
             return
+        self._take(wanted)
+
+    def _take(self, wanted: dict[str, Cluster]) -> None:
+        """Follow the clusters to their addresses of now, and give up what has left the streams."""
         before, self._clusters = self._clusters or {}, wanted
         for name in [*self._readers]:
             cluster = wanted.get(name)

@@ -13,6 +13,7 @@ import cloudpickle
 import pytest
 
 from firesteel.common.serialization import SimpleStringSchema
+from firesteel.connectors.dynamic_kafka.clusters import Cluster, wrap
 from firesteel.connectors.kafka.errors import UnknownTopicError
 from firesteel.connectors.kafka.reader import KafkaPartitionReader
 from firesteel.datastream.connectors.base import (
@@ -31,7 +32,7 @@ from firesteel.datastream.connectors.dynamic_kafka import (
     SingleClusterTopicMetadataService,
     StreamPatternSubscriber,
 )
-from firesteel.datastream.connectors.kafka import KafkaOffsetsInitializer
+from firesteel.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
 from firesteel.errors import InvalidProgramError
 from firesteel.testing import check_source
 from tests.servers.kafka import KafkaBroker
@@ -241,6 +242,34 @@ def test_a_topic_leaves_a_cluster_and_a_new_one_is_read(
     running.read_until(texts(0, 16))
     running.save()
     running.close()
+
+
+def test_a_reader_follows_a_cluster_whose_address_and_topics_change_at_once(
+    service: FileService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A split of the new topic tells the reader of the change. No broker has to answer."""
+    old, new = "localhost:1", "localhost:2"
+    split = {"partition": 0, "start": 0, "stop": None}
+    first, second = (
+        wrap(SourceSplit(f"{topic}-0", {**split, "topic": topic}, 7), "east", 0) for topic in "ab"
+    )
+    source = reading(service).set_stream_ids({"s"}).set_property(INTERVAL, "600000").build()
+    opened = []
+    source_of = source.source_of
+
+    def note(name: str, cluster: Cluster) -> KafkaSource:
+        opened.append(dict(cluster.properties)["bootstrap.servers"])
+        return source_of(name, cluster)
+
+    monkeypatch.setattr(source, "source_of", note)
+    service.write({"s": {"east": (old, ["a"])}})
+    reader = source.create_reader(ReaderContext(0, 1))
+    reader.add_splits([first])
+    service.write({"s": {"east": (new, ["a", "b"])}})
+    reader.add_splits([second])
+    assert opened == [old, new]
+    assert reader.snapshot_splits() == [first, second]
+    reader.close()
 
 
 def test_errors_of_a_cluster_that_is_not_active(
