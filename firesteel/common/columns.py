@@ -29,10 +29,12 @@ from firesteel.common.typeinfo import (
 from firesteel.errors import FiresteelError, shorten
 
 __all__ = [
+    "DECLARE_PRIMITIVES",
     "ColumnLayout",
     "ColumnsError",
     "array_in",
     "column_layout",
+    "fields_of",
     "fitted_array",
     "reason_for_rows",
     "records_in",
@@ -40,6 +42,12 @@ __all__ = [
 
 VALUE = "value"
 """The name of the only column of values without fields."""
+
+DECLARE_PRIMITIVES = (
+    "Declare a type of primitives for the operator or source, for example "
+    "Types.ROW_NAMED(['word', 'count'], [Types.STRING(), Types.LONG()])."
+)
+"""The remedy for a stream that has no columns."""
 
 _PRIMITIVES = frozenset(
     {
@@ -73,23 +81,28 @@ def records_in(read: Any, type_info: TypeInformation) -> Any:
 
 
 def reason_for_rows(type_info: TypeInformation) -> str | None:
-    """Return what keeps records of a type from having columns, as a noun, or None."""
+    """Return the reason for which records of a type have no columns, as a noun, or None."""
     if type_info.is_pickled:
         return "no declared type"
     if not isinstance(type_info, RowTypeInfo | TupleTypeInfo):
         return None if _is_primitive(type_info) else f"the type {type_info}, which is no primitive"
     if not type_info.get_arity():
         return "a type without fields"
-    for name, kind in zip(_names_of(type_info), type_info.get_field_types(), strict=True):
+    for name, kind in fields_of(type_info):
         if not _is_primitive(kind):
             return f"a field {name} of the type {kind}, which is no primitive"
     return None
 
 
-def _names_of(type_info: RowTypeInfo | TupleTypeInfo) -> list[str]:
+def fields_of(type_info: TypeInformation) -> list[tuple[str, TypeInformation]]:
+    """Return the names and types of the columns of a type."""
     if isinstance(type_info, RowTypeInfo):
-        return type_info.get_field_names()
-    return _positional_names(type_info)
+        names = type_info.get_field_names()
+    elif isinstance(type_info, TupleTypeInfo):
+        names = _positional_names(type_info)
+    else:
+        return [(VALUE, type_info)]
+    return list(zip(names, type_info.get_field_types(), strict=True))
 
 
 def _positional_names(type_info: RowTypeInfo | TupleTypeInfo) -> list[str]:
@@ -254,13 +267,13 @@ def _columns_in(result: Any) -> pa.RecordBatch | pa.Array:
     if isinstance(result, pa.Array):
         return _flat(result)
     if isinstance(result, pa.ChunkedArray):
-        return _flat(pa.concat_arrays(result.chunks) if result.num_chunks else _none(result))
+        return _flat(pa.concat_arrays(result.chunks) if result.num_chunks else _empty(result))
     if isinstance(result, pa.Table):
         return _batch_of(result)
     try:
         if hasattr(result, "__arrow_c_stream__"):
             chunks = pa.chunked_array(result)
-            return _flat(pa.concat_arrays(chunks.chunks) if chunks.num_chunks else _none(chunks))
+            return _flat(pa.concat_arrays(chunks.chunks) if chunks.num_chunks else _empty(chunks))
         if hasattr(result, "__arrow_c_array__"):
             return _flat(pa.array(result))
     except pa.ArrowException as error:
@@ -285,7 +298,7 @@ def array_in(result: Any) -> pa.Array:
     return found.column(0)
 
 
-def _none(chunks: pa.ChunkedArray) -> pa.Array:
+def _empty(chunks: pa.ChunkedArray) -> pa.Array:
     return pa.array([], chunks.type)
 
 
@@ -298,7 +311,7 @@ def _flat(array: pa.Array) -> pa.RecordBatch | pa.Array:
 
 def _batch_of(table: pa.Table) -> pa.RecordBatch:
     arrays = [
-        pa.concat_arrays(column.chunks) if column.num_chunks else _none(column)
+        pa.concat_arrays(column.chunks) if column.num_chunks else _empty(column)
         for column in table.columns
     ]
     return pa.RecordBatch.from_arrays(arrays, names=table.column_names)

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from firesteel.common.columns import VALUE, reason_for_rows
+from firesteel.common.columns import DECLARE_PRIMITIVES, fields_of, reason_for_rows
 from firesteel.common.expressions import Alias, Call, Column, Expression, Literal
 from firesteel.common.typeinfo import (
     BasicType,
@@ -80,9 +80,8 @@ def evaluation_of(expression: Expression, record_type: TypeInformation) -> Evalu
     reason = reason_for_rows(record_type)
     if reason is not None:
         raise InvalidProgramError(
-            f"{expression!r} needs the types of fields, but the stream has {reason}. Declare a type "
-            "of primitives for the operator or source, for example "
-            "Types.ROW_NAMED(['word', 'count'], [Types.STRING(), Types.LONG()])."
+            f"{expression!r} needs the types of fields, but the stream has {reason}. "
+            f"{DECLARE_PRIMITIVES}"
         )
     return _evaluation(expression, record_type)
 
@@ -126,14 +125,8 @@ class _UnfitError(Exception):
 
 def _field(column: Column, record_type: TypeInformation) -> tuple[int, str, TypeInformation]:
     """Return the position, the name and the type of a field."""
-    if isinstance(record_type, RowTypeInfo):
-        names = record_type.get_field_names()
-        types = record_type.get_field_types()
-    elif isinstance(record_type, TupleTypeInfo):
-        types = record_type.get_field_types()
-        names = [f"f{place}" for place in range(len(types))]
-    else:
-        names, types = [VALUE], [record_type]
+    fields = fields_of(record_type)
+    names = [name for name, _ in fields]
     field = column.field
     if isinstance(field, str) and field in names:
         place = names.index(field)
@@ -141,7 +134,7 @@ def _field(column: Column, record_type: TypeInformation) -> tuple[int, str, Type
         place = field % len(names)
     else:
         raise InvalidProgramError(f"{column!r}: the record has the fields {', '.join(names)}")
-    return place, names[place], types[place]
+    return place, *fields[place]
 
 
 def _of_column(column: Column, record_type: TypeInformation) -> Evaluation:
@@ -195,7 +188,7 @@ def _require(operands: list[Evaluation], accepts: Callable[[Evaluation], bool], 
 
 
 def _as_long(operand: Evaluation) -> Evaluation:
-    """Arrow computes with the width of its operands, so all integers become 64 bits wide."""
+    """Widen integers to 64 bits, because Arrow computes with the width of its operands."""
     of_columns = operand.of_columns
     if _basic(operand) is BasicType.LONG:
         return operand
@@ -227,7 +220,7 @@ def _as_double(operand: Evaluation) -> Evaluation:
 def _call(
     type_info: TypeInformation, kernel: Kernel, function: Callable[..., Any], *operands: Evaluation
 ) -> Evaluation:
-    """An operation whose result is None if an operand is None."""
+    """Return an operation whose result is None if an operand is None."""
     if len(operands) == 1:
         (one,) = operands
         columns_of_one, record_of_one = one.of_columns, one.of_record
@@ -256,7 +249,7 @@ def _call(
 
 
 def _checked(function: Callable[..., int], symbol: str) -> Callable[..., int]:
-    """The function with an error for results that no LONG can hold."""
+    """Return the function with an error for results that no LONG can hold."""
 
     def checked(*values: int) -> int:
         result = function(*values)
@@ -284,7 +277,7 @@ def _divide(_: Call, operands: list[Evaluation]) -> Evaluation:
 
 
 def _floor_divided(left: Any, right: Any) -> tuple[Any, Any]:
-    """The quotient and the remainder, rounded down. Arrow rounds to zero."""
+    """Return the quotient and the remainder, rounded down. Arrow rounds to zero."""
     quotient = pc.divide_checked(left, right)
     rest = pc.subtract(left, pc.multiply(quotient, right))
     zero = pa.scalar(0, pa.int64())

@@ -196,28 +196,27 @@ class _RowsFromColumns:
         return name if self._is_case_sensitive else name.lower()
 
     def __call__(self, batch: pa.RecordBatch) -> list[Any]:
-        places = {self._key(name): place for place, name in enumerate(batch.schema.names)}
-        columns: list[Any] = []
-        for name, wanted, read in zip(self._names, self._types, self._readers, strict=True):
-            place = places.get(self._key(name))
-            if place is None:
-                columns.append(repeat(None, batch.num_rows))
-            else:
-                columns.append(read(_fitting(batch.column(place), wanted, name)))
+        columns = [
+            repeat(None, batch.num_rows) if array is None else read(array)
+            for array, read in zip(self._arrays(batch), self._readers, strict=True)
+        ]
         records = map(list, zip(*columns, strict=False))
         return new_rows(records, self._names, repeat(RowKind.INSERT))
 
     def columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the columns that the rows would have."""
+        arrays = [
+            pa.nulls(batch.num_rows, wanted) if array is None else array
+            for array, wanted in zip(self._arrays(batch), self._types, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=self._names)
+
+    def _arrays(self, batch: pa.RecordBatch) -> Iterator[pa.Array | None]:
+        """Yield the array of each field, or None for a column that the file lacks."""
         places = {self._key(name): place for place, name in enumerate(batch.schema.names)}
-        arrays = []
         for name, wanted in zip(self._names, self._types, strict=True):
             place = places.get(self._key(name))
-            if place is None:
-                arrays.append(pa.nulls(batch.num_rows, wanted))
-            else:
-                arrays.append(_fitting(batch.column(place), wanted, name))
-        return pa.RecordBatch.from_arrays(arrays, names=self._names)
+            yield None if place is None else _fitting(batch.column(place), wanted, name)
 
 
 def _fitting(array: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self, overload
 
-from firesteel.common.columns import reason_for_rows
+from firesteel.common.columns import DECLARE_PRIMITIVES, reason_for_rows
 from firesteel.common.expression_evaluation import evaluation_of, name_of
 from firesteel.common.expressions import Expression
 from firesteel.common.typeinfo import TupleTypeInfo, TypeInformation, Types
@@ -482,9 +482,7 @@ class StreamBase(ABC):
         reason = reason_for_rows(type_info)
         if reason is not None:
             raise InvalidProgramError(
-                f"{operation} needs columns, but the {what} has {reason}. Declare a type of "
-                "primitives for the operator or source, for example "
-                "Types.ROW_NAMED(['word', 'count'], [Types.STRING(), Types.LONG()])."
+                f"{operation} needs columns, but the {what} has {reason}. {DECLARE_PRIMITIVES}"
             )
 
     def project(self, *field_indexes: int) -> DataStream:

@@ -47,12 +47,12 @@ class ComputeOperator(Operator):
         def value(record: Any) -> Any:
             result = of_value(record)
             if result is None:
-                raise self._none()
+                raise self._none_error()
             return result
 
         return value
 
-    def _none(self) -> TypeMismatchError:
+    def _none_error(self) -> TypeMismatchError:
         return TypeMismatchError(
             None,
             self._layout.type_info,
