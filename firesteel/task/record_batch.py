@@ -9,7 +9,7 @@ from firesteel.task.codegen.key_loops import KeySelection
 
 
 class RecordBatch:
-    """Records in columns. A batch may have several consumers, and none of them changes its lists.
+    """Records as Python objects. A batch may have several consumers, and none changes its lists.
 
     values: the records. A source may give a range to consumers that iterate once.
     timestamps: the event time of each record in milliseconds, or None if the records have none.
