@@ -192,13 +192,23 @@ def test_slot_hosts_and_python_workers_that_are_killed_change_nothing(
 ) -> None:
     draw = random.Random(7)
     env = checkpointed()
-    count_to_files(env, paced(env, 3000, 500), tmp_path / "out")
+    all_killed = tmp_path / "all killed"
+
+    def held(number: int) -> int:
+        # On a busy machine the job would end before the last process is killed.
+        while number == 2999 and not all_killed.exists():
+            time.sleep(0.01)
+        return number
+
+    numbers = paced(env, 3000, 500).map(held).uid("held")
+    count_to_files(env, numbers, tmp_path / "out")
     client = env.execute_async("killed processes")
     wait_until(lambda: written(tmp_path / "out"))
     hosts = WORKER if execution == "real-time" else "slothost.host"
     for kind in (hosts, WORKER, hosts):
         time.sleep(draw.uniform(0.2, 0.8))
         wait_until(partial(kill_one, kind, draw))
+    all_killed.touch()
     client.get_job_execution_result().result()
     assert written(tmp_path / "out") == numbered(range(3000), timers=False)
 

@@ -89,7 +89,8 @@ class PostgresServer:
             "listen_addresses": "127.0.0.1",
             "port": self.port,
             "unix_socket_directories": "",
-            "max_connections": 60,
+            # Jobs that a test has killed keep theirs until Python collects them.
+            "max_connections": 300,
             "max_prepared_transactions": 40,
             "wal_level": "logical",
             "wal_sender_timeout": "10s",
