@@ -30,6 +30,9 @@ _SUMS = (
     "back_pressured_seconds",
 )
 _FIRED_TIMERS = "numFiredTimers"
+Sum = str | tuple[int, str]
+"""A sum of a subtask, or of an operator by node and Flink's name."""
+
 Key = tuple[int, int]
 """A vertex and a subtask."""
 
@@ -39,18 +42,20 @@ class _Series:
     """The figures of a subtask, and their past for rates. Times are epoch seconds."""
 
     figures: SubtaskFigures
-    # Pairs of the age of the slot, in seconds, and the sums at that age: those of the subtask, and the
-    # fired timers of its operators by node.
-    samples: deque[tuple[float, dict[str | int, float]]] = field(default_factory=deque)
+    # Pairs of the age of the slot, in seconds, and the sums at that age.
+    samples: deque[tuple[float, dict[Sum, float]]] = field(default_factory=deque)
     is_live: bool = False
     running_at: float | None = None
     finished_at: float | None = None
 
     def sample(self, age: float) -> None:
         samples = self.samples
-        sums: dict[str | int, float] = {name: getattr(self.figures, name) for name in _SUMS}
+        sums: dict[Sum, float] = {name: getattr(self.figures, name) for name in _SUMS}
         for node, found in self.figures.operators.items():
-            sums[node] = found.get(_FIRED_TIMERS, 0)
+            if _FIRED_TIMERS in found:
+                sums[node, _FIRED_TIMERS] = found[_FIRED_TIMERS]
+        for node, counts in self.figures.records.items():
+            sums |= {(node, name): count for name, count in counts.items()}
         if samples and age < samples[-1][0]:
             # The slot has begun again.
             samples.clear()
@@ -60,7 +65,7 @@ class _Series:
         while len(samples) > 2 and age - samples[1][0] >= _WINDOW_SECONDS:
             samples.popleft()
 
-    def rates(self) -> dict[str | int, float]:
+    def rates(self) -> dict[Sum, float]:
         """Return the increase per second of each sum."""
         if self.finished_at is not None or len(self.samples) < 2:
             return dict.fromkeys(_SUMS, 0.0)
@@ -92,9 +97,6 @@ class JobMetrics:
         self.hosts: dict[Key, str] = {}
         self._user: dict[Key, OperatorSnapshots] = {}
         self._after = _vertices_after(self._graph)
-        self._last = {
-            vertex.id: _last_operator(vertex, self._graph) for vertex in self._graph.vertices
-        }
         self._epoch_ended_at: float | None = None
         self._age = 0.0
         self.epochs = 0
@@ -160,11 +162,7 @@ class JobMetrics:
         if ack.finished and series.finished_at is None:
             series.finished_at = now
         total, epoch = self.vertices.setdefault(key, VertexMetrics()), ack.metrics
-        total.records_in += epoch.records_in
-        total.records_out += epoch.records_out
-        total.bytes_in += epoch.bytes_in
-        total.bytes_out += epoch.bytes_out
-        total.busy_seconds += epoch.busy_seconds
+        total.add(epoch)
         # The last report of a live slot may be older than its ack.
         figures = series.figures
         figures.records_in = max(figures.records_in, total.records_in)
@@ -174,6 +172,14 @@ class JobMetrics:
         figures.watermark_in = epoch.watermark_in
         figures.watermark_out = ack.watermark
         figures.operators = epoch.operators
+        reported = figures.records
+        figures.records = {
+            node: {
+                name: max(count, reported.get(node, {}).get(name, 0))
+                for name, count in counts.items()
+            }
+            for node, counts in total.records.items()
+        }
 
     def _waited_for_others(
         self, ack: SubtaskAck, busy: Mapping[Key, float], reading: set[int]
@@ -278,42 +284,32 @@ class JobMetrics:
             "watermark_out": figures.watermark_out,
             "state_size": state_size,
             "metrics": metrics,
-            "operators": self._operator_metrics(vertex, figures, rates, metrics),
+            "operators": self._operator_metrics(figures, rates),
             "user_metrics": {
                 str(node): dict(found)
                 for node, found in self._user.get((vertex.id, subtask), {}).items()
             },
         }
 
+    @staticmethod
     def _operator_metrics(
-        self,
-        vertex: JobVertex,
-        figures: SubtaskFigures,
-        rates: Mapping[str | int, float],
-        metrics: Mapping[str, float],
+        figures: SubtaskFigures, rates: Mapping[Sum, float]
     ) -> dict[str, dict[str, float]]:
-        """Return the metrics of operators by node and Flink's names.
-
-        Records are counted where they enter and leave the chain, so the first operator has the input
-        of the task, and the last one its output.
-        """
-        found: dict[int, dict[str, float]] = {}
-        for node, values in figures.operators.items():
-            found[node] = dict(values)
-            if _FIRED_TIMERS in values:
-                found[node]["numFiredTimersPerSecond"] = round(rates.get(node, 0.0), 3)
-        first, last = vertex.operators[0], self._last[vertex.id]
-        names = ("numRecordsIn", "numRecordsInPerSecond", "currentInputWatermark")
-        found.setdefault(first, {}).update({name: metrics[name] for name in names})
-        if last is not None:
-            names = ("numRecordsOut", "numRecordsOutPerSecond", "currentOutputWatermark")
-            found.setdefault(last, {}).update({name: metrics[name] for name in names})
+        """Return the metrics of operators by node and Flink's names."""
+        found = {node: dict(values) for node, values in figures.operators.items()}
+        for node, counts in figures.records.items():
+            found.setdefault(node, {}).update(counts)
+        for node, values in found.items():
+            for name in (_FIRED_TIMERS, "numRecordsIn", "numRecordsOut"):
+                if name in values:
+                    rate = rates.get((node, name), 0.0)
+                    values[f"{name}PerSecond"] = round(rate, 3)
         return {str(node): values for node, values in found.items()}
 
     def _task_metrics(
         self,
         series: _Series,
-        rates: Mapping[str | int, float],
+        rates: Mapping[Sum, float],
         state_size: int,
         timing: TaskTiming | None,
     ) -> dict[str, float]:
@@ -365,7 +361,7 @@ class JobMetrics:
         return [snapshots for _, snapshots in sorted(found, key=lambda item: item[0])]
 
 
-def _shares(rates: Mapping[str | int, float], *, is_running: bool) -> tuple[int, int, int]:
+def _shares(rates: Mapping[Sum, float], *, is_running: bool) -> tuple[int, int, int]:
     """Return busy, back-pressured and idle milliseconds per second, 1,000 in all."""
     times = ("busy_seconds", "back_pressured_seconds", "idle_seconds")
     total = sum(rates[name] for name in times)
@@ -374,13 +370,6 @@ def _shares(rates: Mapping[str | int, float], *, is_running: bool) -> tuple[int,
     busy = round(1000 * rates["busy_seconds"] / total)
     back_pressured = min(round(1000 * rates["back_pressured_seconds"] / total), 1000 - busy)
     return busy, back_pressured, 1000 - busy - back_pressured
-
-
-def _last_operator(vertex: JobVertex, graph: JobGraph) -> int | None:
-    """Return the operator that makes the output of a vertex, or None if several do."""
-    before = {edge.source for edge in graph.chained_edges}
-    last = [node for node in vertex.operators if node not in before]
-    return last[0] if len(last) == 1 else None
 
 
 def _vertices_after(graph: JobGraph) -> dict[int, frozenset[int]]:

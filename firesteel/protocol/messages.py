@@ -342,9 +342,29 @@ class VertexMetrics:
     bytes_in: int = 0
     bytes_out: int = 0
     busy_seconds: float = 0.0
+    # The records into and out of operators, by node and Flink's name. Numbers that generated loops
+    # do not know have no entry.
+    records: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     # The latest values: the watermark of the input, and figures of operators by node and name.
     watermark_in: int = MIN_WATERMARK
     operators: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+
+    def add(self, epoch: VertexMetrics) -> None:
+        """Add the work of an epoch. The latest values stay as they are."""
+        self.records_in += epoch.records_in
+        self.records_out += epoch.records_out
+        self.bytes_in += epoch.bytes_in
+        self.bytes_out += epoch.bytes_out
+        self.busy_seconds += epoch.busy_seconds
+        # A new dictionary, because other threads may read the old one.
+        so_far, added = self.records, epoch.records
+        summed = {
+            node: {
+                name: so_far.get(node, {}).get(name, 0) + count for name, count in counts.items()
+            }
+            for node, counts in added.items()
+        }
+        self.records = {**so_far, **summed}
 
 
 @quickly_pickled

@@ -21,7 +21,7 @@ CREDITS_MARK: Final = b"C"
 class SubtaskFigures:
     """The work of a subtask since its slot began. Watermarks and operators are the latest.
 
-    ``operators`` has figures by node and name.
+    ``operators`` has figures by node and name, and ``records`` the records into and out of operators.
     """
 
     vertex: int
@@ -38,6 +38,7 @@ class SubtaskFigures:
     in_pool: float = 0.0
     out_pool: float = 0.0
     operators: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    records: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

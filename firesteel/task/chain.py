@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 from firesteel.common.columns import column_layout
 from firesteel.errors import TypeMismatchError
 from firesteel.graph.stream_graph import StreamEdge
-from firesteel.task.codegen.fusion import FusedNode
+from firesteel.task.codegen.fusion import FusedNode, without_count
 from firesteel.task.column_batch import ColumnBatch
 from firesteel.task.exchange.input_gate import Entrance
 from firesteel.task.exchange.record_writers import RecordWriter
 from firesteel.task.operators.base import Operator
-from firesteel.task.record_batch import Emit, RecordBatch
+from firesteel.task.record_batch import Emit, RecordBatch, SentRecords
 
 _T = TypeVar("_T")
 
@@ -106,8 +106,11 @@ def connect_operators(
         tag_type = operator.context.node.side_output_types.get(tag_id)
         takers = [consumers[target] for target in chained_to.get((node_id, tag_id), [])]
         takers += neighbors.get((node_id, tag_id), [])
+        sent = operator.output.sent[tag_id] = SentRecords()
         operator.output.side_outputs[tag_id] = checked(
-            to_all([taker.emit for taker in takers] + emits.get((node_id, tag_id), [])),
+            sent.counted(
+                to_all([taker.emit for taker in takers] + emits.get((node_id, tag_id), []))
+            ),
             tag_type,
             f"{operator.name}, side output {tag_id}",
         )
@@ -127,24 +130,27 @@ def connect_main_output(
     """
     step = operator.step()
     is_checked = _needs_check(declared)
+    emit = operator.output.emit
     if takers or emits:
         emit = to_all([taker.emit for taker in takers] + emits)
-        operator.output.emit = checked(emit, declared, operator.name)
-    elif is_checked:
-        # There is no consumer, but the results must have the declared type nevertheless.
-        operator.output.emit = checked(operator.output.emit, declared, operator.name)
+    # Without a consumer, the results must have the declared type nevertheless.
+    emit = checked(emit, declared, operator.name)
+    sent = operator.output.sent[None] = SentRecords()
+    operator.output.emit = sent.counted(emit)
     # Record writers and loops iterate over a batch once.
     operator.output.is_iterated_once = all(taker.loop is not None for taker in takers)
     if step is None:
         return Consumer(operator.process)
     if is_checked:
         # A loop ends here: results are checked batch by batch.
-        loop = FusedNode(step, emit=operator.output.emit)
+        loop = FusedNode(step, emit=emit, sent=sent)
     else:
-        loop = FusedNode(step)
+        loop = FusedNode(step, sent=sent)
         apart = [t.emit for t in takers if t.loop is None or not loop.adopt(t.loop)] + emits
         if apart:
             loop.emit = to_all(apart)
+    for unknown in without_count(loop):
+        unknown.is_known = False
     return Consumer(operator.begin_loop(loop), loop)
 
 

@@ -53,3 +53,26 @@ class RecordBatch:
 
 Emit = Callable[[RecordBatch], None]
 """Takes a batch: an operator, a generated loop, a record writer, or a gate."""
+
+
+class SentRecords:
+    """The number of records that left one output of an operator in an epoch.
+
+    count: the number.
+    is_known: False if a generated loop would have to count records one by one.
+    """
+
+    __slots__ = ("count", "is_known")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.is_known = True
+
+    def counted(self, emit: Emit) -> Emit:
+        """Count the batches on their way to ``emit``."""
+
+        def emit_counted(batch: RecordBatch) -> None:
+            self.count += len(batch)
+            emit(batch)
+
+        return emit_counted

@@ -44,7 +44,7 @@ from firesteel.task.exchange.sorted_exchange import SortingGate
 from firesteel.task.operator_factory import create_operator
 from firesteel.task.operators.base import Operator, OperatorContext
 from firesteel.task.operators.iteration import IterationTailOperator
-from firesteel.task.record_batch import RecordBatch
+from firesteel.task.record_batch import RecordBatch, SentRecords
 from firesteel.task.runtime_context import SubtaskInfo
 from firesteel.task.state.savepoint_writing import FrozenOperator
 from firesteel.task.time.clock import SubtaskClock
@@ -140,6 +140,8 @@ class Subtask:
         self.in_flight = InFlightRows(vertex.name, info.index, vertex.parallelism)
         self._replayed: list[BufferRow] = []
         self._replayed_in_chain: list[tuple[int, list[RecordBatch]]] = []
+        # The number of these records in this epoch, by node.
+        self._replayed_records: dict[int, int] = {}
         # The operators as the operators before them see them.
         self.consumers: dict[int, Consumer] = {}
 
@@ -228,6 +230,8 @@ class Subtask:
         in_chain, self._replayed_in_chain = self._replayed_in_chain, []
         for node_id, batches in in_chain:
             for batch in batches:
+                so_far = self._replayed_records.get(node_id, 0)
+                self._replayed_records[node_id] = so_far + len(batch)
                 self.consumers[node_id].emit(batch)
         replayed, self._replayed = self._replayed, []
         return replayed
@@ -274,10 +278,14 @@ class Subtask:
 
     def begin_epoch(self, epoch: int) -> None:
         self._changes += 1
-        self._add_to_totals()
+        self._totals.add(self._vertex_metrics())
         self.gate.begin_epoch()
         self.head.begin_epoch()
         self.busy_seconds = 0.0
+        self._replayed_records = {}
+        for operator in self.operators.values():
+            for sent in operator.output.sent.values():
+                sent.count = 0
         self._worked = False
         for writer in self._writers:
             writer.begin_epoch(epoch)
@@ -570,24 +578,51 @@ class Subtask:
             bytes_in=self.gate.bytes_in,
             bytes_out=sum(writer.bytes_out for writer in self._writers),
             busy_seconds=self.busy_seconds,
+            records=self._operator_records(),
             watermark_in=self.clock.watermark,
             operators=self._operator_figures(),
         )
 
-    def _operator_figures(self) -> dict[int, dict[str, float]]:
-        return {
-            node_id: {"numFiredTimers": timers.fired, "numTimers": timers.registered}
-            for node_id, operator in self.operators.items()
-            if (timers := operator.context.timers)
-        }
+    def _operator_records(self) -> dict[int, dict[str, int]]:
+        """Return the records into and out of each operator in this epoch.
 
-    def _add_to_totals(self) -> None:
-        totals, epoch = self._totals, self._vertex_metrics()
-        totals.records_in += epoch.records_in
-        totals.records_out += epoch.records_out
-        totals.bytes_in += epoch.bytes_in
-        totals.bytes_out += epoch.bytes_out
-        totals.busy_seconds += epoch.busy_seconds
+        The input of an operator in the middle of a chain is the output of those before it.
+        """
+        found: dict[int, dict[str, int]] = {}
+        inputs: dict[int, list[SentRecords]] = {}
+        for edge in self._chained:
+            sent = self.operators[edge.source].output.sent[edge.side_output]
+            inputs.setdefault(edge.target, []).append(sent)
+        for node_id, operator in self.operators.items():
+            counts = found[node_id] = {}
+            before = inputs.get(node_id, [])
+            if all(sent.is_known for sent in before):
+                records = self._records_in() if operator is self._first else 0
+                records += self._replayed_records.get(node_id, 0)
+                counts["numRecordsIn"] = records + sum(sent.count for sent in before)
+            outputs = operator.output.sent.values()
+            if all(sent.is_known for sent in outputs):
+                counts["numRecordsOut"] = sum(sent.count for sent in outputs)
+        return found
+
+    def _operator_figures(self) -> dict[int, dict[str, float]]:
+        """Return the latest values of operators."""
+        found: dict[int, dict[str, float]] = {}
+        for node_id, operator in self.operators.items():
+            arrived = operator.context.clock.watermark
+            figures = found[node_id] = {
+                "currentInputWatermark": arrived,
+                "currentOutputWatermark": operator.emitted_watermark(arrived),
+            }
+            if timers := operator.context.timers:
+                figures["numFiredTimers"] = timers.fired
+                figures["numTimers"] = timers.registered
+        inputs = self.gate.input_watermarks
+        if len(inputs) > 1:
+            found[self.vertex.operators[0]].update(
+                {f"currentInput{index + 1}Watermark": arrived for index, arrived in inputs.items()}
+            )
+        return found
 
     def figures(self) -> SubtaskFigures:
         """Return the work since the subtask was created. Any thread may call it."""
@@ -599,20 +634,23 @@ class Subtask:
         return found
 
     def _read_figures(self) -> SubtaskFigures:
-        totals, epoch = self._totals, self._vertex_metrics()
+        sums, epoch = VertexMetrics(), self._vertex_metrics()
+        sums.add(self._totals)
+        sums.add(epoch)
         since = self._working_since
         running = time.perf_counter() - since if since else 0.0
         return SubtaskFigures(
             vertex=self.vertex.id,
             subtask=self.index,
-            records_in=totals.records_in + epoch.records_in,
-            records_out=totals.records_out + epoch.records_out,
-            bytes_in=totals.bytes_in + epoch.bytes_in,
-            bytes_out=totals.bytes_out + epoch.bytes_out,
-            busy_seconds=totals.busy_seconds + epoch.busy_seconds + running,
+            records_in=sums.records_in,
+            records_out=sums.records_out,
+            bytes_in=sums.bytes_in,
+            bytes_out=sums.bytes_out,
+            busy_seconds=sums.busy_seconds + running,
             watermark_in=epoch.watermark_in,
             watermark_out=self._last.emitted_watermark(self._last.context.clock.watermark),
             operators=epoch.operators,
+            records=sums.records,
         )
 
     def _described_tables(self) -> dict[int, tuple[StateDescription, ...]]:

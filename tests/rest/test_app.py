@@ -6,13 +6,17 @@ import json
 import random
 import re
 import socket
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from firesteel.common.configuration import Configuration
+from firesteel.dispatcher.dispatcher import Dispatcher
 from firesteel.master.running_jobs import RunningJob
 from firesteel.rest.calls import BODY_BYTES
 from firesteel.rest.endpoints import ENDPOINTS
+from firesteel.rest.server import RestServer
 from tests.rest.client import Client, Reply
 
 UNKNOWN = "0123456789abcdef" * 2
@@ -77,6 +81,39 @@ def json_is_harmless(path: str, body: bytes) -> bool:
     if path.endswith("/profiler"):
         return b"triggerId" in body or b"target-directory" in body
     return path.endswith("/resource-requirements") and b"triggerId" in body
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[Client]:
+    """A server with a token, as one that listens beyond loopback has."""
+    settings = {"rest.port": "0", "firesteel.rest.token": "right"}
+    with RestServer(Dispatcher(Configuration.from_dict(settings))) as server:
+        yield Client(server.port)
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [endpoint for endpoint in ENDPOINTS if endpoint.changes],
+    ids=lambda endpoint: f"{endpoint.method} {endpoint.path}",
+)
+def test_wrong_tokens_and_pages_of_other_servers(guarded: Client, endpoint: Any) -> None:
+    path = filled(endpoint.path, UNKNOWN)
+    given: list[str | None] = [None, "", "right", "Bearer", "Bearer wrong", "Basic right"]
+    for token in [*given, "Bearer rightx", "Bearer " + "x" * 5000, "Bearer \xe9"]:
+        headers = {} if token is None else {"authorization": token}
+        reply = guarded.call(endpoint.method, path, b"{}", headers)
+        assert (reply.status, is_refused(reply)) == (401, True), (token, reply)
+    for elsewhere in (
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"referer": "http://localhost:1/"},
+        {"sec-fetch-site": "cross-site"},
+    ):
+        headers = {"authorization": "Bearer right", **elsewhere}
+        reply = guarded.call(endpoint.method, path, b"{}", headers)
+        assert (reply.status, is_refused(reply)) == (403, True), (elsewhere, reply)
+    reply = guarded.call(endpoint.method, path, b"{}", {"authorization": "Bearer right"})
+    assert reply.status not in (401, 403), reply
 
 
 def test_a_huge_body_is_refused(client: Client) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 from firesteel.common import Types, WatermarkStrategy
@@ -61,7 +62,7 @@ def test_a_hot_key_is_seen_as_skew_and_salted_keys_remove_it(
     assert skew_of(dispatcher, client, salted, tmp_path / "salted") < 25
 
 
-def test_operators_have_the_records_that_enter_and_leave_their_chain(
+def test_operators_have_the_records_that_enter_and_leave_them(
     client: Client, job: RunningJob
 ) -> None:
     """The chain of a vertex is "count <&> ship", or "Keyed Aggregation" with its print sink."""
@@ -72,12 +73,17 @@ def test_operators_have_the_records_that_enter_and_leave_their_chain(
             metric["id"]: metric["value"]
             for metric in client.get(f"{path}?get={','.join(names)}").json()
         }
-        first, last = (metric_scope(vertex.operators[number].name) for number in (0, -1))
+        scopes = [metric_scope(operator.name) for operator in vertex.operators]
+        first, last = scopes[0], scopes[-1]
         assert found[f"{first}.numRecordsIn"] == found["numRecordsIn"]
         assert found[f"{first}.currentInputWatermark"] == found["currentInputWatermark"]
         assert found[f"{last}.numRecordsOut"] == found["numRecordsOut"]
-        assert f"{last}.numRecordsOutPerSecond" in found
-        assert (f"{last}.numRecordsIn" in found) == (first == last)
+        for one, after in pairwise(scopes):
+            assert found[f"{after}.numRecordsIn"] == found[f"{one}.numRecordsOut"]
+        for scope in scopes:
+            for name in ("numRecordsIn", "numRecordsOut"):
+                assert f"{scope}.{name}PerSecond" in found
+            assert f"{scope}.currentOutputWatermark" in found
 
 
 class Reminder(KeyedProcessFunction):

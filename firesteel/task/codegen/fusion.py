@@ -20,7 +20,7 @@ from typing import Any
 from firesteel.state.tables import MISSING
 from firesteel.task.codegen.compilation import define
 from firesteel.task.codegen.key_loops import KeySelection
-from firesteel.task.record_batch import Emit, RecordBatch
+from firesteel.task.record_batch import Emit, RecordBatch, SentRecords
 from firesteel.usercode.failures import USER_ERRORS
 
 # A loop costs its compilation, and an operator that two paths lead to is in it twice. One more
@@ -69,13 +69,15 @@ class FusedNode:
         step: The work of the operator.
         children: The operators after it that are in the same loop.
         emit: Takes its results as batches, for consumers outside of the loop.
-        count: Takes the number of records of a batch that reached the operator, for its metrics.
+        count: Takes the number of records of a batch that reached the operator, for its subtask.
+        sent: Counts its results, if the loop knows their number without counting.
     """
 
     step: Step
     children: list[FusedNode] = field(default_factory=list)
     emit: Emit | None = None
     count: Callable[[int], None] | None = None
+    sent: SentRecords | None = None
     # The number of operators in this tree, and its longest way through filters.
     size: int = field(init=False)
     nested_filters: int = field(init=False)
@@ -105,6 +107,59 @@ class FusedNode:
         yield self
         for child in self.children:
             yield from child.walk()
+
+
+@dataclass(slots=True)
+class _Run:
+    """Operators between two filters: the same records of a batch reach all of them.
+
+    size: the expression for the number of these records after the loop; None if it is not known.
+    """
+
+    size: str | None = None
+
+
+class _Runs:
+    """The records of a loop that reach and leave each operator, by the place of the operator.
+
+    The length of the batch and the lengths of the lists of results cost nothing. A loop counts
+    records one by one only where a subtask begins within the loop.
+    """
+
+    def __init__(self, root: FusedNode) -> None:
+        self.numbers = {id(node): number for number, node in enumerate(root.walk())}
+        self.into: dict[int, _Run] = {}
+        self.out_of: dict[int, _Run] = {}
+        #: The operators that count each record.
+        self.counting: set[int] = set()
+        self._add(root, _Run("len(values)"))
+        for number, node in enumerate(root.walk()):
+            run = self.into[number]
+            if node.count is not None and run.size is None:
+                run.size = f"seen{number}"
+                self.counting.add(number)
+
+    def _add(self, node: FusedNode, run: _Run) -> None:
+        number = self.numbers[id(node)]
+        self.into[number] = run
+        if node.step.kind is StepKind.FILTER:
+            run = _Run()
+        if node.step.kind is StepKind.INVOKE:
+            # It has no results.
+            return
+        self.out_of[number] = run
+        if node.emit is not None and run.size is None:
+            run.size = f"len(results{number})"
+        for child in node.children:
+            self._add(child, run)
+
+
+def without_count(root: FusedNode) -> Iterator[SentRecords]:
+    """Yield the counters that the loop of a tree cannot serve."""
+    runs = _Runs(root)
+    for number, node in enumerate(root.walk()):
+        if node.sent is not None and number in runs.out_of and runs.out_of[number].size is None:
+            yield node.sent
 
 
 def fuse(root: FusedNode) -> Emit:
@@ -172,9 +227,7 @@ class _Loop:
         self._lines: list[str] = []
         # The step that a line belongs to, and the variable that holds its record.
         self._steps_by_line: dict[int, tuple[Step | KeySelection, str]] = {}
-        self._numbers = {id(node): number for number, node in enumerate(root.walk())}
-        # The lines after the loop that report the counts.
-        self._counts: list[str] = []
+        self._runs = _Runs(root)
 
     def compile(self) -> Callable[..., None]:
         add = self._add
@@ -194,20 +247,18 @@ class _Loop:
                 add(1, f"results{number} = []; append{number} = results{number}.append")
                 if self._stamped:
                     add(1, f"stamps{number} = []; stamp{number} = stamps{number}.append")
-            if node.count is not None:
-                self._names[f"_count{number}"] = node.count
+            if number in self._runs.counting:
                 add(1, f"seen{number} = 0")
         self._write_loop()
         add(1, "except _USER_ERRORS as error:")
         add(2, "raise _explain(error) from error")
+        self._write_counts(nodes)
         for number, node in enumerate(nodes):
             if node.emit is not None:
                 columns = (
                     f"results{number}, stamps{number}" if self._stamped else f"results{number}"
                 )
                 add(1, f"if results{number}: _emit{number}(_RecordBatch({columns}))")
-        for line in self._counts:
-            add(1, line)
         return define("\n".join(self._lines) + "\n", self.title, self._names)
 
     def _write_loop(self) -> None:
@@ -216,17 +267,25 @@ class _Loop:
             self._add(2, "for record, timestamp in zip(values, timestamps):")
         else:
             self._add(2, "for record in values:")
-        self._write(self._root, "record", 3, filtered=False)
+        self._write(self._root, "record", 3)
 
-    def _write(self, node: FusedNode, record: str, depth: int, *, filtered: bool) -> None:
-        number = self._numbers[id(node)]
+    def _write_counts(self, nodes: list[FusedNode]) -> None:
+        """Write the lines after the loop that report the counts."""
+        runs = self._runs
+        for number, node in enumerate(nodes):
+            if node.count is not None:
+                self._names[f"_count{number}"] = node.count
+                self._add(1, f"_count{number}({runs.into[number].size})")
+            sent = runs.out_of.get(number)
+            if node.sent is not None and sent is not None and sent.size is not None:
+                self._names[f"_sent{number}"] = node.sent
+                self._add(1, f"_sent{number}.count += {sent.size}")
+
+    def _write(self, node: FusedNode, record: str, depth: int) -> None:
+        number = self._runs.numbers[id(node)]
         step = node.step
-        if node.count is not None:
-            # Without a filter before it, every record of the batch reaches the operator.
-            if filtered:
-                self._add(depth, f"seen{number} += 1")
-            seen = f"seen{number}" if filtered else "len(values)"
-            self._counts.append(f"_count{number}({seen})")
+        if number in self._runs.counting:
+            self._add(depth, f"seen{number} += 1")
         result = record
         match step.kind:
             case StepKind.MAP:
@@ -244,9 +303,8 @@ class _Loop:
             self._write_append(number, result, depth)
         elif step.kind is StepKind.FILTER and not node.children:
             self._add(depth, "pass")
-        filtered = filtered or step.kind is StepKind.FILTER
         for child in node.children:
-            self._write(child, result, depth, filtered=filtered)
+            self._write(child, result, depth)
 
     def _write_append(self, number: int, result: str, depth: int) -> None:
         self._add(depth, f"append{number}({result})")
@@ -315,4 +373,4 @@ class _KeyedLoop(_Loop):
         if root.emit is not None:
             self._write_append(0, "result", 3)
         for child in root.children:
-            self._write(child, "result", 3, filtered=False)
+            self._write(child, "result", 3)

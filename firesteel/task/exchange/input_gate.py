@@ -160,6 +160,11 @@ class InputGate:
         return self._time.watermark
 
     @property
+    def input_watermarks(self) -> dict[int, int]:
+        """The watermark of each input. An operator with two inputs has the lower one."""
+        return {index: watermark for index, (watermark, _) in self._time.snapshot().items()}
+
+    @property
     def finished(self) -> bool:
         """True if every channel has ended for good. A gate without channels never finishes."""
         if self.held_open or not self._channels:

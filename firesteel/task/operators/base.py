@@ -18,7 +18,7 @@ from firesteel.task.codegen.fusion import FusedNode, Step, StepKind, fuse
 from firesteel.task.exchange.input_gate import InputGate
 from firesteel.task.head import GateHead, SubtaskHead
 from firesteel.task.key_context import KeyContext
-from firesteel.task.record_batch import Emit, RecordBatch
+from firesteel.task.record_batch import Emit, RecordBatch, SentRecords
 from firesteel.task.runtime_context import (
     InitializationContext,
     SnapshotContext,
@@ -93,6 +93,8 @@ class Output:
     idle: Callable[[bool], None] = lambda _: None
     # Every consumer iterates over a batch once, so that its values may be a range.
     is_iterated_once: bool = False
+    # Counts the records of the main output, under None, and of side outputs, by tag.
+    sent: dict[str | None, SentRecords] = field(default_factory=dict)
 
     def emit_side(self, tag_id: str, batch: RecordBatch) -> None:
         emit = self.side_outputs.get(tag_id)
