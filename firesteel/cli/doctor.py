@@ -29,6 +29,7 @@ EXTRAS = {
     "postgres": ("psycopg", "tables and change streams of PostgreSQL"),
     "rabbitmq": ("pika", "queues of RabbitMQ"),
     "rocksdb": ("rocksdict", "state larger than memory"),
+    "s3": ("boto3", "several masters that elect a leader in S3"),
     "zookeeper": ("kazoo", "several masters that elect a leader with ZooKeeper"),
 }
 OK, WARNING, ERROR = "ok", "warning", "error"

@@ -16,7 +16,7 @@ HA_TYPE: Option[str] = Option(
     choice("none", "zookeeper", "filesystem"),
     "none",
     "The election of the leader among several masters: zookeeper, filesystem (leases in a directory "
-    "that all masters share), or none.",
+    "or S3 bucket that all masters share), or none.",
     deprecated_keys=("high-availability",),
 )
 HA_STORAGE_DIR: Option[str | None] = Option(
@@ -24,7 +24,7 @@ HA_STORAGE_DIR: Option[str | None] = Option(
     STRING,
     None,
     "The directory of submitted jobs, and of checkpoints without a directory of their own. All "
-    "masters and tasks share it. With type filesystem it is a local or mounted directory.",
+    "masters and tasks share it. With type filesystem it is a local or mounted directory, or s3://.",
 )
 HA_CLUSTER_ID: Option[str] = Option(
     _HA + "cluster-id",
@@ -42,7 +42,8 @@ HA_LEASE_RENEWAL: Option[timedelta] = Option(
     _OWN + "lease-renewal",
     DURATION,
     timedelta(seconds=2),
-    "With type filesystem: the time between two renewals of a lease, or looks at it.",
+    "With type filesystem: the time between two renewals of a lease. Standbys look at it four times "
+    "as often.",
 )
 ZOOKEEPER_QUORUM: Option[str | None] = Option(
     _ZOOKEEPER + "quorum",

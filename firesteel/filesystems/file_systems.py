@@ -26,11 +26,14 @@ __all__ = [
     "FileSystemOptions",
     "LocalFileSystem",
     "Location",
+    "S3Access",
     "find_file_system",
     "has_wildcard",
     "is_hidden",
+    "is_s3",
     "is_uri",
     "qualify",
+    "s3_access",
     "sync_path",
     "without_password",
 ]
@@ -213,24 +216,65 @@ def _reason(error: Exception) -> str:
     return text
 
 
-def _s3(location: str, options: FileSystemOptions) -> Location:
+@dataclass(frozen=True, slots=True)
+class S3Access:
+    """The bucket of an S3 URI, the path in it, and the way to reach it.
+
+    For a field of None the environment decides, as in AWS tools. ``scheme`` is that of an endpoint
+    that has none.
+    """
+
+    bucket: str
+    path: str
+    access_key: str | None = field(repr=False)
+    secret_key: str | None = field(repr=False)
+    session_token: str | None = field(repr=False)
+    region: str | None
+    endpoint: str | None
+    scheme: str | None
+    path_style: bool | None
+
+
+def is_s3(location: str) -> bool:
+    """Return True if a location is an S3 URI."""
+    return urlsplit(location).scheme in _S3_SCHEMES
+
+
+def s3_access(location: str, options: FileSystemOptions) -> S3Access:
+    """Read an S3 URI, with settings for everything that it does not contain."""
     parts = urlsplit(location)
-    path = f"{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
     if not parts.hostname:
         raise ConfigurationError(
             f"{without_password(location)!r} names no bucket; write s3://bucket/path"
         )
     query = dict(parse_qsl(parts.query))
+    return S3Access(
+        bucket=parts.netloc.rpartition("@")[2],
+        path=parts.path.removeprefix("/").rstrip("/"),
+        access_key=query.get("access_key") or parts.username or options.s3_access_key,
+        secret_key=query.get("secret_key") or parts.password or options.s3_secret_key,
+        session_token=options.s3_session_token,
+        region=query.get("region") or options.s3_region,
+        endpoint=query.get("endpoint_override") or options.s3_endpoint,
+        scheme=query.get("scheme"),
+        path_style=options.s3_path_style,
+    )
+
+
+def _s3(location: str, options: FileSystemOptions) -> Location:
+    access = s3_access(location, options)
+    scheme = urlsplit(location).scheme
+    path = f"{access.bucket}/{access.path}".rstrip("/")
     arguments: dict[str, Any] = {
-        "access_key": query.get("access_key") or parts.username or options.s3_access_key,
-        "secret_key": query.get("secret_key") or parts.password or options.s3_secret_key,
-        "session_token": options.s3_session_token,
-        "region": query.get("region") or options.s3_region,
-        "endpoint_override": query.get("endpoint_override") or options.s3_endpoint,
-        "scheme": query.get("scheme"),
+        "access_key": access.access_key,
+        "secret_key": access.secret_key,
+        "session_token": access.session_token,
+        "region": access.region,
+        "endpoint_override": access.endpoint,
+        "scheme": access.scheme,
     }
-    if options.s3_path_style is not None:
-        arguments["force_virtual_addressing"] = not options.s3_path_style
+    if access.path_style is not None:
+        arguments["force_virtual_addressing"] = not access.path_style
     given = {name: value for name, value in arguments.items() if value is not None}
 
     def connect() -> Any:
@@ -242,7 +286,7 @@ def _s3(location: str, options: FileSystemOptions) -> Location:
             **given,
         )
 
-    return Location(ArrowFileSystem(connect=connect), path, f"{parts.scheme}://{path}")
+    return Location(ArrowFileSystem(connect=connect), path, f"{scheme}://{path}")
 
 
 # File systems

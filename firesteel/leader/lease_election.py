@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 # A leader stops this part of the lease before others may replace it, on clocks of the same speed.
 _MARGIN = 0.2
+# A standby looks more often than a leader writes, so it sees early that a lease no longer changes.
+_LOOKS_PER_RENEWAL = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class LeaseElection:
 
     Args:
         duration: The duration of its leases in seconds.
-        interval: The seconds between two renewals, or two looks.
+        interval: The seconds between two renewals. A standby looks four times as often.
     """
 
     def __init__(self, duration: float, interval: float) -> None:
@@ -108,9 +110,10 @@ class LeaseElection:
             return self._lose("its lease ran out before it was renewed", now)
         if now < self._next_at:
             return []
-        self._next_at = now + self._interval
         if self.term is None:
+            self._next_at = now + self._interval / _LOOKS_PER_RENEWAL
             return [Look()]
+        self._next_at = now + self._interval
         return [Renew(self.term, self._sequence + 1)]
 
     def seen(self, term: int, lease: Lease | None, now: float) -> list[Decision]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import queue
+import re
 import threading
 import time
 import uuid
@@ -19,6 +20,14 @@ from firesteel.version import __version__
 _log = logging.getLogger("firesteel")
 
 KINDS = ("jobs", "checkpoints", "counters", "ended")
+_NAME = re.compile(r"[A-Za-z0-9@-]+")
+
+
+def entry_file(kind: str, name: str) -> str:
+    """Return the path of an entry below the directory of its term. It cannot leave its kind."""
+    if kind not in KINDS or not _NAME.fullmatch(name):
+        raise ValueError(f"{kind}/{name} is no valid entry")
+    return f"{kind}/{name}.json"
 
 
 class HighAvailabilityError(FiresteelError, RuntimeError):
@@ -82,7 +91,7 @@ class Election(Protocol):
 
 
 class HighAvailability(Protocol):
-    """One group of masters in ZooKeeper or in a directory."""
+    """One group of masters in ZooKeeper, in a directory, or in an object store."""
 
     @property
     def storage(self) -> Storage:

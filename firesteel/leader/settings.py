@@ -7,17 +7,26 @@ import os
 import re
 import secrets
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from firesteel.common.configuration import Configuration
 from firesteel.config import high_availability_options as options
 from firesteel.config import rest_options
 from firesteel.errors import ConfigurationError
-from firesteel.filesystems.file_systems import FileSystemOptions, is_uri, qualify
+from firesteel.filesystems.file_systems import (
+    FileSystemOptions,
+    is_s3,
+    is_uri,
+    qualify,
+    without_password,
+)
 from firesteel.filesystems.home import home_directory
 from firesteel.filesystems.settings import file_system_options
 from firesteel.leader.documents import Documents
+from firesteel.leader.file_leases import LeaseDirectory
 from firesteel.leader.job_ledger import JobLedger
+from firesteel.leader.leases import Leases, LeaseServices
 from firesteel.leader.services import HighAvailability
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -61,9 +70,14 @@ class LeaderSettings:
                 call_seconds=self.connection_timeout,
                 tolerates_suspension=self.tolerate_suspended,
             )
-        from firesteel.leader.file_leases import FileLeases
+        return LeaseServices(self._leases(), self.lease_duration, self.lease_renewal)
 
-        return FileLeases(self.directory, self.lease_duration, self.lease_renewal)
+    def _leases(self) -> Leases:
+        if is_s3(self.directory):
+            from firesteel.leader.object_leases import ObjectLeases
+
+            return ObjectLeases(self.directory, self.file_systems)
+        return LeaseDirectory(Path(self.directory))
 
     def documents(self, services: HighAvailability, term: int) -> Documents:
         return Documents(services.store(term), self.group, self.key)
@@ -123,12 +137,11 @@ def leader_settings(configuration: Configuration) -> LeaderSettings | None:
 
 
 def _check_leases(settings: LeaderSettings) -> None:
-    if is_uri(settings.directory):
+    if is_uri(settings.directory) and not is_s3(settings.directory):
         raise ConfigurationError(
-            f"{options.HA_TYPE.key} is filesystem, which needs a local or mounted directory, but "
-            f"{options.HA_STORAGE_DIR.key} is {settings.directory}. An object store would need "
-            "conditional writes, which the library for object stores (pyarrow) does not offer. Use "
-            "zookeeper with this directory, or a mounted one.",
+            f"{options.HA_TYPE.key} is filesystem, which needs a local or mounted directory, or "
+            f"s3://, but {options.HA_STORAGE_DIR.key} is {without_password(settings.directory)}: "
+            "other object stores have no conditional writes here. Use zookeeper with this directory.",
             key=options.HA_STORAGE_DIR.key,
         )
     if not 0 < settings.lease_renewal <= settings.lease_duration / 2:

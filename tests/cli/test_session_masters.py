@@ -6,9 +6,11 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,20 +26,38 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 RECORDS = 6000
 
-# Collects all records in the client, and writes them with a FileSink too.
+# Collects all records in the client, and writes them with a FileSink too. A snapshot of the function
+# in the middle waits as long as the file ``hold`` exists.
 COLLECTING = f"""
 import sys
+import time
+from pathlib import Path
 from firesteel.common import Encoder, Types, WatermarkStrategy
-from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.datastream import CheckpointedFunction, MapFunction, StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from firesteel.datastream.connectors.file_system import FileSink
 
-output, received = sys.argv[1:]
+output, received, hold, interval = sys.argv[1:]
+
+
+class Same(MapFunction, CheckpointedFunction):
+    def map(self, number):
+        return number
+
+    def initialize_state(self, context):
+        pass
+
+    def snapshot_state(self, context):
+        while Path(hold).exists():
+            Path(hold + ".reached").touch()
+            time.sleep(0.05)
+
+
 env = StreamExecutionEnvironment.get_execution_environment()
-env.enable_checkpointing(500)
+env.enable_checkpointing(int(interval))
 source = DataGeneratorSource(lambda number: number, {RECORDS}, RateLimiterStrategy.per_second(400))
 numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
-same = numbers.key_by(lambda number: number % 4).map(lambda number: number).uid("same")
+same = numbers.key_by(lambda number: number % 4).map(Same()).uid("same")
 sink = FileSink.for_row_format(output, Encoder.simple_string_encoder()).build()
 same.map(str, Types.STRING()).uid("text").sink_to(sink).uid("files")
 with same.execute_and_collect("collecting") as records, open(received, "w") as file:
@@ -90,6 +110,9 @@ class Group:
                 if answer.status == 200:
                     return address
         return None
+
+    def has_jobs(self, address: str) -> bool:
+        return bool(json.loads(self.commands("list", "-a", "-m", address, "--json"))["jobs"])
 
     def wait_for_leader(self) -> str:
         wait_until(lambda: self.leader() is not None)
@@ -180,14 +203,16 @@ class Client:
         assert written == list(range(RECORDS))
 
 
-def start_client(group: Group, tmp_path: Path) -> Client:
+def start_client(group: Group, tmp_path: Path, checkpoint_interval: int = 500) -> Client:
+    """Start the program. The interval of its checkpoints is in milliseconds."""
     program = tmp_path / "collecting.py"
     program.write_text(COLLECTING)
-    output, received = tmp_path / "output", tmp_path / "received"
+    output, received, hold = (tmp_path / name for name in ("output", "received", "hold"))
     options = [f"-D{key}={value}" for key, value in group.settings.items()]
     process = group.commands.start(
-        "run", "-m", ",".join(group.sessions), *options, str(program), str(output), str(received)
-    )
+        "run", "-m", ",".join(group.sessions), *options, str(program),
+        str(output), str(received), str(hold), str(checkpoint_interval),
+    )  # fmt: skip
     return Client(process, output, received)
 
 
@@ -273,35 +298,98 @@ def test_a_program_that_is_started_again_continues_from_its_newest_checkpoint(
 
 
 def job_of(group: Group, leader: str) -> str:
-    jobs = json.loads(group.commands("list", "-a", "-m", leader, "--json"))["jobs"]
-    return str(jobs[0]["jid"])
+    """Return the id of the job, once it is running."""
+    found: list[dict[str, Any]] = []
+
+    def is_running() -> bool:
+        found[:] = json.loads(group.commands("list", "-a", "-m", leader, "--json"))["jobs"]
+        return any(job["state"] == "RUNNING" for job in found)
+
+    wait_until(is_running)
+    return str(found[0]["jid"])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("moment", ["submission", "savepoint", "rescaling"])
-def test_the_leader_dies_in_the_middle_of(moment, group, tmp_path):
+def test_the_leader_dies_while_a_job_is_being_submitted(group, tmp_path):
     leader, standby = group.start(), group.start()
     assert group.wait_for_leader() == leader
     client = start_client(group, tmp_path)
-    if moment == "submission":
-        submissions = tmp_path / "ha" / "test" / "submissions"
-        wait_until(lambda: submissions.exists() or client.process.poll() is not None)
-    else:
-        wait_until(lambda: client.count() > 300 or client.process.poll() is not None)
-        job = job_of(group, leader)
-        arguments = {
-            "savepoint": ("savepoint", "-m", leader, job, str(tmp_path / "savepoints")),
-            "rescaling": ("rescale", "-p", "2", "-m", leader, job),
-        }[moment]
-        with group.commands.start(*arguments) as asking:
-            with suppress(subprocess.TimeoutExpired):
-                asking.wait(1.5)
-            group.kill(leader)
-            asking.kill()
-    if leader in group.sessions:
-        group.kill(leader)
+    submissions = tmp_path / "ha" / "test" / "submissions"
+    wait_until(lambda: submissions.exists() or client.process.poll() is not None)
+    group.kill(leader)
     assert group.wait_for_leader() == standby
     client.check()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["checkpoint", "savepoint", "rescaling"])
+def test_the_leader_dies_in_the_middle_of(moment, group, tmp_path):
+    leader, standby = group.start(), group.start()
+    assert group.wait_for_leader() == leader
+    # Only the checkpoints of this test, so that its function waits in the right one.
+    client = start_client(group, tmp_path, checkpoint_interval=3_600_000)
+    wait_until(lambda: group.has_jobs(leader) or client.process.poll() is not None)
+    job = job_of(group, leader)
+    group.commands("checkpoint", "-m", leader, job)
+    hold = tmp_path / "hold"
+    hold.touch()
+    arguments = {
+        "checkpoint": ("checkpoint", "-m", leader, job),
+        "savepoint": ("savepoint", "-m", leader, job, str(tmp_path / "savepoints")),
+        "rescaling": ("rescale", "-p", "2", "-m", leader, job),
+    }[moment]
+    with group.commands.start(*arguments) as asking:
+        wait_until(
+            lambda: (tmp_path / "hold.reached").exists() or asking.poll() is not None,
+            lambda: "the function did not begin its snapshot",
+        )
+        assert asking.poll() is None, asking.communicate()
+        group.kill(leader)
+        asking.kill()
+    hold.unlink()
+    assert group.wait_for_leader() == standby
+    client.check()
+
+
+@pytest.mark.slow
+def test_of_two_sessions_that_start_at_once_one_leads(group, tmp_path):
+    with ThreadPoolExecutor(2) as starting:
+        addresses = list(starting.map(lambda _: group.start(), range(2)))
+    leader = group.wait_for_leader()
+    [other] = [address for address in addresses if address != leader]
+    with pytest.raises(urllib.error.HTTPError) as redirected:
+        _open(f"http://{other}/v1/overview")
+    assert redirected.value.headers["Location"] == f"http://{leader}/v1/overview"
+    client = start_client(group, tmp_path)
+    client.check()
+    [term] = [path.name for path in (tmp_path / "ha" / "test").glob("term-*")]
+    assert term == "term-0000000001"
+
+
+@pytest.mark.slow
+def test_a_standby_of_a_different_version_is_refused_with_the_reason(group, tmp_path):
+    leader = group.start()
+    assert group.wait_for_leader() == leader
+    newer = (
+        "import sys, firesteel.version\n"
+        "firesteel.version.__version__ = '99.0'\n"
+        "from firesteel.cli.main import main\n"
+        "main(sys.argv[1:])\n"
+    )
+    options = [f"-D{key}={value}" for key, value in group.settings.items()]
+    done = subprocess.run(
+        [sys.executable, "-c", newer, "session", "start", "--standby", "--port", "0", *options],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=group.commands.environment,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "The leader runs Firesteel" in done.stderr
+    assert "99.0" in done.stderr
+    assert group.leader() == leader
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import pytest
 
 from firesteel.errors import LeadershipLostError
 from firesteel.leader.file_leases import FileStore, LeaseDirectory
+from firesteel.leader.lease_election import Lease
 from tests.leader.candidates import Candidate
 from tests.leader.groups import file_settings
 from tests.waiting import wait_until
@@ -108,4 +109,28 @@ def test_a_leader_whose_disk_refuses_writes_steps_down_and_leads_again_later(tmp
         wait_until(lambda: len(master.granted) == 2)
         assert master.granted[1] > master.granted[0]
     finally:
+        master.close()
+
+
+def test_a_leader_whose_renewal_hangs_steps_down_and_leads_again_later(tmp_path, monkeypatch):
+    """A file system that is mounted from a different machine may answer after minutes, or never."""
+    settings = file_settings(tmp_path, duration=0.5)
+    answers = threading.Event()
+    real = LeaseDirectory.renew
+
+    def hang(self: LeaseDirectory, lease: Lease) -> None:
+        if lease.sequence > 2:
+            answers.wait()
+        real(self, lease)
+
+    monkeypatch.setattr(LeaseDirectory, "renew", hang)
+    master = Candidate(settings.open())
+    try:
+        wait_until(lambda: master.revoked)
+        answers.set()
+        wait_until(lambda: len(master.granted) > 1)
+        assert master.granted[1] > master.granted[0]
+        assert LeaseDirectory(Path(settings.directory)).term() == master.granted[-1]
+    finally:
+        answers.set()
         master.close()

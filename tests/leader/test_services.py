@@ -1,4 +1,4 @@
-"""Election and entries: the same tests on a shared directory and on a real ensemble of ZooKeeper."""
+"""Election and entries: the same tests on a shared directory, on S3, and on ZooKeeper."""
 
 from __future__ import annotations
 

@@ -30,7 +30,10 @@ def test_there_is_one_master_unless_the_type_is_set():
             "high-availability.zookeeper.quorum",
         ),
         (
-            {"high-availability.type": "filesystem", "high-availability.storageDir": "s3://b/ha"},
+            {
+                "high-availability.type": "filesystem",
+                "high-availability.storageDir": "hdfs://user:hush@host/ha",
+            },
             "conditional writes",
         ),
         (

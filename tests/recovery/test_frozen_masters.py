@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -20,16 +25,30 @@ from random import Random
 import pytest
 
 from firesteel.leader.settings import LeaderSettings, settings_to_json
-from tests.leader.groups import file_settings, zookeeper_settings
+from tests.leader.groups import file_settings, s3_settings, zookeeper_settings
 from tests.recovery import master_process
+from tests.servers.proxy import Proxy
+from tests.servers.zookeeper import running_ensemble
 from tests.waiting import wait_until
 
 RECORDS = 1200
+# Enough for a failure of twenty seconds.
+LONG = 8000
 LEASE_SECONDS = 0.4
+# A renewal is two requests to a server.
+S3_LEASE_SECONDS = 2.0
 
 
 class MasterProcess:
-    def __init__(self, settings: LeaderSettings, directory: Path, seed: int, *faults: str) -> None:
+    def __init__(
+        self,
+        settings: LeaderSettings,
+        directory: Path,
+        seed: int,
+        *faults: str,
+        records: int = RECORDS,
+        user: int | None = None,
+    ) -> None:
         self.events: list[list[str]] = []
         self._process = subprocess.Popen(
             [
@@ -38,13 +57,14 @@ class MasterProcess:
                 master_process.__name__,
                 json.dumps(settings_to_json(settings, 0)),
                 str(directory),
-                str(RECORDS),
+                str(records),
                 str(seed),
                 *faults,
             ],
             stdout=subprocess.PIPE,
             stderr=(directory / f"master-{seed}.log").open("wb"),
             text=True,
+            user=user,
         )
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -140,10 +160,10 @@ def _is_over(masters: list[MasterProcess]) -> bool:
     return finished
 
 
-def check(directory: Path, masters: list[MasterProcess]) -> None:
+def check(directory: Path, masters: list[MasterProcess], records: int = RECORDS) -> None:
     """Nothing is lost, nothing is doubled, and an old leader committed nothing new."""
     store = master_process.UniqueTransactions(directory / "sink")
-    assert sorted(store.committed) == list(range(1, RECORDS + 1))
+    assert sorted(store.committed) == list(range(1, records + 1))
     terms = [term for one in masters for term in one.terms()]
     assert len(terms) == len(set(terms)), "two masters had the same term"
     granted = {
@@ -152,18 +172,21 @@ def check(directory: Path, masters: list[MasterProcess]) -> None:
         for event in one.events
         if event[0] == "granted"
     }
-    commits = []
+    commits, changed = [], []
     for line in (directory / "sink" / "commits.log").read_text().splitlines():
-        pid, name, _, at = json.loads(line)
+        pid, name, was_committed, at = json.loads(line)
         own = max(term for (owner, term), since in granted.items() if owner == pid and since <= at)
         commits.append((own, name, at))
+        if not was_committed:
+            changed.append(name)
+    assert len(changed) == len(set(changed)), "a transaction was committed twice"
     late: dict[int, list[str]] = {}
     for own, name, at in commits:
         if any(term > own and since < at for (_, term), since in granted.items()):
             late.setdefault(own, []).append(name)
     for own, names in late.items():
-        # A process may be frozen in the middle of one commit. It is that of a complete checkpoint,
-        # so the next master has made it too.
+        # A process may be frozen after its look at the fence, in the middle of one commit. It is
+        # that of a complete checkpoint, so the next master makes it too, and one has no effect.
         assert len(names) == 1, f"{names} were committed in term {own} after it had ended"
         assert any(term > own and name == names[0] for term, name, _ in commits)
 
@@ -213,6 +236,131 @@ def test_a_leader_in_zookeeper_that_is_hit_at_a_point(tmp_path, ensemble, point,
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("number", ["SIGSTOP", "SIGKILL"])
+@pytest.mark.parametrize("point", master_process.POINTS)
+def test_a_leader_in_s3_that_is_hit_at_a_point(tmp_path, s3, point, number):
+    run_with_fault(s3_settings(s3, S3_LEASE_SECONDS), tmp_path, f"{number}:{point}")
+
+
+def commits(directory: Path) -> int:
+    path = directory / "sink" / "commits.log"
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+@contextmanager
+def long_job(directory: Path, *settings: LeaderSettings) -> Iterator[list[MasterProcess]]:
+    """Start masters one after the other, and check the result of their job at the end."""
+    (directory / "sink").mkdir(parents=True)
+    masters: list[MasterProcess] = []
+    try:
+        for number, own in enumerate(settings):
+            masters.append(MasterProcess(own, directory, number, records=LONG))
+            # The first one has written something before the next one starts.
+            wait_until(lambda: commits(directory) > 2 or _is_over(masters))
+        assert not _is_over(masters), "the job was over too early"
+        yield masters
+        wait_until(lambda: _is_over(masters))
+        check(directory, masters, LONG)
+    finally:
+        for one in masters:
+            if not one.has_ended:
+                one.kill()
+
+
+@pytest.mark.slow
+def test_a_leader_whose_network_to_zookeeper_is_cut(tmp_path, ensemble):
+    settings = zookeeper_settings(ensemble.quorum, tmp_path, session=1.5)
+    proxies = [Proxy(port) for port in ensemble.ports]
+    through = ",".join(f"127.0.0.1:{proxy.port}" for proxy in proxies)
+    try:
+        with long_job(tmp_path, replace(settings, quorum=through), settings) as (cut_off, other):
+            for proxy in proxies:
+                proxy.cut()
+            wait_until(other.terms)
+            wait_until(lambda: not cut_off.leads())
+            for proxy in proxies:
+                proxy.mend()
+            wait_until(lambda: _is_over([cut_off, other]))
+            assert max(other.terms()) > max(cut_off.terms()[:1])
+    finally:
+        for proxy in proxies:
+            proxy.close()
+
+
+@pytest.mark.slow
+def test_a_job_waits_while_zookeeper_has_no_quorum_for_twenty_seconds(tmp_path):
+    with running_ensemble(tmp_path / "zookeeper") as ensemble:
+        settings = zookeeper_settings(ensemble.quorum, tmp_path, session=1.5)
+        with long_job(tmp_path, settings, settings) as masters:
+            for number in (0, 1):
+                ensemble.kill(number)
+            away_since = time.monotonic()
+            wait_until(lambda: not any(one.leads() for one in masters))
+            before = commits(tmp_path)
+            terms = [term for one in masters for term in one.terms()]
+            wait_until(lambda: time.monotonic() - away_since >= 20)
+            assert commits(tmp_path) == before
+            assert [term for one in masters for term in one.terms()] == terms
+            for number in (0, 1):
+                ensemble.start(number)
+
+
+@pytest.mark.slow
+def test_a_job_continues_when_a_server_of_zookeeper_dies(tmp_path):
+    with running_ensemble(tmp_path / "zookeeper") as ensemble:
+        settings = zookeeper_settings(ensemble.quorum, tmp_path, session=1.5)
+        with long_job(tmp_path, settings, settings):
+            ensemble.kill(0)
+
+
+def set_mode(directory: Path, mode: int) -> None:
+    """Change the mode of a directory and of those below it, which masters may rename meanwhile."""
+    directory.chmod(mode)
+    for path in directory.rglob("*"):
+        with suppress(FileNotFoundError):
+            if path.is_dir():
+                path.chmod(mode)
+
+
+@pytest.mark.slow
+def test_a_job_waits_while_the_storage_is_read_only():
+    with tempfile.TemporaryDirectory() as name:
+        # Modes do not bind root, so the masters run as a different user then.
+        user = pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
+        directory = Path(name)
+        directory.chmod(0o777)
+        (directory / "storage").mkdir()
+        (directory / "sink").mkdir()
+        for path in directory.iterdir():
+            path.chmod(0o777)
+        settings = file_settings(directory, 1.0)
+        masters = [
+            MasterProcess(settings, directory, number, records=LONG, user=user)
+            for number in range(2)
+        ]
+        group = Path(settings.directory)
+        try:
+            wait_until(lambda: commits(directory) > 2 or _is_over(masters))
+            assert not _is_over(masters), "the job was over too early"
+            terms = {term for one in masters for term in one.terms()}
+            set_mode(group, 0o555)
+            wait_until(lambda: not any(one.leads() for one in masters))
+            before = commits(directory)
+            wait_for_lease = time.monotonic() + 3 * settings.lease_duration
+            wait_until(lambda: time.monotonic() > wait_for_lease)
+            assert commits(directory) == before
+            assert {term for one in masters for term in one.terms()} == terms
+            set_mode(group, 0o755)
+            wait_until(lambda: _is_over(masters))
+            check(directory, masters, LONG)
+        finally:
+            set_mode(group, 0o755)
+            for one in masters:
+                if not one.has_ended:
+                    one.kill()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(50))
 def test_many_leases(tmp_path, seed):
     run_masters(
@@ -225,3 +373,10 @@ def test_many_leases(tmp_path, seed):
 def test_many_sessions_of_zookeeper(tmp_path, ensemble, seed):
     settings = zookeeper_settings(ensemble.quorum, tmp_path, session=1.5)
     run_masters(settings, tmp_path, seed=200 + seed, count=2 + seed % 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
+def test_many_leases_in_s3(tmp_path, s3, seed):
+    settings = s3_settings(s3, S3_LEASE_SECONDS)
+    run_masters(settings, tmp_path, seed=300 + seed, count=2 + seed % 2)

@@ -1,13 +1,20 @@
-"""An S3 server on this machine (moto), in its own process."""
+"""An S3 server on this machine (moto), in its own process.
+
+Moto checks the condition of a write before it writes, and a different request may come in between.
+So this server handles one request at a time.
+"""
 
 from __future__ import annotations
 
+import io
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from pyarrow import fs
 
@@ -35,7 +42,7 @@ def s3_server() -> Iterator[FileSystemOptions]:
     """Run a server with a bucket ``checkpoints``, and yield the settings to reach it."""
     [port] = free_ports(1)
     server = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        [sys.executable, "-m", __name__, str(port)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -58,3 +65,30 @@ def s3_server() -> Iterator[FileSystemOptions]:
     finally:
         server.terminate()
         server.wait(timeout=30)
+
+
+def one_at_a_time(application: Callable[..., Iterable[bytes]]) -> Callable[..., list[bytes]]:
+    """Return a WSGI application that reads a request, and then handles it alone."""
+    lock = threading.Lock()
+
+    def handle(environment: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+        length = environment.get("CONTENT_LENGTH")
+        if length:
+            # A frozen client must not keep the lock.
+            environment["wsgi.input"] = io.BytesIO(environment["wsgi.input"].read(int(length)))
+        with lock:
+            return list(application(environment, start_response))
+
+    return handle
+
+
+def main(port: int) -> None:
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+    from werkzeug.serving import run_simple
+
+    application = one_at_a_time(DomainDispatcherApplication(create_backend_app))
+    run_simple("127.0.0.1", port, application, threaded=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

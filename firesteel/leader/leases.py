@@ -1,0 +1,301 @@
+"""A group of masters with leases: its services, and the thread in which a member stands."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from typing import Protocol
+
+from firesteel.checkpoint.storage.storage import Storage
+from firesteel.errors import LeadershipLostError
+from firesteel.leader.fence import Fence
+from firesteel.leader.lease_election import (
+    Decision,
+    Granted,
+    Lease,
+    LeaseElection,
+    Look,
+    Renew,
+    Revoked,
+    TakeOver,
+)
+from firesteel.leader.services import (
+    HighAvailabilityError,
+    Leader,
+    Listener,
+    Member,
+    Notifications,
+    TermStore,
+    check_version,
+    now,
+)
+
+_log = logging.getLogger("firesteel")
+
+_LOOK_SECONDS = 0.1
+
+
+class Leases(Protocol):
+    """The place of the lease and the entries of a group: what is atomic, and nothing about time.
+
+    All methods may raise OSError or HighAvailabilityError if the place cannot be used.
+    """
+
+    @property
+    def location(self) -> str:
+        """The place, for messages."""
+
+    @property
+    def storage(self) -> Storage: ...
+
+    def create(self) -> None:
+        """Create the place with term 0, unless it exists."""
+
+    def term(self) -> int:
+        """Return the number of the current term. Raises FileNotFoundError if there is no group."""
+
+    def lease(self, term: int) -> Lease | None:
+        """Return the lease of a term, or None if it has none, or a damaged one."""
+
+    def take_over(self, term: int) -> bool:
+        """Begin the next term with the entries of this one.
+
+        Returns False if a different master was faster.
+        """
+
+    def renew(self, lease: Lease) -> None:
+        """Write the lease of a term. Raises LeadershipLostError if the term has ended."""
+
+    def store(self, term: int) -> TermStore: ...
+
+    def fence(self, term: int) -> Fence: ...
+
+
+def encode_lease(lease: Lease) -> bytes:
+    return json.dumps(asdict(lease)).encode()
+
+
+def decode_lease(payload: bytes, term: int, location: str) -> Lease | None:
+    """Return a lease of this term. One that is damaged, or of a different term, counts as none."""
+    try:
+        lease = Lease(**json.loads(payload))
+    except (ValueError, TypeError) as error:
+        _log.warning("%s is damaged and is ignored: %s", location, error)
+        return None
+    return lease if lease.term == term else None
+
+
+@dataclass(slots=True)
+class _Renewal:
+    """A write of the lease in a thread of its own.
+
+    Attributes:
+        lease: The lease.
+        started: The time before the write.
+        error: The reason for which it failed.
+        done: It has ended.
+    """
+
+    lease: Lease
+    started: float
+    error: Exception | None = None
+    done: threading.Event = field(default_factory=threading.Event)
+
+
+class LeaseThread:
+    """Carries out the rules of the election in a thread.
+
+    Renewals have threads of their own. So a leader whose renewal hangs steps down in time.
+    """
+
+    def __init__(
+        self,
+        leases: Leases,
+        member: Member,
+        listener: Listener,
+        duration: float,
+        interval: float,
+        clock: Callable[[], float] = now,
+    ) -> None:
+        self._leases = leases
+        self._member = member
+        self._listener = listener
+        self._duration = duration
+        self._rules = LeaseElection(duration, interval)
+        self._clock = clock
+        self._url: str | None = None
+        self._renewal: _Renewal | None = None
+        self._lock = threading.Lock()
+        self._changed = threading.Event()
+        self._closing = False
+        self._notifications = Notifications()
+        self._thread = threading.Thread(target=self._run, name="firesteel-lease", daemon=True)
+        self._thread.start()
+
+    def announce(self, url: str) -> None:
+        with self._lock:
+            self._url = url
+            self._rules.hasten(self._clock())
+        self._changed.set()
+
+    def close(self) -> None:
+        self._closing = True
+        self._changed.set()
+        self._thread.join()
+        last = self._rules.step_down()
+        if last is not None:
+            if self._renewal is not None:
+                # It must not come after the last one.
+                self._renewal.done.wait(self._duration)
+            with suppress(LeadershipLostError, OSError, HighAvailabilityError):
+                self._leases.renew(self._lease(last.term, last.sequence, released=True))
+        self._notifications.close()
+
+    def _run(self) -> None:
+        while not self._closing:
+            with self._lock:
+                todo = self._finish_renewal() + self._rules.tick(self._clock())
+                while todo:
+                    todo = [*todo[1:], *self._carry_out(todo[0])]
+                delay = self._rules.delay(self._clock())
+            self._changed.wait(delay)
+            self._changed.clear()
+
+    def _carry_out(self, decision: Decision) -> list[Decision]:
+        try:
+            match decision:
+                case Look():
+                    term = self._leases.term()
+                    return self._rules.seen(term, self._leases.lease(term), self._clock())
+                case TakeOver(term):
+                    started = self._clock()
+                    if self._leases.take_over(term):
+                        return self._rules.took_over(term + 1, started)
+                case Renew(term, sequence):
+                    self._begin_renewal(term, sequence)
+                case Granted(term):
+                    self._url = None
+                    _log.info("this master leads (term %d)", term)
+                    self._notifications.post(lambda: self._listener.granted(term))
+                case Revoked(term, reason):
+                    _log.warning("this master no longer leads (term %d): %s", term, reason)
+                    self._notifications.post(lambda: self._listener.revoked(term, reason))
+        except (OSError, HighAvailabilityError) as error:
+            _log.warning("the lease in %s cannot be used: %s", self._leases.location, error)
+        return []
+
+    def _begin_renewal(self, term: int, sequence: int) -> None:
+        if self._renewal is not None and self._renewal.lease.term == term:
+            # The last one hangs.
+            return
+        renewal = self._renewal = _Renewal(self._lease(term, sequence), self._clock())
+        threading.Thread(
+            target=self._renew, args=(renewal,), name="firesteel-renewal", daemon=True
+        ).start()
+
+    def _renew(self, renewal: _Renewal) -> None:
+        try:
+            self._leases.renew(renewal.lease)
+        except (LeadershipLostError, OSError, HighAvailabilityError) as error:
+            renewal.error = error
+        finally:
+            renewal.done.set()
+            self._changed.set()
+
+    def _finish_renewal(self) -> list[Decision]:
+        """Return the decisions that follow from the end of a renewal."""
+        renewal = self._renewal
+        if renewal is None or not renewal.done.is_set():
+            return []
+        self._renewal = None
+        if renewal.lease.term != self._rules.term:
+            return []
+        error = renewal.error
+        if isinstance(error, LeadershipLostError):
+            return self._rules.renewal_failed(self._clock(), ended=True, reason=error.reason)
+        if error is not None:
+            _log.warning("the lease in %s was not renewed: %s", self._leases.location, error)
+            return self._rules.renewal_failed(self._clock(), ended=False, reason=str(error))
+        self._rules.renewed(renewal.lease.sequence, renewal.started)
+        if renewal.lease.url != self._url:
+            # The address became known meanwhile.
+            self._rules.hasten(self._clock())
+        return []
+
+    def _lease(self, term: int, sequence: int, *, released: bool = False) -> Lease:
+        return Lease(
+            term,
+            self._member.id,
+            sequence,
+            self._duration,
+            self._member.version,
+            self._url,
+            released,
+        )
+
+
+class LeaseServices:
+    """A group of masters that elect their leader with leases.
+
+    Args:
+        leases: The place of the group.
+        duration: The seconds of a lease.
+        interval: The seconds between two renewals.
+    """
+
+    def __init__(self, leases: Leases, duration: float, interval: float) -> None:
+        self._leases = leases
+        self._duration = duration
+        self._interval = interval
+
+    @property
+    def storage(self) -> Storage:
+        return self._leases.storage
+
+    def leader(self) -> Leader | None:
+        try:
+            term = self._leases.term()
+        except FileNotFoundError:
+            return None
+        lease = self._leases.lease(term)
+        if lease is None or lease.released:
+            return None
+        return Leader(term, lease.member, lease.version, lease.url)
+
+    def contend(self, member: Member, listener: Listener) -> LeaseThread:
+        try:
+            self._leases.create()
+        except OSError as error:
+            raise HighAvailabilityError(
+                f"{self._leases.location} cannot be created: {error}. Check "
+                "high-availability.storageDir."
+            ) from error
+        self._check_version(member)
+        return LeaseThread(self._leases, member, listener, self._duration, self._interval)
+
+    def _check_version(self, member: Member) -> None:
+        """Refuse a leader of a different version, unless it is dead: its lease does not change."""
+        try:
+            check_version(self.leader(), member)
+        except HighAvailabilityError:
+            term = self._leases.term()
+            seen = self._leases.lease(term)
+            deadline = now() + (self._duration if seen is None else seen.duration)
+            while now() < deadline:
+                if (self._leases.term(), self._leases.lease(term)) != (term, seen):
+                    raise
+                time.sleep(_LOOK_SECONDS)
+
+    def store(self, term: int) -> TermStore:
+        return self._leases.store(term)
+
+    def fence(self, term: int) -> Fence:
+        return self._leases.fence(term)
+
+    def close(self) -> None:
+        """Nothing is open."""
