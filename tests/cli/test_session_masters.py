@@ -33,9 +33,10 @@ import sys
 import time
 from pathlib import Path
 from firesteel.common import Encoder, Types, WatermarkStrategy
-from firesteel.datastream import CheckpointedFunction, MapFunction, StreamExecutionEnvironment
+from firesteel.datastream import MapFunction, StreamExecutionEnvironment
 from firesteel.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from firesteel.datastream.connectors.file_system import FileSink
+from firesteel.datastream.functions import CheckpointedFunction
 
 output, received, hold, interval = sys.argv[1:]
 
