@@ -69,6 +69,7 @@ class _Session:
         started = json.loads(output)
         self.address = str(started["url"]).removeprefix("http://")
         self._pid = int(started["processId"])
+        self._log = Path(started["log"])
 
     def run(self, *arguments: str) -> str:
         command = [sys.executable, "-m", "firesteel", *arguments]
@@ -78,6 +79,9 @@ class _Session:
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(arguments)}: {done.stdout}{done.stderr}")
         return done.stdout
+
+    def is_warm(self) -> bool:
+        return "Spark is warm" in self._log.read_text()
 
     def kill(self) -> None:
         """Kill the process and everything that it has started."""
@@ -106,6 +110,7 @@ def seconds_away() -> float:
         leader = _Session(directory)
         standby = _Session(directory)
         try:
+            _wait_until(standby.is_warm, "the start of the standby")
             leader.run("run", "-d", "-m", leader.address, str(program), str(directory))
             pointers = directory / "ha" / "benchmark"
             _wait_until(lambda: any(pointers.glob("term-*/checkpoints/*")), "a checkpoint")

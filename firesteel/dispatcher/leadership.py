@@ -17,6 +17,9 @@ from firesteel.leader.settings import LeaderSettings
 
 _log = logging.getLogger("firesteel")
 
+# A master looks this often whether a different one leads, until one does.
+_LOOK_SECONDS = 1.0
+
 
 def with_shared_directories(
     configuration: Configuration, settings: LeaderSettings
@@ -52,6 +55,7 @@ class SessionLeadership:
         self._url = ""
         self._is_ready = False
         self._stands = threading.Event()
+        self._closed = threading.Event()
         dispatcher.stand_by()
 
     def stand(self, url: str) -> None:
@@ -62,6 +66,15 @@ class SessionLeadership:
         self._url = url
         self._election = self._services.contend(Member(), Listener(self._granted, self._revoked))
         self._stands.set()
+        threading.Thread(target=self._warm_up, name="firesteel-warm-up", daemon=True).start()
+
+    def _warm_up(self) -> None:
+        """Make a standby warm, once a different master leads. The first job of a leader does so."""
+        while not self._is_ready and not self._closed.is_set():
+            if self.leader() is not None:
+                self._dispatcher.warm_up()
+                return
+            self._closed.wait(_LOOK_SECONDS)
 
     def leads(self) -> bool:
         """Return True if this master leads, and has taken over all jobs."""
@@ -101,5 +114,6 @@ class SessionLeadership:
     def close(self) -> None:
         """Stand by no longer. Call it when no job of this master runs any more."""
         self._is_ready = False
+        self._closed.set()
         self._election.close()
         self._services.close()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -18,6 +20,7 @@ from pathlib import Path
 from firesteel.common.configuration import Configuration
 from firesteel.common.job_id import JobID
 from firesteel.config import check_keys, options
+from firesteel.config.loader import CONF_DIR_VARIABLES
 from firesteel.dispatcher.dispatcher import Dispatcher, Slots
 from firesteel.dispatcher.durable_results import DurableResultReader, reader_of_ended_job
 from firesteel.dispatcher.job_handle import JobHandle
@@ -87,6 +90,7 @@ class SessionDispatcher(Dispatcher):
         self._is_one_of_several = False
         # The number of times that the master of a job was killed, by job.
         self._deaths: Counter[str] = Counter()
+        self._warming: subprocess.Popen[bytes] | None = None
         # A client has asked for the end of the session.
         self.stop_requested = threading.Event()
         self.load_archive()
@@ -215,6 +219,42 @@ class SessionDispatcher(Dispatcher):
     def stand_by(self) -> None:
         """Take jobs only while this master leads."""
         self._is_one_of_several = True
+
+    def warm_up(self) -> None:
+        """Let Spark run a small job that no list shows, and wait for its end.
+
+        So a standby starts the jobs of the last leader faster.
+        """
+        gateway = Gateway(self._session)
+        workers = self._workers.take()
+        directory = self._scratch.path / "warm-up"
+        directory.mkdir()
+        environment = {**os.environ, **gateway.environment}
+        for name in CONF_DIR_VARIABLES:
+            # The settings of the session are not for this job.
+            environment.pop(name, None)
+        try:
+            with (directory / "log").open("wb") as log, self._submitting:
+                if self._is_closed:
+                    return
+                self._warming = subprocess.Popen(
+                    [sys.executable, "-m", "firesteel.dispatcher.warm_up", str(workers)],
+                    env=environment,
+                    cwd=directory,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+                workers.write_text(str(self._warming.pid))
+            if self._warming.wait() == 0:
+                _log.info("Spark is warm")
+            elif not self._is_closed:
+                text = (directory / "log").read_text(errors="replace")
+                _log.warning("Spark is not warm, so jobs start more slowly:\n%s", text)
+        finally:
+            gateway.close()
+            self._workers.give_back(workers)
 
     def step_down(self, reason: str) -> None:
         """End all jobs at once, because a different master may run them now."""
@@ -398,6 +438,8 @@ class SessionDispatcher(Dispatcher):
         """End the session. Its jobs are suspended: their checkpoints stay."""
         with self._submitting:
             self._is_closed = True
+            if self._warming is not None:
+                self._warming.kill()
         super().close()
         jobs = [job for job in self.jobs() if isinstance(job, SessionJob)]
         for job in jobs:

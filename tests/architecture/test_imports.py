@@ -249,8 +249,11 @@ ALLOWED: dict[str, set[str]] = {
         "checkpoint.storage",
         "common",
         "config",
+        "config.loader",
         # The mode of execution.
         "datastream",
+        # The job that warms Spark up.
+        "datastream.stream_execution_environment",
         "filesystems",
         "graph",
         "logs",

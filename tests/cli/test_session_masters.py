@@ -90,6 +90,7 @@ class Group:
     commands: Commands
     settings: dict[str, str]
     sessions: dict[str, int] = field(default_factory=dict)
+    logs: dict[str, Path] = field(default_factory=dict)
 
     def start(self, *more: str) -> str:
         """Start a session and return its address."""
@@ -101,6 +102,7 @@ class Group:
         started = json.loads(output)
         address = started["url"].removeprefix("http://")
         self.sessions[address] = started["processId"]
+        self.logs[address] = Path(started["log"])
         return str(address)
 
     def leader(self) -> str | None:
@@ -111,6 +113,9 @@ class Group:
                 if answer.status == 200:
                     return address
         return None
+
+    def log(self, address: str) -> str:
+        return self.logs[address].read_text()
 
     def has_jobs(self, address: str) -> bool:
         return bool(json.loads(self.commands("list", "-a", "-m", address, "--json"))["jobs"])
@@ -222,6 +227,8 @@ def test_a_job_and_its_client_survive_the_death_of_the_leader(group, tmp_path):
     leader = group.start()
     standby = group.start()
     assert group.wait_for_leader() == leader
+    wait_until(lambda: "Spark is warm" in group.log(standby), lambda: group.log(standby))
+    assert "warm" not in group.log(leader)
     with pytest.raises(urllib.error.HTTPError) as redirected:
         _open(f"http://{standby}/v1/jobs/overview?x=1")
     assert redirected.value.code == 307
