@@ -35,7 +35,8 @@ from firesteel.protocol.submission import MANIFEST, Manifest
 _ANSWER_SECONDS = 5.0
 # Requests within this time share an answer, so that many clients cost a job as much as one.
 _FRESH_SECONDS = 0.2
-# The time beyond the cancellation timeout after which a job master that still runs is killed.
+# The time beyond the cancellation timeout after which a job master that still runs is killed. One
+# that has not started is killed after this time alone.
 _CANCEL_SECONDS = 30.0
 RESULTS = "results"
 # The files of the job master's standard error and standard output, by their endings in REST.
@@ -86,6 +87,8 @@ class SessionJob:
         # The last answers by call, each with the time of its question and the changes before it.
         self._answers: dict[str, tuple[float, int, Future[Any]]] = {}
         self._changes = 0
+        # The job master answers calls.
+        self._has_started = False
         # The job master has not answered in time. Its next message ends that.
         self._hangs = False
         self._result: Future[JobExecutionResult] = Future()
@@ -196,6 +199,8 @@ class SessionJob:
     def _take(self, message: dict[str, Any]) -> None:
         self._hangs = False
         match message:
+            case {"event": "started"}:
+                self._has_started = True
             case {"event": "refused", "error": error}:
                 self._end(JobStatus.FAILED, decode_error(error))
             case {"event": "ended"}:
@@ -385,14 +390,31 @@ class SessionJob:
             self._end(JobStatus.CANCELED, JobCancelledError(str(self.job_id)))
         else:
             self._change("cancel")
-            timeout = self._settings.get(options.CANCELLATION_TIMEOUT).total_seconds()
-            timer = threading.Timer(timeout + _CANCEL_SECONDS, self._kill_if_it_runs)
-            timer.daemon = True
-            timer.start()
-            self._result.add_done_callback(lambda _: timer.cancel())
+            if self._has_started:
+                self._kill_later()
+            else:
+                self._after(_CANCEL_SECONDS, self._kill_unless_started)
         done: Future[None] = Future()
         self._result.add_done_callback(lambda _: done.set_result(None))
         return done
+
+    def _after(self, seconds: float, call: Callable[[], None]) -> None:
+        """Call a function after this time, unless the job has ended."""
+        timer = threading.Timer(seconds, call)
+        timer.daemon = True
+        timer.start()
+        self._result.add_done_callback(lambda _: timer.cancel())
+
+    def _kill_unless_started(self) -> None:
+        """Kill a job master that hangs while it starts. It does not answer calls."""
+        if self._has_started:
+            self._kill_later()
+        else:
+            self._kill_if_it_runs()
+
+    def _kill_later(self) -> None:
+        timeout = self._settings.get(options.CANCELLATION_TIMEOUT).total_seconds()
+        self._after(timeout + _CANCEL_SECONDS, self._kill_if_it_runs)
 
     def _kill_if_it_runs(self) -> None:
         self._end(JobStatus.CANCELED, JobCancelledError(str(self.job_id)))
@@ -402,8 +424,10 @@ class SessionJob:
         """End a job that cannot start."""
         self._end(JobStatus.FAILED, error)
 
-    def savepoint(self, directory: str | None, stop: str | None) -> Future[str]:
-        return self._change("savepoint", directory, stop)
+    def savepoint(
+        self, directory: str | None, stop: str | None, native: bool = False
+    ) -> Future[str]:
+        return self._change("savepoint", directory, stop, native)
 
     def checkpoint(self) -> Future[str]:
         return self._change("checkpoint")

@@ -34,19 +34,22 @@ def recover_sinks(
     graph: StreamGraph,
     committables: Mapping[tuple[int, int], Mapping[int, Sequence[Any]]],
     io_thread: Callable[[str], Executor],
-) -> list[Future[Any]]:
+) -> dict[int, Future[Any]]:
     """Let sinks prepare their systems for an attempt, each in a thread of its own.
 
     committables: the committables of the restored checkpoint, by (vertex, subtask) and node.
+
+    Returns:
+        The end of the work by node.
     """
-    recovering: list[Future[Any]] = []
+    recovering: dict[int, Future[Any]] = {}
     for node in graph.nodes.values():
         spec = node.spec
         if not isinstance(spec, SinkSpec) or type(spec.sink).recover is Sink.recover:
             continue
         prepared = [one for by_node in committables.values() for one in by_node.get(node.id, ())]
         thread = io_thread(f"firesteel-sink-{node.name}")
-        recovering.append(thread.submit(called, node.name, spec.sink.recover, prepared))
+        recovering[node.id] = thread.submit(called, node.name, spec.sink.recover, prepared)
         thread.shutdown(wait=False)
     return recovering
 

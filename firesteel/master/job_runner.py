@@ -82,8 +82,10 @@ MakeExecutor = Callable[[str, StreamGraph, Levels, JobSettings], Executor]
 
 # An epoch that is due within this time is due now.
 _NOW_SECONDS = 1e-6
-# The limit for the enumerators of a job that is being submitted.
+# Limits for the enumerators and the sinks of a job that is being submitted. The thread that submits
+# a job cannot cancel it. Sinks may have many transactions to abort.
 _FIRST_ENUMERATORS_SECONDS = 120.0
+_FIRST_SINKS_SECONDS = 600.0
 
 
 class _EdgeFailedError(Exception):
@@ -238,9 +240,7 @@ class JobRunner:
         self._attempt_held.callback(enumerators.close)
         states = {node: enumerator_state(kept) for node, kept in start.enumerators.items()}
         created = enumerators.create(states)
-        # The thread that submits a job cannot cancel it, so it does not wait forever.
-        is_first = self._attempt == self._first_attempt
-        limit = _FIRST_ENUMERATORS_SECONDS if is_first else None
+        limit = _FIRST_ENUMERATORS_SECONDS if self._is_first_attempt else None
         in_time = self._wait_for(created.values(), limit)
         unread = [one for one in created.values() if not one.done() or one.exception() is not None]
         failed = next((one for one in unread if one.done()), None)
@@ -277,16 +277,34 @@ class JobRunner:
         """Let sinks commit and abort, at the edge. Return False if the job is canceled first."""
         self._check_leadership()
         recovering = recover_sinks(self._graph, start.committables, self._edge.io_thread)
-        if not self._wait_for(recovering):
-            for future in recovering:
+        limit = _FIRST_SINKS_SECONDS if self._is_first_attempt else None
+        in_time = self._wait_for(recovering.values(), limit)
+        late = [node for node, future in recovering.items() if not future.done()]
+        ended = [future for node, future in recovering.items() if node not in late]
+        failed = next((one for one in ended if one.exception() is not None), None)
+        for future in recovering.values():
+            if future is not failed or not in_time:
                 future.add_done_callback(log_failure)
+        if not in_time:
             return False
         try:
-            for future in recovering:
-                future.result()
+            if failed is not None:
+                failed.result()
         except Exception as error:
             raise _EdgeFailedError(self._explained(error)) from error
+        if late:
+            names = ", ".join(f"'{self._graph.nodes[node].name}'" for node in late)
+            raise JobExecutionError(
+                f"{names}: recover() of the sink has not returned within {limit:g} s. Check that "
+                "the system it writes to is reachable",
+                job_id=self._job_id,
+                job_name=self._job_name,
+            )
         return True
+
+    @property
+    def _is_first_attempt(self) -> bool:
+        return self._attempt == self._first_attempt
 
     def _wait_for(self, futures: Collection[Future[Any]], seconds: float | None = None) -> bool:
         """Wait for work at the edge, at most for ``seconds``. Return False if canceled first."""

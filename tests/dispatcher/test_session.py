@@ -182,6 +182,27 @@ def test_requests_within_a_moment_share_the_answer_of_the_job_master(
     job._channel = None
 
 
+def test_a_job_master_that_hangs_while_it_starts_can_be_canceled(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only one that runs gets the time that functions of users may take to end."""
+    monkeypatch.setattr(session_job, "_CANCEL_SECONDS", 0.01)
+    session = make()
+    canceled = []
+    for has_started in (True, False):
+        job = session.submit(packed(session))
+        job._channel = Master(job, [], answers=False)  # type: ignore[assignment]
+        if has_started:
+            job._take({"event": "started"})
+        canceled.append((job, job.cancel()))
+    (running, ends_late), (starting, ends_soon) = canceled
+    ends_soon.result(10)
+    assert starting.status() is JobStatus.CANCELED
+    assert not ends_late.done()
+    running._end(JobStatus.CANCELED, None)
+    running._channel = starting._channel = None
+
+
 def test_a_job_master_that_hangs_is_waited_for_once(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

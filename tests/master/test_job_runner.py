@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -32,7 +32,7 @@ from firesteel.protocol.execution import (
     Placement,
 )
 from firesteel.protocol.program import JobProgram
-from firesteel.testing import JobHarness
+from firesteel.testing import JobHarness, ListSink
 from firesteel.testing.harness_slots import HarnessExecutor, HarnessSlots
 from tests.late_source import (
     HANGING,
@@ -462,6 +462,57 @@ class _NeverCreated(LateSource):
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
         assert self._released.wait(_SECONDS)
         return super().create_enumerator(parallelism, state)
+
+
+# Set while sinks may return from ``recover``, and while one of them is in it.
+_MAY_RECOVER, _IS_RECOVERING = threading.Event(), threading.Event()
+
+
+class _SlowToRecover(ListSink):
+    def recover(self, committables: Sequence[Any]) -> None:
+        _IS_RECOVERING.set()
+        assert _MAY_RECOVER.wait(_SECONDS)
+
+
+def _into_a_slow_sink(tmp_path: Path) -> Callable[[StreamExecutionEnvironment], Any]:
+    def program(env: StreamExecutionEnvironment) -> Any:
+        late = env.from_source(LateSource(splits=3, delay=1000.0), None, "late")
+        late.sink_to(_SlowToRecover(tmp_path / "sink")).name("orders")
+        return late
+
+    return program
+
+
+def test_a_job_whose_sink_never_recovers_is_refused_with_its_name(tmp_path: Path) -> None:
+    """The thread that submits the job has no way to cancel it."""
+    _MAY_RECOVER.clear()
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(job_runner, "_FIRST_SINKS_SECONDS", 0.05)
+            with pytest.raises(JobExecutionError, match=r"'orders: Writer': recover\(\) of"):
+                Job(_into_a_slow_sink(tmp_path), _settings())
+    finally:
+        _MAY_RECOVER.set()
+
+
+def test_a_restart_whose_sink_never_recovers_can_be_canceled(
+    checkpointed: Configuration, tmp_path: Path
+) -> None:
+    """A restart has no limit: the system of the sink may be away for hours."""
+    checkpointed.set_string("restart-strategy.fixed-delay.delay", "0 s")
+    _MAY_RECOVER.set()
+    job = Job(_into_a_slow_sink(tmp_path / "own"), checkpointed)
+    try:
+        job.run_epochs(1)
+        _MAY_RECOVER.clear()
+        _IS_RECOVERING.clear()
+        job.attempts[0].failure = JobExecutionError("the machine is gone")
+        assert _IS_RECOVERING.wait(_SECONDS)
+        job.runner.cancel()
+        assert job.end() is JobStatus.CANCELED
+        assert len(job.attempts) == 1
+    finally:
+        _MAY_RECOVER.set()
 
 
 class _HungStorage:
