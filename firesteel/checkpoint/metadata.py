@@ -41,8 +41,9 @@ class KeyedStateFile:
 class SubtaskState:
     """The state of one subtask of one operator.
 
-    ``segments``: the keyed state of a checkpoint: an optional full segment, then changes.
-    ``files``: the keyed state of a savepoint.
+    ``segments``: the keyed state of a checkpoint: an optional full segment, then changes. In a
+    native savepoint, a full segment with the files of the state backend.
+    ``files``: the keyed state of a savepoint in the canonical format.
     ``splits``: the splits of a source's reader, with their positions.
     ``writer_states``: the state of a sink's writer.
     ``committables``: to commit after the checkpoint is complete.
@@ -156,6 +157,13 @@ class CheckpointMetadata:
         for operator in self.operators:
             yield from operator.subtasks
 
+    @property
+    def is_native(self) -> bool:
+        """True for a savepoint with files of a state backend."""
+        return self.type is SnapshotType.SAVEPOINT and any(
+            subtask.segments for subtask in self.subtasks()
+        )
+
     def is_after(self, other: CheckpointMetadata) -> bool:
         """True if this run, or a run before it, has passed the point of ``other``."""
         if other.job_id == self.job_id:
@@ -180,12 +188,16 @@ class CheckpointMetadata:
 
 @dataclass(frozen=True, slots=True)
 class OperatorFiles:
-    """The files of a savepoint that a slot has written for one operator subtask."""
+    """The files of a savepoint that a slot has written for one operator subtask.
+
+    ``segment``: the files of the state backend, in a native savepoint.
+    """
 
     operator_id: str
     subtask: int
     files: tuple[KeyedStateFile, ...]
     states: tuple[StateDescription, ...]
+    segment: Segment | None = None
 
 
 def with_files(
@@ -211,7 +223,8 @@ def _operator_with_files(
         for state in describe_operator_states(subtask.operator_state):
             described[state.name] = state
     for one in written:
-        subtasks[one.subtask] = replace(subtasks[one.subtask], files=one.files)
+        segments = () if one.segment is None else (one.segment,)
+        subtasks[one.subtask] = replace(subtasks[one.subtask], files=one.files, segments=segments)
         described.update((state.name, state) for state in one.states)
     states = tuple(described[name] for name in sorted(described))
     return replace(operator, subtasks=tuple(subtasks), states=states)

@@ -199,7 +199,9 @@ class RemoteJob:
                 return None
             raise
 
-    def savepoint(self, directory: str | None, stop: str | None) -> Future[str]:
+    def savepoint(
+        self, directory: str | None, stop: str | None, native: bool = False
+    ) -> Future[str]:
         """Take a savepoint. The session chooses the directory if there is none."""
         if stop is None:
             body: dict[str, Any] = {"target-directory": directory, "cancel-job": False}
@@ -207,6 +209,7 @@ class RemoteJob:
         else:
             body = {"targetDirectory": directory, "drain": stop == "drain"}
             path = f"{self._path}/stop"
+        body["formatType"] = "NATIVE" if native else "CANONICAL"
 
         def run() -> str:
             trigger = self._client.post(path, body)["request-id"]

@@ -12,6 +12,7 @@ from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.job_id import JobID
 from firesteel.common.job_status import JobStatus
 from firesteel.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
+from firesteel.common.savepoint_format_type import SavepointFormatType
 from firesteel.common.serialization import (
     ByteArraySchema,
     DeserializationSchema,
@@ -46,6 +47,7 @@ __all__ = [
     "RestartStrategyConfiguration",
     "Row",
     "RowKind",
+    "SavepointFormatType",
     "SerializationSchema",
     "SimpleStringSchema",
     "Time",

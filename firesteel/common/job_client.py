@@ -9,6 +9,7 @@ from firesteel.common.completable_future import CompletableFuture
 from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.job_id import JobID
 from firesteel.common.job_status import JobStatus
+from firesteel.common.savepoint_format_type import SavepointFormatType
 from firesteel.stability import public_evolving
 
 __all__ = ["JobClient", "JobControl"]
@@ -39,7 +40,10 @@ class JobControl(Protocol):
     def overview(self) -> dict[str, Any]: ...
 
     def savepoint(
-        self, directory: str | None, stop: Literal["drain", "suspend"] | None
+        self,
+        directory: str | None,
+        stop: Literal["drain", "suspend"] | None,
+        native: bool = False,
     ) -> Future[str]: ...
 
     def checkpoint(self) -> Future[str]: ...
@@ -184,7 +188,10 @@ class JobClient:
         return self._control.overview()
 
     def stop_with_savepoint(
-        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+        self,
+        advance_to_end_of_event_time: bool,
+        savepoint_directory: str | None = None,
+        format_type: SavepointFormatType = SavepointFormatType.CANONICAL,
     ) -> CompletableFuture[str]:
         """Take a savepoint and end the job.
 
@@ -194,6 +201,7 @@ class JobClient:
                 continue.
             savepoint_directory: The parent directory of the savepoint. None takes the setting
                 ``execution.checkpointing.savepoint-dir``.
+            format_type: The format of the savepoint. Not in PyFlink.
 
         Returns:
             A future with the path of the savepoint, which is done when the job has ended. If the job
@@ -211,14 +219,20 @@ class JobClient:
         'FINISHED'
         """
         stop: Literal["drain", "suspend"] = "drain" if advance_to_end_of_event_time else "suspend"
-        return CompletableFuture(self._control.savepoint(savepoint_directory, stop))
+        native = format_type is SavepointFormatType.NATIVE
+        return CompletableFuture(self._control.savepoint(savepoint_directory, stop, native))
 
-    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+    def trigger_savepoint(
+        self,
+        savepoint_directory: str | None = None,
+        format_type: SavepointFormatType = SavepointFormatType.CANONICAL,
+    ) -> CompletableFuture[str]:
         """Take a savepoint while the job continues.
 
         Args:
             savepoint_directory: The parent directory of the savepoint. None takes the setting
                 ``execution.checkpointing.savepoint-dir``.
+            format_type: The format of the savepoint. Not in PyFlink.
 
         Returns:
             A future with the path of the savepoint.
@@ -234,7 +248,8 @@ class JobClient:
         >>> client.get_job_status().result().name
         'RUNNING'
         """
-        return CompletableFuture(self._control.savepoint(savepoint_directory, None))
+        native = format_type is SavepointFormatType.NATIVE
+        return CompletableFuture(self._control.savepoint(savepoint_directory, None, native))
 
     @public_evolving
     def trigger_checkpoint(self) -> CompletableFuture[str]:

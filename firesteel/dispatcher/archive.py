@@ -120,7 +120,9 @@ class ArchivedJob:
         done.set_result(None)
         return done
 
-    def savepoint(self, directory: str | None, stop: str | None) -> Future[str]:
+    def savepoint(
+        self, directory: str | None, stop: str | None, native: bool = False
+    ) -> Future[str]:
         return _not_running()
 
     def checkpoint(self) -> Future[str]:

@@ -61,10 +61,13 @@ class JobHandle(Protocol):
     def cancel(self) -> Future[None]:
         """Cancel the job. The future ends with the job."""
 
-    def savepoint(self, directory: str | None, stop: str | None) -> Future[str]:
+    def savepoint(
+        self, directory: str | None, stop: str | None, native: bool = False
+    ) -> Future[str]:
         """Take a savepoint below ``directory``; with ``stop`` the job ends with it.
 
-        ``stop`` is "drain", "suspend" or None. The future has the path of the savepoint.
+        ``stop`` is "drain", "suspend" or None. ``native`` selects the format of the state backend.
+        The future has the path of the savepoint.
         """
 
     def checkpoint(self) -> Future[str]:

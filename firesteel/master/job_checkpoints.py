@@ -252,7 +252,11 @@ class JobCheckpoints:
         if barrier is None or barrier.target is None:
             return None
         return SavepointOrder(
-            barrier.checkpoint_id, barrier.target, barrier.stop is not None, barrier.timeout
+            barrier.checkpoint_id,
+            barrier.target,
+            barrier.stop is not None,
+            barrier.timeout,
+            barrier.native,
         )
 
     def delay(self, now: float, finished: Collection[TaskId]) -> float | None:
@@ -365,7 +369,9 @@ class JobCheckpoints:
 
     def _operator_files(self, written: SavepointFiles) -> OperatorFiles:
         operator_id = self.graph.nodes[written.node].operator_id
-        return OperatorFiles(operator_id, written.subtask, written.files, written.states)
+        return OperatorFiles(
+            operator_id, written.subtask, written.files, written.states, written.segment
+        )
 
     def expire(self, now: float) -> None:
         """Give up checkpoints that take too long. Called now and then."""

@@ -122,7 +122,9 @@ class EndedJob:
     def checkpoint_details(self, checkpoint_id: int) -> dict[str, Any] | None:
         return None
 
-    def savepoint(self, directory: str | None, stop: str | None) -> Future[str]:
+    def savepoint(
+        self, directory: str | None, stop: str | None, native: bool = False
+    ) -> Future[str]:
         return self.checkpoint()
 
     def checkpoint(self) -> Future[str]:

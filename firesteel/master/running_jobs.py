@@ -142,7 +142,9 @@ class RunningJob:
         """Ask the process of a slot for stacks, threads or its log."""
         return self._runner.ask_slot(level, slot, what, arguments)
 
-    def savepoint(self, directory: str | None, stop: str | None) -> Future[str]:
+    def savepoint(
+        self, directory: str | None, stop: str | None, native: bool = False
+    ) -> Future[str]:
         """Take a savepoint below ``directory``; with ``stop`` the job ends with it."""
         directory = directory or self._settings.configuration.get(checkpoint_options.SAVEPOINT_DIR)
         if directory is None:
@@ -155,7 +157,7 @@ class RunningJob:
 
         def request(request_id: str) -> SnapshotRequest:
             target = savepoint_directory(directory, str(self.job_id), request_id)
-            return SnapshotRequest(request_id, SnapshotType.SAVEPOINT, target, mode)
+            return SnapshotRequest(request_id, SnapshotType.SAVEPOINT, target, mode, native)
 
         return self._runner.request_snapshot(request)
 

@@ -195,24 +195,30 @@ class SavepointOrder:
     """Tells a slot to write its keyed state at the end of the epoch to files of a savepoint.
 
     ``target`` is the directory of the savepoint. ``waits`` means that the job stops with the
-    savepoint: the slot ends the epoch when the files are written, or after ``seconds``.
+    savepoint: the slot ends the epoch when the files are written, or after ``seconds``. ``native``
+    selects the format.
     """
 
     checkpoint_id: int
     target: str
     waits: bool = False
     seconds: float = float("inf")
+    native: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SavepointFiles:
-    """The files of one operator subtask, and the states that they contain."""
+    """The files of one operator subtask, and the states that they contain.
+
+    ``segment``: the files of the state backend, in a native savepoint.
+    """
 
     vertex: int
     subtask: int
     node: int
     files: tuple[KeyedStateFile, ...]
     states: tuple[StateDescription, ...]
+    segment: Segment | None = None
 
 
 @dataclass(frozen=True, slots=True)

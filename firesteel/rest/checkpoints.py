@@ -92,7 +92,7 @@ def _checkpoint(
         "id": summary["id"],
         "status": status,
         "is_savepoint": is_savepoint,
-        "savepointFormat": "CANONICAL" if is_savepoint else None,
+        "savepointFormat": summary["savepoint_format"],
         "trigger_timestamp": summary["trigger_timestamp"],
         "latest_ack_timestamp": _or_none(summary["latest_ack_timestamp"]),
         "checkpointed_size": summary["checkpointed_size"],

@@ -63,7 +63,6 @@ def _begin(begin: Any) -> Future[Any]:
 def savepoint(call: Call) -> models.TriggerResponse:
     job = _running_job(call)
     directory = call.field("target-directory", str)
-    _choice(call, "formatType", _FORMATS, "CANONICAL")
     stop = "suspend" if call.field("cancel-job", bool, False) else None
     return _trigger_savepoint(call, job, directory, stop)
 
@@ -71,7 +70,6 @@ def savepoint(call: Call) -> models.TriggerResponse:
 def stop(call: Call) -> models.TriggerResponse:
     job = _running_job(call)
     directory = call.field("targetDirectory", str)
-    _choice(call, "formatType", _FORMATS, "CANONICAL")
     return _trigger_savepoint(
         call, job, directory, "drain" if call.field("drain", bool, False) else "suspend"
     )
@@ -80,10 +78,11 @@ def stop(call: Call) -> models.TriggerResponse:
 def _trigger_savepoint(
     call: Call, job: JobHandle, directory: str | None, stop: str | None
 ) -> models.TriggerResponse:
+    native = _choice(call, "formatType", _FORMATS, "CANONICAL") == "NATIVE"
     return call.operations.start(
         "savepoint",
         str(job.job_id),
-        lambda: _begin(lambda: job.savepoint(directory, stop)),
+        lambda: _begin(lambda: job.savepoint(directory, stop, native=native)),
         lambda location: {"location": location},
         call.field("triggerId", str),
     )

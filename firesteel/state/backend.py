@@ -17,7 +17,7 @@ from firesteel.state.changelog import (
     SegmentStore,
 )
 from firesteel.state.changes import ChangeKind, Changes, StateEntry, changes_of
-from firesteel.state.frozen_state import FrozenState
+from firesteel.state.frozen_state import FrozenFiles, FrozenState
 from firesteel.state.key_groups import KeyGroupRange, key_groups_of
 from firesteel.state.segment_format import converted, decode_changes, encode_changes, joined
 from firesteel.state.table_descriptions import TableDeclarations, TableDescription, TableKind
@@ -104,6 +104,13 @@ class KeyedStateBackend(ABC):
     @abstractmethod
     def freeze(self, max_parallelism: int) -> FrozenState:
         """The bases at this moment, for a savepoint that a different thread writes."""
+
+    def freeze_files(self) -> FrozenFiles | None:
+        """The files of the bases at this moment, for a native savepoint.
+
+        None if the backend has no files of its own. Such a savepoint is in the canonical format.
+        """
+        return None
 
     def _prefers_everything(self, store: SegmentStore, log_bytes: int) -> bool:
         """True if a full segment costs less than adding ``log_bytes`` to the log."""

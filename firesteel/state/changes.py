@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import compress, groupby
@@ -82,6 +82,17 @@ class Changes:
         for length in self.lengths:
             yield column[start : start + length]
             start += length
+
+
+class EncodedRows(NamedTuple):
+    """Values of many keys of a table, as rows of the rocksdb backend. None of them has a pickle.
+
+    A row begins with the number of the table in its database, and the key group.
+    """
+
+    table: str
+    rows: Sequence[bytes]
+    values: Sequence[bytes]
 
 
 class StateEntry(NamedTuple):

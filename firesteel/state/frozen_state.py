@@ -1,6 +1,6 @@
-"""Keyed state of a subtask at one moment, by key group, as savepoints contain it.
+"""Keyed state of a subtask at one moment, as savepoints contain it.
 
-Freezing is fast. A different thread reads the entries while the subtask continues to change them.
+Freezing is fast. A different thread reads the state while the subtask continues to change it.
 """
 
 from __future__ import annotations
@@ -10,11 +10,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from firesteel.state.changes import StateEntry
+from firesteel.state.changelog import Segment, SegmentStore
+from firesteel.state.changes import EncodedRows, StateEntry
 from firesteel.state.key_groups import key_groups_of
 from firesteel.state.table_descriptions import TableDescription
 
-__all__ = ["Columns", "FrozenState", "FrozenTable", "GroupedTable", "grouped_entries"]
+__all__ = [
+    "Columns",
+    "FrozenFiles",
+    "FrozenState",
+    "FrozenTable",
+    "GroupedTable",
+    "grouped_entries",
+]
 
 Columns = tuple[list[Any], list[Any]]
 """Table keys, and the value, list or dictionary of each."""
@@ -29,8 +37,11 @@ class FrozenTable(Protocol):
     def groups(self) -> Iterable[int]:
         """The key groups that have entries, in order."""
 
-    def of_group(self, group: int) -> Columns:
-        """The entries of a key group."""
+    def parts_of_group(self, group: int) -> Iterable[Columns | EncodedRows]:
+        """The entries of a key group. Those of a namespaced table are one part.
+
+        Groups are asked for in order, each once. A part is read before the next one.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +54,20 @@ class FrozenState:
     tables: Sequence[FrozenTable]
     descriptions: Mapping[str, TableDescription]
     release: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenFiles:
+    """The own files of a backend at one moment, for a native savepoint.
+
+    ``copy``: writes copies of all files to a store. It calls its second argument now and then, which
+    raises an exception if the copies are no longer wanted.
+    ``release``: called once, in the thread of the backend, when the files are no longer read.
+    """
+
+    descriptions: Mapping[str, TableDescription]
+    copy: Callable[[SegmentStore, Callable[[], None]], Segment]
+    release: Callable[[], None]
 
 
 class GroupedTable:
@@ -63,9 +88,9 @@ class GroupedTable:
     def groups(self) -> Iterable[int]:
         return sorted(self._sorted())
 
-    def of_group(self, group: int) -> Columns:
+    def parts_of_group(self, group: int) -> Iterable[Columns]:
         # Each group is read once, and its references are not needed any longer.
-        return self._sorted().pop(group, ([], []))
+        return [self._sorted().pop(group, ([], []))]
 
     def _sorted(self) -> dict[int, Columns]:
         if self._groups is None:

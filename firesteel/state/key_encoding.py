@@ -44,6 +44,11 @@ _UTC_TIME = 0x54
 _TIMEDELTA = 0x55
 _UUID = 0x60
 _OBJECT = 0x70
+SCALAR_TAGS = frozenset(range(256)) - {
+    *(_TUPLE, _ROW, _FROZENSET, _LIST, _DICT, _ARRAY),
+    _OBJECT,
+}
+"""The first bytes of encoded values that contain no other values and no pickles."""
 _END = b"\x00"
 _SMALL_INT = 1 << 64
 _SMALL_INT_TAGS = [bytes([_INT_ZERO + length]) for length in range(9)]

@@ -1,16 +1,17 @@
 """The format of segments: blocks of changes, each with a JSON header and typed columns.
 
 Reading headers runs no code. Reading a column runs code only if its encoding is ``pickle``: its type
-is unknown, or its values do not fit the declared type.
+is unknown, or its values do not fit the declared type. Blocks of savepoints may have encoded rows of
+the rocksdb backend in place of columns. These contain no pickles.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -32,14 +33,15 @@ from firesteel.common.typeinfo.temporal import DateTypeInfo, TimestampTypeInfo, 
 from firesteel.common.types import RowKind, new_rows
 from firesteel.errors import TypeMismatchError
 from firesteel.state.changelog import CorruptSegmentError
-from firesteel.state.changes import ChangeKind, Changes
+from firesteel.state.changes import ChangeKind, Changes, EncodedRows
+from firesteel.state.rocksdb.rows import RowFormat
 from firesteel.state.table_descriptions import TableDescription, describe_table, table_of
 from firesteel.state.type_descriptions import describe_type, type_of
 from firesteel.state.value_keys import hashable_key
 from firesteel.usercode import pickling
 from firesteel.usercode.unpicklable import unpicklable_record
 
-PICKLE, ARROW = "pickle", "arrow"
+PICKLE, ARROW, ROWS = "pickle", "arrow", "rows"
 
 # Types whose values survive a conversion to Arrow and back.
 _EXACT = frozenset(BasicType) - {BasicType.BIG_INT, BasicType.BIG_DEC, BasicType.INSTANT}
@@ -220,7 +222,7 @@ _SMALLEST_COMPRESSED = 512
 
 
 def encode_changes(
-    changes: Iterable[Changes],
+    changes: Iterable[Changes | EncodedRows],
     descriptions: Mapping[str, TableDescription],
     key_type: TypeInformation | None,
     *,
@@ -234,19 +236,24 @@ def encode_changes(
 
 
 def _encode_block(
-    changes: Changes,
+    changes: Changes | EncodedRows,
     table: TableDescription,
     key_type: TypeInformation | None,
     compress: bool,
     watch: Watch | None,
 ) -> bytes:
-    told: Callable[[bytes], object] = len if watch is None else partial(watch, changes.table)
-    columns = list(_columns(changes, table, key_type))
-    encoded = [(name, *encode_column(values, kind, told)) for name, values, kind in columns]
+    if isinstance(changes, EncodedRows):
+        change = ChangeKind.PUT
+        encoded = [("rows", ROWS, _packed(changes.rows)), ("values", ROWS, _packed(changes.values))]
+    else:
+        told: Callable[[bytes], object] = len if watch is None else partial(watch, changes.table)
+        change = changes.kind
+        columns = _columns(changes, table, key_type)
+        encoded = [(name, *encode_column(values, kind, told)) for name, values, kind in columns]
     body = b"".join(payload for _, _, payload in encoded)
     facts = {
         "table": changes.table,
-        "change": changes.kind.value,
+        "change": change.value,
         "description": describe_table(table),
         "key_type": None if key_type is None else describe_type(key_type),
         "columns": [(name, encoding, len(payload)) for name, encoding, payload in encoded],
@@ -259,9 +266,38 @@ def _encode_block(
 
 
 def decode_changes(payload: bytes) -> Iterator[tuple[Changes, TableDescription]]:
+    """The inverse of ``encode_changes``. Encoded rows are decoded."""
+    for part, table in decode_parts(payload):
+        yield part if isinstance(part, Changes) else _decode_rows(part, table), table
+
+
+def decode_parts(payload: bytes) -> Iterator[tuple[Changes | EncodedRows, TableDescription]]:
     """The inverse of ``encode_changes``."""
     for header, body, _ in _blocks(payload):
         yield _decode_block(header, _decompressed(header, body))
+
+
+def _packed(items: Sequence[bytes]) -> bytes:
+    count = len(items)
+    return struct.pack(f"<I{count}I", count, *map(len, items)) + b"".join(items)
+
+
+def _unpacked(column: memoryview) -> list[bytes]:
+    (count,) = struct.unpack_from("<I", column)
+    lengths = struct.unpack_from(f"<{count}I", column, 4)
+    content = bytes(column[4 + 4 * count :])
+    return [content[start:end] for start, end in pairwise(accumulate(lengths, initial=0))]
+
+
+def _decode_rows(part: EncodedRows, table: TableDescription) -> Changes:
+    rows = RowFormat(0, table, 1)
+    # The file may come from anywhere, and decoding other rows could run code.
+    if not rows.are_plain(part.rows, part.values):
+        raise CorruptSegmentError(
+            f"encoded rows of the state '{part.table}' contain more than text, numbers and times"
+        )
+    keys, elements = rows.columns(zip(part.rows, part.values, strict=True))
+    return Changes(part.table, ChangeKind.PUT, keys, elements)
 
 
 def joined(payloads: Iterable[bytes]) -> Iterator[bytes]:
@@ -368,8 +404,15 @@ def _columns(
         yield "elements", changes.elements, table.element_type
 
 
-def _decode_block(header: dict[str, Any], body: memoryview) -> tuple[Changes, TableDescription]:
+def _decode_block(
+    header: dict[str, Any], body: memoryview
+) -> tuple[Changes | EncodedRows, TableDescription]:
     table = table_of(header["description"])
+    if header["columns"][0][1] == ROWS:
+        middle = header["columns"][0][2]
+        return EncodedRows(
+            header["table"], _unpacked(body[:middle]), _unpacked(body[middle:])
+        ), table
     key_type = None if header["key_type"] is None else type_of(header["key_type"])
     types = {
         "keys": key_type,

@@ -789,7 +789,7 @@ class LiveSlot:
             frozen = [
                 operator
                 for subtask, ack in zip(self._subtasks, acks, strict=True)
-                for operator in subtask.freeze(ack, self._store)
+                for operator in subtask.freeze(ack, self._store, native=control.savepoint.native)
             ]
             self._savepoints.begin(control.savepoint, frozen)
         return acks

@@ -205,7 +205,7 @@ class Slot:
         frozen = [
             operator
             for subtask, ack in zip(self._subtasks.values(), acks, strict=True)
-            for operator in subtask.freeze(ack, self._store)
+            for operator in subtask.freeze(ack, self._store, native=order.native)
         ]
         self._savepoints.begin(order, frozen)
 

@@ -32,6 +32,7 @@ from firesteel.protocol.reports import SubtaskFigures
 from firesteel.protocol.rows import BufferRow
 from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.changelog import SegmentStore
+from firesteel.state.frozen_state import FrozenFiles, FrozenState
 from firesteel.state.hashmap.backend import HashMapKeyedStateBackend
 from firesteel.state.operator_state import OperatorStates
 from firesteel.state.table_descriptions import IncompatibleStateError
@@ -534,8 +535,14 @@ class Subtask:
             },
         )
 
-    def freeze(self, ack: SubtaskAck, store: SegmentStore) -> Iterator[FrozenOperator]:
-        """Freeze the keyed state of the epoch that ``ack`` reports and that is confirmed."""
+    def freeze(
+        self, ack: SubtaskAck, store: SegmentStore, *, native: bool
+    ) -> Iterator[FrozenOperator]:
+        """Freeze the keyed state of the epoch that ``ack`` reports and that is confirmed.
+
+        native: freeze the files of the state backend, if it has any.
+        """
+        state: FrozenState | FrozenFiles
         for node_id, operator in self.operators.items():
             node = operator.context.node
             feedback = ack.feedback.get(node_id)
@@ -547,7 +554,9 @@ class Subtask:
                 state, key_type = backend.freeze(node.max_parallelism), None
             elif operator.context.keyed_state.descriptions():
                 # An operator without a key may use the tables, too, with keys of its own.
-                state = operator.context.keyed_state.freeze(node.max_parallelism)
+                keyed_state = operator.context.keyed_state
+                files = keyed_state.freeze_files() if native else None
+                state = keyed_state.freeze(node.max_parallelism) if files is None else files
                 key_type = self._key_types.get(node_id)
             else:
                 continue

@@ -637,25 +637,29 @@ class JobHarness:
         """
         return self._request(SnapshotType.CHECKPOINT)
 
-    def savepoint(self, directory: str | None = None) -> str:
+    def savepoint(self, directory: str | None = None, *, native: bool = False) -> str:
         """Take a savepoint, and return its directory. The job continues.
 
         Args:
             directory: The parent directory. The default is a temporary one.
+            native: True takes it in the format of the state backend.
 
         >>> from firesteel.testing import JobHarness
         >>> harness = JobHarness(lambda env: env.from_sequence(1, 9), records_per_epoch=2)
         >>> harness.savepoint("savepoints")
         '.../savepoints/savepoint-...'
         """
-        return self._answered(self.request_savepoint(directory))
+        return self._answered(self.request_savepoint(directory, native=native))
 
-    def stop(self, directory: str | None = None, *, drain: bool = False) -> str:
+    def stop(
+        self, directory: str | None = None, *, drain: bool = False, native: bool = False
+    ) -> str:
         """Stop the job with a savepoint, and return its directory.
 
         Args:
             directory: The parent directory. The default is a temporary one.
             drain: True fires all windows and timers first.
+            native: True takes the savepoint in the format of the state backend.
 
         >>> from firesteel.testing import JobHarness
         >>> harness = JobHarness(lambda env: env.from_sequence(1, 6), records_per_epoch=2)
@@ -668,18 +672,23 @@ class JobHarness:
         [3, 4, 5, 6]
         """
         mode = StopMode.DRAIN if drain else StopMode.SUSPEND
-        location = self._answered(self.request_savepoint(directory, mode))
+        location = self._answered(self.request_savepoint(directory, mode, native=native))
         self.run()
         return location
 
     def request_savepoint(
-        self, directory: str | None = None, stop: StopMode | None = None
+        self,
+        directory: str | None = None,
+        stop: StopMode | None = None,
+        *,
+        native: bool = False,
     ) -> Future[str]:
         """Request a savepoint and return a future with its directory.
 
         Args:
             directory: The parent directory. The default is a temporary one.
             stop: The way to stop the job with the savepoint, or None to let it continue.
+            native: True requests it in the format of the state backend.
 
         >>> from firesteel.testing import JobHarness
         >>> harness = JobHarness(lambda env: env.from_sequence(1, 9), records_per_epoch=2)
@@ -688,7 +697,7 @@ class JobHarness:
         (False, True, True)
         """
         return self._request(
-            SnapshotType.SAVEPOINT, directory or f"{self._directory.name}/savepoints", stop
+            SnapshotType.SAVEPOINT, directory or f"{self._directory.name}/savepoints", stop, native
         )
 
     def rescale(self, parallelism: int) -> None:
@@ -797,7 +806,11 @@ class JobHarness:
         return resumed
 
     def _request(
-        self, kind: SnapshotType, directory: str | None = None, stop: StopMode | None = None
+        self,
+        kind: SnapshotType,
+        directory: str | None = None,
+        stop: StopMode | None = None,
+        native: bool = False,
     ) -> Future[str]:
         _DIRECTORIES_OF_SNAPSHOTS.add(self._directory)
 
@@ -805,7 +818,7 @@ class JobHarness:
             target = None
             if directory is not None:
                 target = savepoint_directory(directory, self._program.job_id, request_id)
-            return SnapshotRequest(request_id, kind, target, stop)
+            return SnapshotRequest(request_id, kind, target, stop, native)
 
         return self._runner.request_snapshot(request)
 

@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 
-from firesteel.common import CompletableFuture, JobClient, JobExecutionResult, JobID, JobStatus
+from firesteel.common import (
+    CompletableFuture,
+    JobClient,
+    JobExecutionResult,
+    JobID,
+    JobStatus,
+    SavepointFormatType,
+)
 
 
 class FakeJob:
@@ -28,9 +35,9 @@ class FakeJob:
     def metrics(self):
         return {"map.lines": 7}
 
-    def savepoint(self, directory, stop):
+    def savepoint(self, directory, stop, native=False):
         answer: Future = Future()
-        answer.set_result(f"{directory} {stop}")
+        answer.set_result(f"{directory} {stop}" + (" native" if native else ""))
         return answer
 
 
@@ -57,6 +64,9 @@ def test_savepoints_are_asked_of_the_job():
     assert client.trigger_savepoint().result() == "None None"
     assert client.stop_with_savepoint(True, "/data").result() == "/data drain"
     assert client.stop_with_savepoint(False, "/data").result() == "/data suspend"
+    native = SavepointFormatType.NATIVE
+    assert client.trigger_savepoint("/data", native).result() == "/data None native"
+    assert client.stop_with_savepoint(True, None, native).result() == "None drain native"
 
 
 def test_a_future_raises_what_the_work_raised():

@@ -94,10 +94,12 @@ class HarnessJob:
     def overview(self) -> dict[str, Any]:
         return self._harness.master.overview()
 
-    def savepoint(self, directory: str | None, stop: str | None) -> Future[str]:
+    def savepoint(
+        self, directory: str | None, stop: str | None, native: bool = False
+    ) -> Future[str]:
         default = self._settings.configuration.get(checkpoint_options.SAVEPOINT_DIR)
         answer = self._harness.request_savepoint(
-            directory or default, None if stop is None else StopMode(stop)
+            directory or default, None if stop is None else StopMode(stop), native=native
         )
         return self._answered(answer, ends=stop is not None)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import cycle, repeat
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -76,8 +77,11 @@ class History:
         threshold: int,
         execution: str = "micro-batch",
         unaligned: bool = False,
+        backend: str = "hashmap",
     ) -> None:
         self.plan = plan
+        # State in memory has no files of its own, so its savepoints are canonical in any case.
+        self.native = iter(cycle([True, False]) if backend == "rocksdb" else repeat(False))
         self.random = Random(seed)
         self.directory = tempfile.TemporaryDirectory()
         self.sinks = [
@@ -90,7 +94,8 @@ class History:
             "inline_threshold": threshold,
             "configuration": Configuration(SETTINGS)
             .set_string("firesteel.execution", execution)
-            .set_boolean(UNALIGNED, unaligned),
+            .set_boolean(UNALIGNED, unaligned)
+            .set_string("state.backend.type", backend),
             "checkpoint_every": 0,
             "seed": seed,
         }
@@ -156,7 +161,7 @@ class History:
             self.harness.crash()
 
     def _savepoint(self) -> None:
-        answer = self.harness.request_savepoint()
+        answer = self.harness.request_savepoint(native=next(self.native))
         while not answer.done() and self.harness.run_epoch():
             pass
         assert answer.done()
@@ -166,7 +171,7 @@ class History:
         harness = self.harness
         harness.savepoints_are_stuck = True
         target = Path(self.directory.name, f"savepoints-{len(self.savepoints)}")
-        answer = harness.request_savepoint(str(target))
+        answer = harness.request_savepoint(str(target), native=next(self.native))
         self.savepoints.append(Savepoint(harness, target, answer))
         for _ in range(self.random.randint(1, 4)):
             if harness.status.is_terminal_state() or self.harness is not harness:
@@ -196,7 +201,7 @@ class History:
                     find_checkpoint(str(path))
 
     def _rescale(self) -> None:
-        answer = self.harness.request_savepoint(stop=StopMode.SUSPEND)
+        answer = self.harness.request_savepoint(stop=StopMode.SUSPEND, native=next(self.native))
         while not self.harness.master.checkpoints.stopped and self.harness.run_epoch():
             pass
         if self.harness.master.checkpoints.stopped:
@@ -276,6 +281,7 @@ class History:
     st.sampled_from([0, 64 * 1024]),
     st.sampled_from(["micro-batch", "real-time"]),
     st.booleans(),
+    st.sampled_from(["hashmap", "hashmap", "rocksdb"]),
 )
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_whatever_happens_to_a_job_its_output_is_that_of_a_clean_run(
@@ -286,8 +292,9 @@ def test_whatever_happens_to_a_job_its_output_is_that_of_a_clean_run(
     threshold: int,
     execution: str,
     unaligned: bool,
+    backend: str,
 ) -> None:
-    history = History(plan, seed, budgets, threshold, execution, unaligned)
+    history = History(plan, seed, budgets, threshold, execution, unaligned, backend)
     for action in actions:
         history.act(action)
     history.finish()
@@ -310,12 +317,19 @@ RICH = Plan(
 
 
 @pytest.mark.parametrize(
-    ("steps", "seed"),
-    [(12, 0), *(pytest.param(100, seed, marks=pytest.mark.slow) for seed in (1, 2, 3))],
+    ("steps", "seed", "backend"),
+    [
+        (12, 0, "hashmap"),
+        (12, 4, "rocksdb"),
+        *(pytest.param(100, seed, "hashmap", marks=pytest.mark.slow) for seed in (1, 2, 3)),
+        *(pytest.param(100, seed, "rocksdb", marks=pytest.mark.slow) for seed in (5, 6)),
+    ],
 )
-def test_a_long_life(steps: int, seed: int) -> None:
+def test_a_long_life(steps: int, seed: int, backend: str) -> None:
     """The soak: so many steps, each drawn by the seed, and the job must outlive them all."""
-    history = History(RICH, seed, (3, 5, 2), threshold=200 if seed % 2 else 64 * 1024)
+    history = History(
+        RICH, seed, (3, 5, 2), threshold=200 if seed % 2 else 64 * 1024, backend=backend
+    )
     for _ in range(steps):
         history.act(history.random.choice(ACTIONS))
     assert not history.harness.status.is_terminal_state(), "the job has ended before its time"

@@ -44,6 +44,21 @@ def test_a_savepoint(client: Client, own_job: RunningJob, tmp_path: Path) -> Non
     assert own_job.status().name == "RUNNING"
 
 
+@pytest.mark.parametrize("call", ["savepoints", "stop"])
+def test_a_native_savepoint(client: Client, own_job: RunningJob, tmp_path: Path, call: str) -> None:
+    job = f"/jobs/{own_job.job_id}"
+    field = "target-directory" if call == "savepoints" else "targetDirectory"
+    body = {field: str(tmp_path), "formatType": "NATIVE"}
+    trigger = client.call("POST", f"{job}/{call}", body).json()["request-id"]
+    completed(client, f"{job}/savepoints/{trigger}")
+    (found,) = [
+        one for one in client.get(f"{job}/checkpoints").json()["history"] if one["is_savepoint"]
+    ]
+    assert found["savepointFormat"] == "NATIVE"
+    refused = client.call("POST", f"{job}/{call}", {**body, "formatType": "OTHER"})
+    assert refused.status in (400, 409)
+
+
 def test_a_trigger_id_of_the_client_begins_one_operation(
     client: Client, own_job: RunningJob, tmp_path: Path
 ) -> None:

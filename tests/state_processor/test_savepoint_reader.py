@@ -20,7 +20,9 @@ _BACKENDS = ["hashmap", "rocksdb"]
 
 
 def _snapshot(harness: JobHarness, kind: str) -> str:
-    return harness.savepoint() if kind == "savepoint" else harness.checkpoint()
+    if kind == "checkpoint":
+        return harness.checkpoint()
+    return harness.savepoint(native=kind == "native savepoint")
 
 
 def _in_files_of_rocksdb(program: Any) -> str:
@@ -38,7 +40,7 @@ def _by_key(table: pa.Table) -> dict[Any, Any]:
 
 
 @pytest.mark.parametrize("backend", _BACKENDS)
-@pytest.mark.parametrize("kind", ["savepoint", "checkpoint"])
+@pytest.mark.parametrize("kind", ["savepoint", "native savepoint", "checkpoint"])
 def test_keyed_state_of_every_kind_comes_typed(
     env: StreamExecutionEnvironment, backend: str, kind: str
 ) -> None:
@@ -68,7 +70,7 @@ def test_files_of_rocksdb_are_read(env: StreamExecutionEnvironment) -> None:
     assert points.num_rows == 5
 
 
-@pytest.mark.parametrize("kind", ["savepoint", "checkpoint"])
+@pytest.mark.parametrize("kind", ["savepoint", "native savepoint", "checkpoint"])
 def test_timers_have_a_namespace(env: StreamExecutionEnvironment, kind: str) -> None:
     path = _snapshot(harness_of(counting), kind)
     reader = SavepointReader.read(env, path)
@@ -79,7 +81,7 @@ def test_timers_have_a_namespace(env: StreamExecutionEnvironment, kind: str) -> 
     assert sorted(table.column("key").to_pylist()) == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("kind", ["savepoint", "checkpoint"])
+@pytest.mark.parametrize("kind", ["savepoint", "native savepoint", "checkpoint"])
 def test_lists_of_all_subtasks_come_together(env: StreamExecutionEnvironment, kind: str) -> None:
     harness = harness_of(counting)
     path = _snapshot(harness, kind)
@@ -97,7 +99,7 @@ def test_lists_of_all_subtasks_come_together(env: StreamExecutionEnvironment, ki
         reader.read_list_state_as_arrow("union", "seen")
 
 
-@pytest.mark.parametrize("kind", ["savepoint", "checkpoint"])
+@pytest.mark.parametrize("kind", ["savepoint", "native savepoint", "checkpoint"])
 def test_broadcast_state_is_there_once(env: StreamExecutionEnvironment, kind: str) -> None:
     path = _snapshot(harness_of(limiting), kind)
     rules = SavepointReader.read(env, path).read_broadcast_state_as_arrow("limit", "rules")
@@ -106,7 +108,7 @@ def test_broadcast_state_is_there_once(env: StreamExecutionEnvironment, kind: st
 
 
 @pytest.mark.parametrize("backend", _BACKENDS)
-@pytest.mark.parametrize("kind", ["savepoint", "checkpoint"])
+@pytest.mark.parametrize("kind", ["savepoint", "native savepoint", "checkpoint"])
 def test_classes_of_the_job_are_rebuilt_only_if_that_is_wanted(
     env: StreamExecutionEnvironment, backend: str, kind: str
 ) -> None:

@@ -203,6 +203,7 @@ class CheckpointCoordinator:
             checkpoint.trigger_time,
             checkpoint.target,
             self._settings.timeout,
+            checkpoint.is_native,
         )
 
     def _in_progress(self) -> int:

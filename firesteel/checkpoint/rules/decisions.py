@@ -33,6 +33,7 @@ class Barrier:
     ``timestamp``: the time of the trigger, in milliseconds since 1970.
     ``target``: the directory of a savepoint. Slots write their keyed state to it.
     ``timeout``: the seconds after which the savepoint is given up.
+    ``native``: the savepoint consists of the files of the state backend.
     """
 
     checkpoint_id: int
@@ -42,6 +43,7 @@ class Barrier:
     timestamp: int = field(default=0, compare=False)
     target: str | None = None
     timeout: float = field(default=float("inf"), compare=False)
+    native: bool = False
 
 
 @dataclass(frozen=True, slots=True)

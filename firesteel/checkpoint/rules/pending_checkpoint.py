@@ -57,6 +57,11 @@ class PendingCheckpoint:
         return None if self.request is None else self.request.target
 
     @property
+    def is_native(self) -> bool:
+        """True for a savepoint in the format of the state backend."""
+        return self.request is not None and self.request.native
+
+    @property
     def title(self) -> str:
         return f"{self.type.value} {self.checkpoint_id}"
 

@@ -26,12 +26,17 @@ class StopMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRequest:
-    """A request. The answer has its ``request_id``. ``target`` is the directory of the savepoint."""
+    """A request. The answer has its ``request_id``.
+
+    ``target``: the directory of the savepoint.
+    ``native``: the savepoint consists of the files of the state backend.
+    """
 
     request_id: str
     type: SnapshotType
     target: str | None = None
     stop: StopMode | None = None
+    native: bool = False
 
     @property
     def title(self) -> str:

@@ -172,6 +172,7 @@ class CheckpointStats:
     trigger_time: int
     subtask_count: int
     epoch: int
+    is_native: bool = False
     status: CheckpointStatus = CheckpointStatus.IN_PROGRESS
     subtasks: list[SubtaskStats] = field(default_factory=list)
     state_size: int = 0
@@ -191,6 +192,7 @@ class CheckpointStats:
             "id": self.checkpoint_id,
             "status": self.status.value,
             "is_savepoint": self.is_savepoint,
+            "savepoint_format": self._format,
             "checkpoint_type": self._type,
             "epoch": self.epoch,
             "trigger_timestamp": self.trigger_time,
@@ -220,6 +222,12 @@ class CheckpointStats:
             return "SAVEPOINT"
         is_unaligned = any(subtask.timing.is_unaligned for subtask in self.subtasks)
         return "UNALIGNED_CHECKPOINT" if is_unaligned else "CHECKPOINT"
+
+    @property
+    def _format(self) -> str | None:
+        if not self.is_savepoint:
+            return None
+        return "NATIVE" if self.is_native else "CANONICAL"
 
     def details(self) -> dict[str, Any]:
         """The summary, and the subtasks by vertex."""
@@ -268,6 +276,7 @@ class CheckpointStatsTracker:
             trigger_time=checkpoint.trigger_time,
             subtask_count=self._subtask_count,
             epoch=checkpoint.epoch,
+            is_native=checkpoint.is_native,
         )
 
     def acknowledged(self, checkpoint_id: int, ack: TaskAck, since_epoch: int, time: int) -> None:

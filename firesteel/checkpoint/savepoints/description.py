@@ -6,7 +6,12 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from firesteel.checkpoint.metadata import CheckpointMetadata, OperatorMetadata, SubtaskState
+from firesteel.checkpoint.metadata import (
+    CheckpointMetadata,
+    OperatorMetadata,
+    SnapshotType,
+    SubtaskState,
+)
 from firesteel.checkpoint.rules.stats import readable_size
 from firesteel.checkpoint.savepoints.plain_pickle import foreign_class
 from firesteel.checkpoint.state_descriptions import describe_operator_states, in_words
@@ -60,7 +65,10 @@ class OperatorSummary:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotSummary:
-    """Times are in milliseconds since 1970, sizes in bytes. ``defects``: missing or damaged files."""
+    """Times are in milliseconds since 1970, sizes in bytes. ``defects``: missing or damaged files.
+
+    ``format``: canonical or native. None for a checkpoint.
+    """
 
     location: str
     type: str
@@ -75,6 +83,7 @@ class SnapshotSummary:
     files: int
     operators: tuple[OperatorSummary, ...]
     defects: tuple[str, ...] = ()
+    format: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -82,8 +91,9 @@ class SnapshotSummary:
     def to_text(self) -> str:
         """The text that the command line prints."""
         taken = datetime.fromtimestamp(self.completion_time / 1000, UTC)
+        kind = f"native {self.type}" if self.format == "native" else self.type
         lines = [
-            f"{self.type.capitalize()} {self.checkpoint_id} of job '{self.job_name}' ({self.job_id})",
+            f"{kind.capitalize()} {self.checkpoint_id} of job '{self.job_name}' ({self.job_id})",
             f"  location:  {self.location}",
             f"  completed: {taken:%Y-%m-%d %H:%M:%S} UTC, epoch {self.epoch}",
             f"  size:      {readable_size(self.size)} in {_count(self.files, 'data file')}",
@@ -116,7 +126,14 @@ def describe_snapshot(metadata: CheckpointMetadata, location: str) -> SnapshotSu
         size=metadata.size,
         files=len(metadata.files()),
         operators=tuple(map(_operator, metadata.operators)),
+        format=_format(metadata),
     )
+
+
+def _format(metadata: CheckpointMetadata) -> str | None:
+    if metadata.type is not SnapshotType.SAVEPOINT:
+        return None
+    return "native" if metadata.is_native else "canonical"
 
 
 def _operator(operator: OperatorMetadata) -> OperatorSummary:

@@ -16,7 +16,7 @@ from firesteel.checkpoint.storage.storage import Storage
 from firesteel.checkpoint.storage.verification import facts_of
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.errors import FiresteelError
-from firesteel.state.changes import ChangeKind, Changes, StateEntry, put_chunks
+from firesteel.state.changes import ChangeKind, Changes, EncodedRows, StateEntry, put_chunks
 from firesteel.state.frozen_state import Columns, FrozenState, grouped_entries
 from firesteel.state.key_groups import KeyGroupRange
 from firesteel.state.segment_format import (
@@ -144,24 +144,34 @@ class _Writing:
             if table not in pickled and foreign_class(column) is not None:
                 pickled.add(table)
 
-        def blocks() -> Iterator[Changes]:
+        def blocks() -> Iterator[Changes | EncodedRows]:
             nonlocal last
             waiting: dict[str, Columns] = {}
+            encoded: dict[str, tuple[list[bytes], list[bytes]]] = {}
             count = 0
             while self._groups and size < _FILE_BYTES:
                 self._check()
                 last = self._groups.popleft()
                 for table in self._state.tables:
-                    columns = table.of_group(last)
-                    if columns[0]:
-                        entries[table.name] += len(columns[0])
-                        keys[table.name] += self._new_keys(table.name, columns[0])
-                        count += len(columns[0])
-                        _append(waiting, table.name, columns)
-                if count >= _BLOCK_ENTRIES or not self._groups:
-                    yield from self._changes(waiting)
-                    waiting, count = {}, 0
-            yield from self._changes(waiting)
+                    for part in table.parts_of_group(last):
+                        if isinstance(part, EncodedRows):
+                            number = len(part.rows)
+                            new_keys = number
+                            known = encoded.setdefault(table.name, ([], []))
+                            known[0].extend(part.rows)
+                            known[1].extend(part.values)
+                        else:
+                            number = len(part[0])
+                            new_keys = self._new_keys(table.name, part[0])
+                            if number:
+                                _append(waiting, table.name, part)
+                        entries[table.name] += number
+                        keys[table.name] += new_keys
+                        count += number
+                        if count >= _BLOCK_ENTRIES:
+                            yield from self._blocks(waiting, encoded)
+                            count = 0
+            yield from self._blocks(waiting, encoded)
 
         def chunks() -> Iterator[bytes]:
             nonlocal size
@@ -198,6 +208,17 @@ class _Writing:
         before = len(known)
         known |= found
         return len(known) - before
+
+    def _blocks(
+        self, waiting: dict[str, Columns], encoded: dict[str, tuple[list[bytes], list[bytes]]]
+    ) -> Iterator[Changes | EncodedRows]:
+        """The blocks of what has been read. Empties both arguments."""
+        for name, (rows, values) in sorted(encoded.items()):
+            self._check()
+            yield EncodedRows(name, rows, values)
+        encoded.clear()
+        yield from self._changes(waiting)
+        waiting.clear()
 
     def _changes(self, waiting: Mapping[str, Columns]) -> Iterator[Changes]:
         for name in sorted(waiting):

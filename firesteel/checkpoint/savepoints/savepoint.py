@@ -1,7 +1,7 @@
 """Completes and deletes savepoints.
 
 A savepoint is one directory with ``_metadata`` and data files. It can be moved and copied, and
-restored with a different parallelism or state backend.
+restored with a different parallelism. A canonical one also restores with a different state backend.
 """
 
 from __future__ import annotations

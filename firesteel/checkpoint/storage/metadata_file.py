@@ -272,7 +272,7 @@ def _to_segment(content: Json, locate: Callable[[str], str]) -> Segment:
         path=_to_path(content, locate),
         files=tuple(
             SegmentFile(
-                name=file["name"],
+                name=_plain_name(file["name"]),
                 size=file["size"],
                 checksum=file["crc32"],
                 inline=_to_inline(file),
@@ -281,6 +281,13 @@ def _to_segment(content: Json, locate: Callable[[str], str]) -> Segment:
             for file in content["files"]
         ),
     )
+
+
+def _plain_name(name: str) -> str:
+    """Check a name. A restore writes a file of this name, which must not lead elsewhere."""
+    if posixpath.basename(name) != name or name in ("", ".", ".."):
+        raise ValueError(f"{name!r} is not the name of a file")
+    return name
 
 
 def _to_inline(content: Json) -> bytes | None:

@@ -91,21 +91,15 @@ class StorageSegmentStore(SegmentStore):
         if file.path is None:
             super().read_file(file, target)
             return
-        what = f"state file {file.name}"
-        target.write_bytes(self._read(file.path, file.size, file.checksum, what))
+        directory, name = posixpath.split(file.path)
+        facts = FileFacts(name, file.size, file.checksum)
+        with _named(file.path, f"state file {file.name}"):
+            self._storage_of(directory).copy(name, facts, target)
 
     def _read(self, location: str, size: int, checksum: int, what: str) -> bytes:
         directory, name = posixpath.split(location)
-        try:
+        with _named(location, what):
             return self._storage_of(directory).read(name, FileFacts(name, size, checksum))
-        except CorruptFileError as error:
-            raise CorruptSegmentError(f"the {what} is damaged: {error}") from error
-        except StorageError as error:
-            if not error.missing:
-                raise
-            raise CorruptSegmentError(
-                f"the {what} is missing: there is no file {location}"
-            ) from None
 
     def _storage_of(self, directory: str) -> Storage:
         if self._shared is not None and self._shared.location == directory:
@@ -125,6 +119,19 @@ def segment_facts(segment: Segment) -> Iterator[tuple[str, FileFacts]]:
         if file.path is not None:
             directory, name = posixpath.split(file.path)
             yield directory, FileFacts(name, file.size, file.checksum)
+
+
+@contextlib.contextmanager
+def _named(location: str, what: str) -> Iterator[None]:
+    """Turn errors about damaged and missing files into CorruptSegmentError."""
+    try:
+        yield
+    except CorruptFileError as error:
+        raise CorruptSegmentError(f"the {what} is damaged: {error}") from error
+    except StorageError as error:
+        if not error.missing:
+            raise
+        raise CorruptSegmentError(f"the {what} is missing: there is no file {location}") from None
 
 
 @contextlib.contextmanager

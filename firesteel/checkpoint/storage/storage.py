@@ -9,6 +9,7 @@ import uuid
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from firesteel.errors import FiresteelError
 from firesteel.filesystems.file_systems import (
@@ -175,6 +176,20 @@ class Storage:
         size = checksum = 0
         with self._explained("read", name), self.file_system.open(self._path(name)) as file:
             while chunk := file.read(_CHUNK_BYTES):
+                size += len(chunk)
+                checksum = zlib.crc32(chunk, checksum)
+        _compare(size, checksum, facts, self.location_of(name))
+
+    def copy(self, name: str, facts: FileFacts, target: Path) -> None:
+        """Copy a file to a local path, chunk by chunk, and compare it with ``facts``."""
+        size = checksum = 0
+        with (
+            self._explained("read", name),
+            self.file_system.open(self._path(name)) as file,
+            target.open("wb") as copy,
+        ):
+            while chunk := file.read(_CHUNK_BYTES):
+                copy.write(chunk)
                 size += len(chunk)
                 checksum = zlib.crc32(chunk, checksum)
         _compare(size, checksum, facts, self.location_of(name))

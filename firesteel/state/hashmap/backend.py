@@ -137,9 +137,10 @@ class HashMapKeyedStateBackend(KeyedStateBackend):
         for segment in segments:
             if segment.files:
                 raise UnknownFormatError(
-                    f"the state segment of epoch {segment.epoch} was written by the rocksdb "
-                    "backend. Only a savepoint can be restored with a different backend. Set "
-                    "state.backend.type to rocksdb, or restore a savepoint."
+                    f"the state of epoch {segment.epoch} consists of files of the rocksdb backend, "
+                    "as in its checkpoints and native savepoints. Only a canonical savepoint can be "
+                    "restored with a different backend. Set state.backend.type to rocksdb, or "
+                    "restore a canonical savepoint."
                 )
         super()._read(segments, store, only)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Collection, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from firesteel.common.typeinfo import TypeInformation
@@ -21,15 +23,24 @@ from firesteel.state.changelog import (
     check_version,
     delete_files,
 )
-from firesteel.state.frozen_state import FrozenState
-from firesteel.state.rocksdb.database import Database, is_data_file
-from firesteel.state.rocksdb.rows import RowFormat, key_group_of_row, moved_to_table, table_prefix
+from firesteel.state.changes import Changes
+from firesteel.state.frozen_state import FrozenFiles, FrozenState
+from firesteel.state.key_groups import KeyGroupRange
+from firesteel.state.rocksdb.database import Database, View, is_data_file
+from firesteel.state.rocksdb.rows import (
+    AFTER,
+    RowFormat,
+    group_prefix,
+    moved_to_table,
+    table_prefix,
+)
 from firesteel.state.rocksdb.tables import (
     FrozenRows,
     RocksDBListTable,
     RocksDBMapTable,
     RocksDBValueTable,
 )
+from firesteel.state.segment_format import decode_parts
 from firesteel.state.table_descriptions import (
     TableDescription,
     TableKind,
@@ -109,16 +120,31 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
     # Snapshots
 
     def freeze(self, max_parallelism: int) -> FrozenState:
-        view = self._database.snapshot()
-        tables = [
-            FrozenRows(name, table.description.kind, table.rows, view)
-            for name, table in self._tables.items()
-        ]
-        return FrozenState(tables, dict(self.descriptions()), view.release)
+        tables: list[FrozenRows] = []
+        views: list[View] = []
+        for name, table in self._tables.items():
+            views.append(self._database.view(table.rows.table_prefix))
+            tables.append(FrozenRows(name, table.description.kind, table.rows, views[-1]))
+
+        def release() -> None:
+            for view in views:
+                view.release()
+
+        return FrozenState(tables, dict(self.descriptions()), release)
+
+    def freeze_files(self) -> FrozenFiles:
+        epoch = 0 if self._sealed is None else self._sealed[0]
+        directory = self._checkpoint()
+        return FrozenFiles(
+            dict(self.descriptions()),
+            lambda store, check: self._write_files(directory, epoch, store, check),
+            lambda: shutil.rmtree(directory, ignore_errors=True),
+        )
 
     def _cover(self, epoch: int, store: SegmentStore) -> Segment:
         """Write the files of the bases, which are at the previous epoch."""
-        return self._write_files(self._checkpoint(), epoch - 1, store, lambda: None)
+        known = self._known_files()
+        return self._write_files(self._checkpoint(), epoch - 1, store, lambda: None, known)
 
     def _plan_snapshot(self, epoch: int, store: SegmentStore) -> None:
         """Start a flush, and plan the snapshot for the end of the running epoch.
@@ -130,10 +156,13 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         self._database.start_flush()
 
     def _start_snapshot(self, epoch: int, store: SegmentStore) -> BackgroundSegment:
-        directory = self._checkpoint()
+        directory, known = self._checkpoint(), self._known_files()
         return BackgroundSegment(
-            SNAPSHOT_TITLE, lambda check: self._write_files(directory, epoch, store, check)
+            SNAPSHOT_TITLE, lambda check: self._write_files(directory, epoch, store, check, known)
         )
+
+    def _known_files(self) -> Mapping[str, SegmentFile]:
+        return self._kept_files if self._settings.incremental else {}
 
     def _checkpoint(self) -> Path:
         self._write_meta()
@@ -141,9 +170,14 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         return self._database.checkpoint(self._checkpoints)
 
     def _write_files(
-        self, directory: Path, epoch: int, store: SegmentStore, check: Callable[[], None]
+        self,
+        directory: Path,
+        epoch: int,
+        store: SegmentStore,
+        check: Callable[[], None],
+        known: Mapping[str, SegmentFile] = MappingProxyType({}),
     ) -> Segment:
-        known = self._kept_files if self._settings.incremental else {}
+        """Write the files of a directory, except known ones, and delete the directory."""
         paths = sorted(directory.iterdir())
         shared = [known[path.name] for path in paths if path.name in known]
         written: list[SegmentFile] = []
@@ -200,9 +234,8 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         self, segments: Sequence[Segment], store: SegmentStore, only: KeyGroupFilter | None
     ) -> None:
         logs = list(segments)
-        # Files can be taken over unchanged if they are the only state of this subtask.
-        if logs and logs[0].files and only is None and not self._uncovered:
-            self._take_over(logs.pop(0), store)
+        if logs and logs[0].files and self._database.is_empty():
+            self._take_over(logs.pop(0), store, only)
         for segment in logs:
             if segment.files:
                 self._copy_rows(segment, store, only)
@@ -211,15 +244,29 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         # Flush now. Otherwise the first snapshot would flush while processing waits.
         self._database.flush()
 
-    def _take_over(self, segment: Segment, store: SegmentStore) -> None:
+    def _take_over(
+        self, segment: Segment, store: SegmentStore, only: KeyGroupFilter | None
+    ) -> None:
+        """Continue with the files of a segment. No row is read."""
         check_version(segment)
         directory = self._database.replace_files()
-        _place(segment, store, directory)
+        self._place(segment, store, directory)
         self._database.reopen()
-        self._keep_files_of(segment)
+        if not self._uncovered:
+            # The segment belongs to this subtask.
+            self._keep_files_of(segment)
         meta = _meta_of(self._database)
         self._parts = max(self._parts, meta["parts"])
         self._number_tables(meta)
+        if only is not None:
+            self._clip(only.key_groups)
+
+    def _clip(self, groups: KeyGroupRange) -> None:
+        """Delete the rows of all other key groups. Compaction removes them from the files later."""
+        for number in self._numbers.values():
+            prefix = table_prefix(number)
+            self._database.delete_range(prefix, group_prefix(prefix, groups.start))
+            self._database.delete_range(group_prefix(prefix, groups.end + 1), prefix + AFTER * 2)
 
     def _number_tables(self, meta: dict[str, Any]) -> None:
         """Give the tables the numbers that they have in the files."""
@@ -240,7 +287,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         check_version(segment)
         other = Database(self._settings)
         try:
-            _place(segment, store, other.replace_files())
+            self._place(segment, store, other.replace_files())
             other.reopen()
             meta = _meta_of(other)
             # Copied parts of lists keep their numbers. Later parts get higher ones.
@@ -248,15 +295,44 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
             for table in meta["tables"]:
                 name = table[_NAME]
                 self._restored(name, table_of(table[_DESCRIPTION]))
-                number = self._numbers[name]
-                rows = other.scan(table_prefix(table["number"]))
-                self._database.write(
-                    (moved_to_table(row, number), value)
-                    for row, value in rows
-                    if only is None or key_group_of_row(row) in only.key_groups
+                start, end = _bounds(table["number"], only)
+                prefix = table_prefix(self._numbers[name])
+                self._database.ingest(
+                    ([moved_to_table(row, prefix) for row in rows], values)
+                    for rows, values in other.cursor(start).before(end)
                 )
         finally:
             other.close()
+
+    def load(self, payload: bytes, only: KeyGroupFilter | None = None) -> None:
+        self._uncovered = True
+        self._database.ingest(self._loaded(payload, only))
+
+    def _loaded(
+        self, payload: bytes, only: KeyGroupFilter | None
+    ) -> Iterator[tuple[list[bytes], Sequence[bytes]]]:
+        """The encoded rows of a file of a savepoint. Other content is added to the tables."""
+        for part, description in decode_parts(payload):
+            table = self._restored(part.table, description)
+            if isinstance(part, Changes):
+                table.apply(part if only is None else only.of(part, description))
+                continue
+            number = self._numbers[part.table]
+            prefix = table_prefix(number)
+            rows, values = [moved_to_table(row, prefix) for row in part.rows], part.values
+            if only is not None:
+                start, end = _bounds(number, only)
+                low, high = bisect_left(rows, start), bisect_left(rows, end)
+                rows, values = rows[low:high], values[low:high]
+            if rows:
+                yield rows, values
+
+    def _place(self, segment: Segment, store: SegmentStore, directory: Path) -> None:
+        def read(file: SegmentFile) -> None:
+            store.read_file(file, directory / file.name)
+
+        with ThreadPoolExecutor(self._settings.transfer_threads) as threads:
+            list(threads.map(read, segment.files))
 
     def pickles(self, only: Collection[str]) -> Iterator[tuple[str, bytes]]:
         for name in only:
@@ -277,6 +353,10 @@ def _meta_of(database: Database) -> dict[str, Any]:
     return meta
 
 
-def _place(segment: Segment, store: SegmentStore, directory: Path) -> None:
-    for file in segment.files:
-        store.read_file(file, directory / file.name)
+def _bounds(number: int, only: KeyGroupFilter | None) -> tuple[bytes, bytes]:
+    """The keys between which all wanted rows of a table are."""
+    prefix = table_prefix(number)
+    if only is None:
+        return prefix, prefix + AFTER * 2
+    groups = only.key_groups
+    return group_prefix(prefix, groups.start), group_prefix(prefix, groups.end + 1)

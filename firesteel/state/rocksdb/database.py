@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,12 @@ from rocksdict import (
     Cache,
     Checkpoint,
     DBCompressionType,
+    IngestExternalFileOptions,
     Options,
     Rdict,
     RdictIter,
     ReadOptions,
+    SstFileWriter,
     WriteBatch,
     WriteBufferManager,
     WriteOptions,
@@ -31,30 +35,75 @@ from firesteel.state.backend_factory import StateBackendSettings
 # Operations per batch. Batches limit memory. Nothing reads the database between two batches, so
 # they do not have to be atomic.
 _BATCH_OPERATIONS = 5_000
+# Rows are read in chunks of up to so many, and of about so many bytes.
+_CHUNK_ROWS = 5_000
+_CHUNK_BYTES = 1 << 20
+_FIRST_CHUNK_ROWS = 64
+# A row begins with the number of its table.
+_TABLE_BYTES = 2
+
+
+class Cursor:
+    """Reads many rows in order, in chunks. It costs a fraction of ``scan`` per row.
+
+    It compares keys itself. An iterator with an upper bound would read memory that is not its own
+    once its options are gone.
+    """
+
+    def __init__(self, rows: Iterator[tuple[Any, bytes]]) -> None:
+        self._remaining = rows
+        self._size = _FIRST_CHUNK_ROWS
+        self._keys: Sequence[bytes] = ()
+        self._values: Sequence[bytes] = ()
+        self._position = 0
+
+    def before(self, end: bytes) -> Iterator[tuple[Sequence[bytes], Sequence[bytes]]]:
+        """The keys and values of the next rows, up to ``end``."""
+        while self._position < len(self._keys) or self._fill():
+            start = self._position
+            stop = self._position = bisect_left(self._keys, end, start)
+            if stop > start:
+                yield self._keys[start:stop], self._values[start:stop]
+            if stop < len(self._keys):
+                return
+
+    def _fill(self) -> bool:
+        chunk = list(islice(self._remaining, self._size))
+        if not chunk:
+            return False
+        self._keys, self._values = zip(*chunk, strict=True)
+        self._position = 0
+        size = sum(map(len, self._values))
+        if size < _CHUNK_BYTES:
+            self._size = min(2 * self._size, _CHUNK_ROWS)
+        else:
+            self._size = max(1, self._size * _CHUNK_BYTES // size)
+        return True
 
 
 class View:
-    """The rows of a database at one moment. One thread at a time may read it.
+    """The rows of a table at one moment. One thread at a time may read it.
 
-    It is an iterator, which RocksDB keeps at the moment of its creation.
+    It has iterators, which RocksDB keeps at the moment of their creation.
     """
 
-    def __init__(self, rows: RdictIter) -> None:
-        self._rows: RdictIter | None = rows
-
-    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """All rows whose key begins with ``prefix``. Read them before the next call."""
-        assert self._rows is not None
-        return _scan(self._rows, prefix, prefix)
+    def __init__(self, db: Rdict, prefix: bytes) -> None:
+        self._seeking: RdictIter | None = db.iter(_scan_options())
+        self._cursor: Cursor | None = Cursor(db.items(from_key=prefix, read_opt=_scan_options()))
 
     def first(self, start: bytes) -> tuple[bytes, bytes] | None:
         """The first row at or after ``start``."""
-        assert self._rows is not None
-        return _first(self._rows, start)
+        assert self._seeking is not None
+        return _first(self._seeking, start)
+
+    def before(self, end: bytes) -> Iterator[tuple[Sequence[bytes], Sequence[bytes]]]:
+        """The keys and values of the next rows, up to ``end``."""
+        assert self._cursor is not None
+        return self._cursor.before(end)
 
     def release(self) -> None:
         """Let the database forget the rows that it has replaced since."""
-        self._rows = None
+        self._seeking = self._cursor = None
 
 
 def _scan(rows: RdictIter, prefix: bytes, start: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -72,6 +121,29 @@ def _first(rows: RdictIter, start: bytes) -> tuple[bytes, bytes] | None:
     return (rows.key(), rows.value()) if rows.valid() else None
 
 
+class _SortedFile:
+    """A data file of rows of one table in ascending order, which a database can ingest."""
+
+    def __init__(self, path: Path, first: bytes, options: Options) -> None:
+        self.path = path
+        self._table = first[:_TABLE_BYTES]
+        self._last = b""
+        self._writer = SstFileWriter(options)
+        self._writer.open(str(path))
+
+    def continues_with(self, keys: Sequence[bytes]) -> bool:
+        return self._last < keys[0] and keys[0].startswith(self._table)
+
+    def add(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+        writer = self._writer
+        for key, value in zip(keys, values, strict=True):
+            writer[key] = value
+        self._last = keys[-1]
+
+    def finish(self) -> None:
+        self._writer.finish()
+
+
 class Database:
     """Sorted rows of bytes. The files are temporary: segments have everything that must survive."""
 
@@ -84,8 +156,10 @@ class Database:
         self._write_options.disable_wal = True  # type: ignore[method-assign,assignment]
         self._db = self._open()
         self.get = self._db.get
-        # It has the directory too, so that no file is deleted before.
+        self._ingested = 0
+        # The open database, if there is one.
         self._opened = [self._db]
+        # It has the directory too, so that no file is deleted before.
         self._finalizer = weakref.finalize(self, _close, self._opened, self._scratch, os.getpid())
         self._finalizer.atexit = False
 
@@ -103,9 +177,13 @@ class Database:
         """All rows whose key begins with ``prefix``, beginning at ``start``."""
         return _scan(self._db.iter(_scan_options()), prefix, prefix if start is None else start)
 
-    def snapshot(self) -> View:
-        """The rows at this moment. A different thread may read them."""
-        return View(self._db.iter(_scan_options()))
+    def cursor(self, start: bytes) -> Cursor:
+        """Read the rows from ``start`` on."""
+        return Cursor(self._db.items(from_key=start, read_opt=_scan_options()))
+
+    def view(self, prefix: bytes) -> View:
+        """The rows of a table at this moment. A different thread may read them."""
+        return View(self._db, prefix)
 
     def first(self, start: bytes) -> tuple[bytes, bytes] | None:
         """The first row at or after ``start``."""
@@ -125,7 +203,7 @@ class Database:
         if len(batch):
             self._db.write(batch, self._write_options)
 
-    def put_all(self, keys: list[bytes], values: list[bytes]) -> None:
+    def put_all(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         """Put rows. It is faster than ``write``."""
         for start in range(0, len(keys), _BATCH_OPERATIONS):
             stop = start + _BATCH_OPERATIONS
@@ -135,10 +213,49 @@ class Database:
                 put(key, value)
             self._db.write(batch, self._write_options)
 
+    def ingest(self, parts: Iterable[tuple[Sequence[bytes], Sequence[bytes]]]) -> None:
+        """Add many rows that the database does not have. Those of each part are in order.
+
+        They become files directly, without a write buffer and a compaction. A few are just written.
+        """
+        remaining = iter(parts)
+        first: list[tuple[Sequence[bytes], Sequence[bytes]]] = []
+        while sum(len(keys) for keys, _ in first) < _BATCH_OPERATIONS:
+            part = next(remaining, None)
+            if part is None:
+                for keys, values in first:
+                    self.put_all(keys, values)
+                return
+            first.append(part)
+        self._ingest_files(chain(first, remaining))
+
+    def _ingest_files(self, parts: Iterable[tuple[Sequence[bytes], Sequence[bytes]]]) -> None:
+        writers: list[_SortedFile] = []
+        for keys, values in parts:
+            writer = next((one for one in writers if one.continues_with(keys)), None)
+            if writer is None:
+                self._ingested += 1
+                path = self._directory / f"ingest-{self._ingested}.sst"
+                writer = _SortedFile(path, keys[0], _options(self._settings))
+                writers.append(writer)
+            writer.add(keys, values)
+        for writer in writers:
+            writer.finish()
+        options = IngestExternalFileOptions()
+        options.set_move_files(True)
+        self._db.ingest_external_file([str(one.path) for one in writers], options)
+
     def delete_all(self, prefix: bytes) -> None:
         """Delete all rows whose key begins with ``prefix``."""
         after = (int.from_bytes(prefix) + 1).to_bytes(len(prefix))
-        self._db.delete_range(prefix, after, write_opt=self._write_options)
+        self.delete_range(prefix, after)
+
+    def delete_range(self, start: bytes, end: bytes) -> None:
+        """Delete all rows from ``start`` on that are before ``end``."""
+        self._db.delete_range(start, end, write_opt=self._write_options)
+
+    def is_empty(self) -> bool:
+        return self.first(b"") is None
 
     def flush(self) -> None:
         """Write buffered rows to files, so that the next checkpoint does not wait for a flush."""
@@ -156,13 +273,16 @@ class Database:
 
     def replace_files(self) -> Path:
         """Close the database, and return an empty directory for the files that ``reopen`` opens."""
+        # Until ``reopen`` there is nothing to close.
+        self._opened.clear()
         self._db.close()
         shutil.rmtree(self._directory / "db", ignore_errors=True)
         (self._directory / "db").mkdir()
         return self._directory / "db"
 
     def reopen(self) -> None:
-        self._db = self._opened[0] = self._open()
+        self._db = self._open()
+        self._opened.append(self._db)
         self.get = self._db.get
 
     def clear(self) -> None:
@@ -172,9 +292,10 @@ class Database:
 
     def close(self) -> None:
         """Close the database and delete its files. Further calls do nothing."""
-        self._finalizer.detach()
-        if self._directory.exists():
-            self._db.close()
+        was_alive = self._finalizer.detach() is not None
+        if was_alive and self._directory.exists():
+            while self._opened:
+                self._opened.pop().close()
         self._scratch.remove()
 
 
@@ -184,7 +305,8 @@ def _close(opened: list[Rdict], _directory: ScratchDirectory, pid: int) -> None:
     Without its files, RocksDB would fail to write its buffers, and wait for seconds after that.
     """
     if os.getpid() == pid:
-        opened[0].close()
+        while opened:
+            opened.pop().close()
 
 
 def is_data_file(name: str) -> bool:

@@ -6,7 +6,7 @@ The key of a row is: table number, key group, key, namespace, and a suffix for l
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from firesteel.state.elements import (
@@ -18,6 +18,7 @@ from firesteel.state.elements import (
     pickles_in,
 )
 from firesteel.state.key_encoding import (
+    SCALAR_TAGS,
     all_come_back,
     comes_back,
     decode_key,
@@ -58,17 +59,19 @@ def table_prefix(number: int) -> bytes:
     return _TABLE.pack(number)
 
 
-def moved_to_table(row: bytes, number: int) -> bytes:
-    """The same row in the table with this number."""
-    return _TABLE.pack(number) + row[_TABLE.size :]
+def moved_to_table(row: bytes, prefix: bytes) -> bytes:
+    """The same row in the table with this prefix."""
+    return prefix + row[_TABLE.size :]
 
 
 class RowFormat:
     """The row format of one table. Table keys are (key, namespace) if the table is namespaced."""
 
     def __init__(self, number: int, description: TableDescription, max_parallelism: int) -> None:
-        self._namespaced = description.namespaced
+        self.namespaced = description.namespaced
         self._ttl = description.ttl
+        # The position of the tag of an element.
+        self._tag = 1 + (_STAMP.size if description.ttl else 0)
         self._is_list = description.kind is TableKind.LIST
         self._max_parallelism = max_parallelism
         self._int_groups = int_key_groups(max_parallelism)
@@ -80,14 +83,14 @@ class RowFormat:
 
     def prefix(self, key: Any) -> bytes:
         """The first bytes of all rows of a table key."""
-        if self._namespaced:
+        if self.namespaced:
             key, namespace = key
             return self._heads[self._group(key)] + encode_key(key) + encode_entry(namespace)
         return self._heads[self._group(key)] + encode_key(key)
 
     def prefixes(self, keys: list[Any]) -> list[bytes]:
         """The ``prefix`` of each key of a batch."""
-        if self._namespaced:
+        if self.namespaced:
             return list(map(self.prefix, keys))
         heads, groups = self._heads, key_groups_of(keys, self._max_parallelism)
         encoded = encode_keys(keys)
@@ -104,7 +107,7 @@ class RowFormat:
     def split(self, row: bytes) -> tuple[Any, int]:
         """The decoded table key of a row, and the position after it."""
         key, end = decode_key(row, HEAD_LENGTH)
-        if not self._namespaced:
+        if not self.namespaced:
             return key, end
         namespace, end = decode_key(row, end)
         return (key, namespace), end
@@ -120,7 +123,7 @@ class RowFormat:
 
     def values(self, keys: list[Any], elements: list[Any]) -> list[bytes]:
         """The ``value`` of each key of a batch, in a table with one value per key."""
-        if self._ttl or self._namespaced or not all_come_back(keys):
+        if self._ttl or self.namespaced or not all_come_back(keys):
             pairs = zip(keys, elements, strict=True)
             return [self.value((key,), element) for key, element in pairs]
         return [_AS_ENCODED + content for content in encode_each(elements)]
@@ -174,11 +177,24 @@ class RowFormat:
         """The table key, as the program gave it."""
         return _original(value)[0] if value[:1] == _WITH_ORIGINAL else self.split(row)[0]
 
+    def are_plain(self, rows: Sequence[bytes], values: Sequence[bytes]) -> bool:
+        """True if the rows of a table of values have only text, numbers, times and similar.
+
+        Keys and values have such types, and decode without pickle. The table has no namespaces.
+        """
+        tag = self._tag
+        return (
+            {row[HEAD_LENGTH] for row in rows} <= SCALAR_TAGS
+            and {value[0] for value in values} == {0}
+            and {value[tag] for value in values} == {PLAIN_TAG}
+            and {value[tag + 1] for value in values} <= SCALAR_TAGS
+        )
+
     def columns(self, found: Iterable[tuple[bytes, bytes]]) -> tuple[list[Any], list[Any]]:
         """The table keys and the elements of rows, in a table of values."""
         keys: list[Any] = []
         elements: list[Any] = []
-        is_bare = not (self._namespaced or self._ttl)
+        is_bare = not (self.namespaced or self._ttl)
         for row, value in found:
             if is_bare and value[0] == 0:
                 # This is the frequent case, without the calls of the general one.

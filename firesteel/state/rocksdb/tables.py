@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
-from firesteel.state.changes import ChangeKind, Changes
+from firesteel.state.changes import ChangeKind, Changes, EncodedRows
 from firesteel.state.elements import decode_elements, encode_elements
 from firesteel.state.frozen_state import Columns
 from firesteel.state.rocksdb.database import Database, View
@@ -133,11 +134,22 @@ class FrozenRows:
             yield group
             group += 1
 
-    def of_group(self, group: int) -> Columns:
-        found = self._view.scan(group_prefix(self._rows.table_prefix, group))
+    def parts_of_group(self, group: int) -> Iterator[Columns | EncodedRows]:
+        chunks = self._view.before(group_prefix(self._rows.table_prefix, group + 1))
+        if self._kind is not TableKind.VALUE:
+            yield self._collected(_pairs(chunks))
+        elif self._rows.namespaced:
+            yield self._rows.columns(_pairs(chunks))
+        else:
+            for rows, values in chunks:
+                if self._rows.are_plain(rows, values):
+                    yield EncodedRows(self.name, rows, values)
+                else:
+                    yield self._rows.columns(zip(rows, values, strict=True))
+
+    def _collected(self, found: Iterable[tuple[bytes, bytes]]) -> Columns:
+        """The lists or maps of keys, each of which has several rows."""
         rows = self._rows
-        if self._kind is TableKind.VALUE:
-            return rows.columns(found)
         keys: list[Any] = []
         values: list[Any] = []
         before: bytes | None = None
@@ -152,6 +164,12 @@ class FrozenRows:
             else:
                 values[-1][rows.entry(row, value)] = rows.element(value)
         return keys, values
+
+
+def _pairs(
+    chunks: Iterable[tuple[Sequence[bytes], Sequence[bytes]]],
+) -> Iterator[tuple[bytes, bytes]]:
+    return chain.from_iterable(zip(rows, values, strict=True) for rows, values in chunks)
 
 
 class RocksDBListTable(ListTable):

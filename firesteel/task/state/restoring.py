@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable
 
+from firesteel.checkpoint.rules.redistribution import KeyedPart
 from firesteel.checkpoint.rules.restore import SubtaskAssignment
 from firesteel.checkpoint.state_descriptions import StateDescription, table_descriptions
 from firesteel.checkpoint.storage.storage import open_storage
@@ -46,7 +47,7 @@ def restore_keyed_state(
         return
     backend.restore((), store)
     only = KeyGroupFilter(assignment.key_groups, max_parallelism)
-    for part in parts:
+    for part in sorted(parts, key=_bytes_to_take_over, reverse=True):
         wanted = None if part.is_exact else only
         if part.segments:
             backend.add(part.segments, store, wanted)
@@ -56,3 +57,12 @@ def restore_keyed_state(
             directory = open_storage(posixpath.dirname(file.path), options)
             facts = facts_of(file)
             backend.load(directory.read(facts.name, facts), wanted)
+
+
+def _bytes_to_take_over(part: KeyedPart) -> int:
+    """The size of the files of a backend. It takes over those of the first part without reading.
+
+    Files with keys that others own count half.
+    """
+    size = sum(segment.size for segment in part.segments if segment.files)
+    return 2 * size if part.is_exact else size

@@ -10,21 +10,24 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from firesteel.checkpoint.metadata import KeyedStateFile
 from firesteel.checkpoint.savepoints.keyed_state_files import write_frozen_state
 from firesteel.checkpoint.savepoints.savepoint import delete_unfinished
 from firesteel.checkpoint.state_descriptions import describe_tables
-from firesteel.checkpoint.storage.storage import StorageError, open_storage
+from firesteel.checkpoint.storage.storage import Storage, StorageError, open_storage
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.protocol.messages import SavepointFiles, SavepointOrder, SavepointProgress
-from firesteel.state.frozen_state import FrozenState
+from firesteel.state.changelog import Segment, SegmentFile, SegmentStore
+from firesteel.state.frozen_state import FrozenFiles, FrozenState
 
 _log = logging.getLogger("firesteel")
 
+_CHUNK_BYTES = 4 << 20
 # The slot waits this long for the thread of a savepoint that it gives up.
 _PATIENCE_SECONDS = 5.0
 
@@ -54,7 +57,7 @@ class FrozenOperator:
     node: int
     operator_id: str
     key_type: TypeInformation | None
-    state: FrozenState
+    state: FrozenState | FrozenFiles
 
 
 class SlotSavepoints:
@@ -149,6 +152,36 @@ def _dont_wait(seconds: float) -> None:
     """The work is done where it was begun."""
 
 
+class NativeFiles(SegmentStore):
+    """Writes copies of a backend's files into the directory of a savepoint.
+
+    check: called between chunks. It raises an exception if the files are no longer wanted.
+    names: receives the names of the files.
+    """
+
+    def __init__(
+        self, directory: Storage, prefix: str, check: Callable[[], None], names: list[str]
+    ) -> None:
+        super().__init__(None, 0)
+        self._savepoint = directory
+        self._prefix = prefix
+        self._check = check
+        self._names = names
+
+    def write_file(self, source: Path) -> SegmentFile:
+        name = f"{self._prefix}-{source.name}"
+        self._names.append(name)
+        facts = self._savepoint.write(name, self._chunks(source))
+        path = self._savepoint.location_of(name)
+        return SegmentFile(source.name, facts.size, facts.checksum, path=path)
+
+    def _chunks(self, source: Path) -> Iterator[bytes]:
+        with source.open("rb") as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                self._check()
+                yield chunk
+
+
 class _GivenUpError(Exception):
     """Ends the work on a savepoint that is not wanted any longer."""
 
@@ -189,8 +222,14 @@ class _Writing:
         error: str | None = None
         try:
             for operator in self._operators:
+                state = operator.state
+                if isinstance(state, FrozenFiles):
+                    segment = state.copy(self._store(operator), self._check)
+                    self._note(operator, (), segment)
+                    yield
+                    continue
                 files: list[KeyedStateFile] = []
-                for file in self._write(operator):
+                for file in self._write(operator, state):
                     files.append(file)
                     yield
                 self._note(operator, files)
@@ -209,13 +248,19 @@ class _Writing:
                 raise
         self._end(error)
 
-    def _write(self, operator: FrozenOperator) -> Iterator[KeyedStateFile]:
+    def _prefix(self, operator: FrozenOperator) -> str:
+        return f"state-{operator.operator_id}-{operator.subtask}-{self._attempt}"
+
+    def _store(self, operator: FrozenOperator) -> SegmentStore:
         directory = open_storage(self._order.target, self._options)
-        prefix = f"state-{operator.operator_id}-{operator.subtask}-{self._attempt}"
+        return NativeFiles(directory, self._prefix(operator), self._check, self._names)
+
+    def _write(self, operator: FrozenOperator, state: FrozenState) -> Iterator[KeyedStateFile]:
+        directory = open_storage(self._order.target, self._options)
         for file in write_frozen_state(
-            operator.state,
+            state,
             directory,
-            prefix,
+            self._prefix(operator),
             key_type=operator.key_type,
             compress=self._compress,
             check=self._check,
@@ -223,12 +268,17 @@ class _Writing:
             self._names.append(file.path.rpartition("/")[2])
             yield file
 
-    def _note(self, operator: FrozenOperator, files: list[KeyedStateFile]) -> None:
-        if files:
+    def _note(
+        self,
+        operator: FrozenOperator,
+        files: Sequence[KeyedStateFile],
+        segment: Segment | None = None,
+    ) -> None:
+        if files or segment is not None:
             states = describe_tables(operator.state.descriptions, operator.key_type)
             self._files.append(
                 SavepointFiles(
-                    operator.vertex, operator.subtask, operator.node, tuple(files), states
+                    operator.vertex, operator.subtask, operator.node, tuple(files), states, segment
                 )
             )
 

@@ -157,6 +157,17 @@ def test_names_that_lead_elsewhere_are_refused(name: str) -> None:
         decode_metadata(forged, _DIRECTORY)
 
 
+@pytest.mark.parametrize("name", ["/etc/passwd", "../../x", "a/b", "..", "."])
+def test_a_restore_writes_no_file_elsewhere(name: str) -> None:
+    """RocksDB's files get their names in the slot from the metadata."""
+    document = json.loads(_ENCODED)
+    segments = document["checkpoint"]["operators"][0]["subtasks"][0]["segments"]
+    segments[0]["files"] = [{"name": name, "size": 1, "crc32": 1, "file": "../shared/000001.sst"}]
+    body = json.dumps(document["checkpoint"], separators=(",", ":")).encode()
+    with pytest.raises(CorruptCheckpointError, match="is not the name of a file"):
+        decode_metadata(_reseal(body), _DIRECTORY)
+
+
 def _reseal(body: bytes) -> bytes:
     import hashlib
 

@@ -176,6 +176,6 @@ def test_frozen_state_does_not_change(create: Create, tmp_path: Path, seed: int)
 
 def test_files_of_rocksdb_are_not_for_the_hash_map(tmp_path: Path) -> None:
     (state,) = _subtasks(BACKENDS["rocksdb"], tmp_path, 1)
-    with pytest.raises(UnknownFormatError, match="Only a savepoint"):
+    with pytest.raises(UnknownFormatError, match="Only a canonical savepoint"):
         BACKENDS["hashmap"]().restore(state.segments(), state.store)
     state.backend.close()

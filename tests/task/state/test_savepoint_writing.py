@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from firesteel.checkpoint.rules.failure_reason import CheckpointFailedError
 from firesteel.checkpoint.rules.requests import StopMode
+from firesteel.checkpoint.savepoints.description import show_snapshot
 from firesteel.checkpoint.savepoints.savepoint_reader import open_state
 from firesteel.checkpoint.storage.metadata_file import open_checkpoint
 from firesteel.checkpoint.storage.storage import Storage, open_storage
@@ -138,6 +140,118 @@ class TestSavepoint:
         harness.savepoints_are_stuck = False
         finish(harness)
         assert sums(answer.result(timeout=0))
+
+
+ROCKSDB = Configuration().set_string("state.backend.type", "rocksdb")
+
+
+class TestNative:
+    """Savepoints that consist of the files of the state backend."""
+
+    def test_it_has_the_state_of_its_barrier_however_late_it_is_written(
+        self, start: Callable[..., JobHarness], tmp_path: Path
+    ) -> None:
+        harness = start(configuration=ROCKSDB)
+        run(harness, 3)
+        harness.savepoints_are_stuck = True
+        answer = harness.request_savepoint(str(tmp_path), native=True)
+        run(harness, 1)
+        state = dict(harness.keyed_state()["sums"]["reduce"])
+        run(harness, 5)
+        assert not answer.done()
+        assert harness.keyed_state()["sums"]["reduce"] != state
+        harness.savepoints_are_stuck = False
+        run(harness, 1)
+        location = answer.result(timeout=0)
+        assert sums(location) == state
+        assert show_snapshot(location).format == "native"
+        assert list(Path(location).glob("state-*.sst"))
+        finish(harness)
+
+    def test_it_can_be_restored_with_any_parallelism(
+        self, start: Callable[..., JobHarness]
+    ) -> None:
+        harness = start(parallelism=3, configuration=ROCKSDB)
+        run(harness, 4)
+        savepoint = harness.savepoint(native=True)
+        for parallelism in (1, 2, 3, 5):
+            finish(harness.resume(savepoint, parallelism=parallelism))
+
+    def test_it_can_be_moved_and_needs_nothing_of_the_job(
+        self, start: Callable[..., JobHarness], tmp_path: Path
+    ) -> None:
+        checkpoints = Configuration().set_string(
+            "execution.checkpointing.dir", str(tmp_path / "checkpoints")
+        )
+        checkpoints.add_all(ROCKSDB)
+        harness = start(configuration=checkpoints, checkpoint_every=1)
+        run(harness, 4)
+        savepoint = Path(harness.stop(str(tmp_path / "savepoints"), native=True))
+        moved = savepoint.rename(tmp_path / "moved")
+        shutil.rmtree(tmp_path / "checkpoints", ignore_errors=True)
+        resumed = harness.resume(str(moved))
+        finish(resumed)
+        # It belongs to the user, also after the job has taken checkpoints of its own.
+        assert show_snapshot(str(moved)).defects == ()
+        finish(harness.resume(str(moved), parallelism=1))
+
+    def test_the_error_of_a_different_backend_says_what_to_do(
+        self, start: Callable[..., JobHarness]
+    ) -> None:
+        harness = start(configuration=ROCKSDB)
+        run(harness, 3)
+        native, canonical = harness.savepoint(native=True), harness.savepoint()
+        hashmap = Configuration().set_string("state.backend.type", "hashmap")
+        resumed = harness.resume(native, configuration=hashmap)
+        with pytest.raises(Exception, match="restore a canonical savepoint"):
+            resumed.run()
+        finish(harness.resume(canonical, configuration=hashmap))
+
+    def test_state_in_memory_has_no_files_so_it_is_canonical(
+        self, start: Callable[..., JobHarness]
+    ) -> None:
+        harness = start()
+        run(harness, 3)
+        savepoint = harness.savepoint(native=True)
+        assert show_snapshot(savepoint).format == "canonical"
+        finish(harness.resume(savepoint, configuration=ROCKSDB))
+
+    def test_one_that_is_given_up_leaves_nothing(
+        self, start: Callable[..., JobHarness], tmp_path: Path
+    ) -> None:
+        harness = start(configuration=ROCKSDB)
+        run(harness, 3)
+        harness.savepoints_are_stuck = True
+        answer = harness.request_savepoint(str(tmp_path), native=True)
+        run(harness, 2)
+        # One of the slots has written its files.
+        assert harness.write_savepoint_file()
+        assert list(tmp_path.rglob("state-*"))
+        harness.run_epoch(dict.fromkeys(harness.places(), Fault.LOSE_HOST))
+        harness.savepoints_are_stuck = False
+        with pytest.raises(CheckpointFailedError, match="was restarted while it wrote its state"):
+            answer.result(timeout=0)
+        run(harness, 1)
+        assert list(tmp_path.iterdir()) == []
+        finish(harness)
+
+    @pytest.mark.parametrize("stop", [None, StopMode.SUSPEND])
+    def test_a_disk_that_is_full(
+        self,
+        start: Callable[..., JobHarness],
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        stop: StopMode | None,
+    ) -> None:
+        monkeypatch.setattr(savepoint_writing, "open_storage", full_disk)
+        harness = start(configuration=ROCKSDB)
+        run(harness, 3)
+        answer = harness.request_savepoint(str(tmp_path), stop, native=True)
+        run(harness, 2)
+        with pytest.raises(CheckpointFailedError, match="No space left on device"):
+            answer.result(timeout=0)
+        assert list(tmp_path.iterdir()) == []
+        finish(harness)
 
 
 class TestGivingUp:
