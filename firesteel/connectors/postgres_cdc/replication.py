@@ -43,7 +43,8 @@ class ReplicationStream:
             **{**arguments, "replication": "database", "options": options.strip()}
         )
         self._connection = pq.PGconn.connect(text.encode())
-        self._confirmed = start
+        # The start may be past the last checkpoint: only ``confirm`` releases the log.
+        self._confirmed = 0
         self._received = start
         self._next_status = 0.0
         if self._connection.status != pq.ConnStatus.OK:

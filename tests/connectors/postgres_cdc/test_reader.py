@@ -225,6 +225,30 @@ def test_complete_checkpoints_release_the_log_and_nothing_else_does(
         read(reader, 1)
 
 
+def test_a_new_connection_does_not_release_the_log(postgres: PostgresServer, slot: str) -> None:
+    """It begins at the reader's position, which may be past the last checkpoint."""
+    table = postgres.table("id INT PRIMARY KEY, word TEXT")
+    source = builder(postgres, table, slot).build()
+    reader = opened(source)
+    assert reader.read(1) == []
+    postgres.execute(f"INSERT INTO {table} VALUES (1, 'a')")
+    read(reader, 1)
+    checkpoint = reader.snapshot_splits()
+    for number in (2, 3, 4):
+        postgres.execute(f"INSERT INTO {table} VALUES (%s, 'a')", number)
+        read(reader, 1)
+        if number == 2:
+            postgres.execute(
+                "SELECT pg_terminate_backend(active_pid, 60000) FROM pg_replication_slots "
+                "WHERE slot_name = %s",
+                slot,
+            )
+    reader.close()
+    reader = opened(source, checkpoint)
+    assert read(reader, 3) == ["+I[2, 'a']", "+I[3, 'a']", "+I[4, 'a']"]
+    reader.close()
+
+
 def test_truncate_is_an_error(postgres: PostgresServer, slot: str) -> None:
     table = postgres.table("id INT PRIMARY KEY, word TEXT")
     reader = opened(builder(postgres, table, slot).build())
