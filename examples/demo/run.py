@@ -18,6 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import ctrl_c  # noqa: F401 - it must come before the modules that take a second
 from view import open_view
 
 from firesteel.common import Configuration, Duration, JobStatus, Time, Types, WatermarkStrategy
@@ -223,6 +224,8 @@ def follow(client, view, orders, crash_after):
             order, crash_after = "crash", None
         if order == "quit":
             raise KeyboardInterrupt
+        if view.is_closed:
+            raise BrokenPipeError
         if order is not None:
             Path(orders, order).touch()
             view.tell(ORDERS[order])
@@ -262,11 +265,10 @@ def main():
                 client = env.execute_async("clicks")
                 follow(client, view, orders, crash_after)
                 view.end(client)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, BrokenPipeError):
             if client is not None:
                 client.cancel().result()
-            print("\nCanceled.", file=sys.stderr)
-            return
+            raise
         broken = len(range(1_234, count, BROKEN_EVERY))
         print(
             f"{view.total():,} of {count - broken:,} good clicks counted, each exactly once; "
@@ -280,4 +282,10 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (KeyboardInterrupt, BrokenPipeError):
+        print("\nCanceled.", file=sys.stderr)
+        # The reader of a pipe may be gone, too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(130)

@@ -17,6 +17,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from firesteel.errors import FiresteelError
+
 BAR_WIDTH = 40
 KEYS = {"c": "crash", "k": "kill", "q": "quit"}
 
@@ -73,11 +75,23 @@ class View:
             (broken, self.broken_click),
             (latencies, self.measured),
         )
+        # The reader of standard output has gone.
+        self.is_closed = False
         self.threads = [
-            threading.Thread(target=read, args=reader, daemon=True) for reader in readers
+            threading.Thread(target=self.read, args=reader, daemon=True) for reader in readers
         ]
         for thread in self.threads:
             thread.start()
+
+    def read(self, stream, take):
+        try:
+            for record in stream:
+                take(record)
+        except BrokenPipeError:
+            self.is_closed = True
+        except FiresteelError:
+            # The main thread waits for the job, and raises the same error.
+            return
 
     def window(self, result):
         end, page, clicks = result
@@ -140,11 +154,6 @@ class View:
         self.show(client)
         if self.last_window:
             self.window_fired(self.last_window)
-
-
-def read(stream, take):
-    for record in stream:
-        take(record)
 
 
 class LineView(View):

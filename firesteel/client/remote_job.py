@@ -224,7 +224,7 @@ class RemoteJob:
             operation = self._client.wait_for(f"{self._path}/checkpoints/{trigger}")
             number = operation["checkpointId"]
             details = self.checkpoint_details(number)
-            return str((details or {}).get("external_path") or number)
+            return str((details or {}).get("external_path") or f"chk-{number}")
 
         return in_thread(run, "firesteel-checkpoint")
 

@@ -256,7 +256,8 @@ class JobClient:
         """Take a checkpoint now, in addition to the periodic ones. Not in PyFlink.
 
         Returns:
-            A future with the path of the checkpoint.
+            A future with the path of the checkpoint, or with a name such as "chk-1" if the job has
+            no checkpoint directory.
 
         >>> from firesteel.testing import ScriptedSource
         >>> numbers = ScriptedSource([1, 2], bounded=False)

@@ -10,7 +10,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -51,6 +52,38 @@ class ProgramEnd:
                 ).start()
         if threading.current_thread() is threading.main_thread():
             self._take_signals()
+
+    @contextmanager
+    def interrupts_wait(self) -> Iterator[Callable[[], None]]:
+        """Let Ctrl-C wait for the end of the block, in which Spark starts. A second one does not.
+
+        An interrupted call to the JVM would log several tracebacks. The block calls the function that
+        it gets after PySpark has set its own signal handler.
+        """
+        before = signal.getsignal(signal.SIGINT)
+        is_main = threading.current_thread() is threading.main_thread()
+        if not is_main or before is not signal.default_int_handler:
+            yield lambda: None
+            return
+        noted = 0
+
+        def note(number: int, frame: FrameType | None) -> None:
+            nonlocal noted
+            noted += 1
+            if noted > 1:
+                signal.default_int_handler(number, frame)
+
+        def take_over() -> None:
+            nonlocal before
+            before = signal.signal(signal.SIGINT, note)
+
+        signal.signal(signal.SIGINT, note)
+        try:
+            yield take_over
+        finally:
+            signal.signal(signal.SIGINT, before)
+        if noted:
+            raise KeyboardInterrupt
 
     def _wait(self, stop: Callable[[], None]) -> None:
         threading.main_thread().join()

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from firesteel.common.configuration import Configuration
@@ -264,7 +264,7 @@ def _start(
         threads = max(_LEAST_THREADS, live_slots or 0, slots)
         master = f"local[{threads},{_TASK_ATTEMPTS}]"
         defaults["spark.default.parallelism"] = str(slots)
-    builder = SparkSession.builder.master(master).appName("firesteel")
+    conf = SparkConf().setMaster(master).setAppName("firesteel")
     level = configuration.get(options.LOG_LEVEL_OPTION).upper()
     settings = _CONTEXT_SETTINGS | LIVE_SETTINGS | defaults
     if local_master(master) is not None:
@@ -278,11 +278,10 @@ def _start(
     if verbose:
         log_options += f" -Dfiresteel.log.level={level.lower()}"
     settings["spark.driver.extraJavaOptions"] = log_options
-    for key, value in settings.items():
-        builder = builder.config(key, value)
+    conf.setAll(list(settings.items()))
     for key, value in configuration.to_dict().items():
         if key.startswith("spark.") and not (key == _FILES and _FILES in settings):
-            builder = builder.config(key, value)
+            conf.set(key, value)
     java = find_java()
     archive = None
     java_options: list[str] = []
@@ -291,9 +290,11 @@ def _start(
             archive = ClassArchive(java)
             java_options += archive.java_options()
         java_options += compiler_options(configuration, is_for_live_job=live_slots is not None)
-    with java_environment(java, java_options):
-        session = builder.getOrCreate()
-    session.sparkContext.setLogLevel(level if verbose else "ERROR")
+    with java_environment(java, java_options), program_end.interrupts_wait() as take_over:
+        SparkContext.getOrCreate(conf)
+        take_over()
+        session = SparkSession.builder.config(conf=conf).getOrCreate()
+        session.sparkContext.setLogLevel(level if verbose else "ERROR")
     _own.session, _own.is_quiet, _own.archive = session, not verbose, archive
     return session
 

@@ -101,7 +101,7 @@ _VERTEX_CALLS: dict[str, Callable[[replies.Job, int, Query], Any]] = {
     ],
     "/backpressure": lambda job, index, _: replies.back_pressure(job, index),
     "/subtasktimes": lambda job, index, _: replies.subtask_times(job, index),
-    "/flamegraph": lambda _job, _index, query: replies.flame_graph(query["type"][0]),
+    "/flamegraph": lambda job, _index, query: replies.flame_graph(job, query["type"][0]),
     "/accumulators": lambda job, index, _: {
         "id": job.vertex_id(index),
         "user-accumulators": [

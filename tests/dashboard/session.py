@@ -58,6 +58,8 @@ class Job:
     vertices: list[Vertex]
     age: float = 754.0
     duration: float | None = None
+    # Requests for flame graphs that come before the first samples.
+    requests_before_samples: int = 0
     failures: list[tuple[float, str, str]] = field(default_factory=list)
     checkpoints: int = 10
     # The number of a slow checkpoint, counted from the newest, or None.
@@ -520,7 +522,11 @@ def subtask_times(job: Job, index: int) -> dict[str, Any]:
     }
 
 
-def flame_graph(kind: str) -> dict[str, Any]:
+def flame_graph(job: Job, kind: str) -> dict[str, Any]:
+    """As the server answers: the first request makes it sample, and there is no graph yet."""
+    if job.requests_before_samples:
+        job.requests_before_samples -= 1
+        return {"endTimestamp": -1, "data": None}
     stacks: dict[tuple[str, ...], int]
     if kind == "off_cpu":
         stacks = {("run", "process_batch", "queue.get"): 610, ("run", "poll", "select"): 240}

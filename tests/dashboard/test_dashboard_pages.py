@@ -261,6 +261,19 @@ def test_flames_zoom_and_search(browser: Browser) -> None:
         browser.see("queue.get")
 
 
+def test_a_flame_graph_appears_once_there_are_samples(browser: Browser) -> None:
+    session = one_job()
+    session.refresh_interval = 200
+    job = session.jobs[0]
+    job.requests_before_samples = 3
+    with serving(session) as address, browser.without_messages():
+        browser.open(f"{address}#/job/{job.jid}/overview/{job.vertex_id(2)}/flamegraph")
+        browser.find(".flame", "enrich")
+        assert job.requests_before_samples == 0
+        browser.click("button", "Sample again")
+        browser.find(".flame", "enrich")
+
+
 def test_names_of_jobs_are_text_and_never_markup(browser: Browser) -> None:
     evil = "<img src=x onerror=alert(1)><b>bold</b>"
     session = Session([Job(evil, "RUNNING", [Vertex(evil, [], 1)])])

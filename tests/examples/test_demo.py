@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -29,3 +31,30 @@ def test_the_demo_survives_its_crash_and_counts_every_click_once() -> None:
     assert re.search(r"latency [1-9][\d.]* ms median, [\d.]+ ms 99th", run.stdout)
     assert re.search(r"returned to checkpoint \d+ and continues", run.stdout)
     assert re.search(r"^([\d,]+) of \1 good clicks counted", run.stdout, re.MULTILINE)
+
+
+@pytest.mark.spark
+def test_ctrl_c_ends_the_demo_without_a_traceback() -> None:
+    # If a shell runs the tests in the background, they ignore it, and so would the demo.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    demo = subprocess.Popen(
+        [sys.executable, "examples/demo/run.py", "--seconds", "600", "--crash-after", "600"],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    signal.signal(signal.SIGINT, before)
+    killer = threading.Timer(_TIME_LIMIT_SECONDS, demo.kill)
+    killer.start()
+    try:
+        assert demo.stdout is not None
+        assert any(line.startswith("window until") for line in demo.stdout)
+        demo.send_signal(signal.SIGINT)
+        _, errors = demo.communicate()
+    finally:
+        killer.cancel()
+        demo.kill()
+    assert demo.returncode == 130, errors
+    assert errors.endswith("\nCanceled.\n")
+    assert "Traceback" not in errors

@@ -93,6 +93,18 @@ def test_a_checkpoint(client: Client, own_job: RunningJob) -> None:
     assert client.get(f"{path}/details/{number}").status == 200
 
 
+def test_a_checkpoint_of_a_job_without_a_checkpoint_directory(
+    client: Client, dispatcher: Dispatcher
+) -> None:
+    job = start(dispatcher, numbers, "in memory")
+    with ended(job):
+        wait_until(lambda: job.status().name == "RUNNING")
+        path = f"/jobs/{job.job_id}/checkpoints"
+        reply = client.call("POST", path, {"checkpointType": "CONFIGURED"})
+        state = completed(client, f"{path}/{reply.json()['request-id']}")
+        assert state["operation"] == {"checkpointId": 1}
+
+
 def test_a_savepoint_that_fails_says_why(client: Client, own_job: RunningJob) -> None:
     path = f"/jobs/{own_job.job_id}/savepoints"
     reply = client.call("POST", path, {"target-directory": "/proc/nowhere"})

@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from firesteel.master.running_jobs import RunningJobs
+from firesteel.spark.program_end import ProgramEnd
+
 _PROGRAM = """
 import signal, sys, threading, time
 # A shell ignores it for programs in the background.
@@ -222,3 +225,53 @@ def test_a_program_with_handlers_of_its_own_keeps_them(start: Start) -> None:
     assert program.line() == "working"
     program.process.send_signal(signal.SIGINT)
     assert program.rest() == ["its own", "canceled", "stopped"]
+
+
+@pytest.fixture
+def default_interrupt() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def start_spark(steps: list[str]) -> None:
+    """Receive an interrupt while Spark starts. If the first step is "twice", receive another one."""
+    with ProgramEnd(RunningJobs()).interrupts_wait() as take_over:
+        signal.raise_signal(signal.SIGINT)
+        # As PySpark does at the end of a new context.
+        signal.signal(signal.SIGINT, fail)
+        take_over()
+        steps.append("context")
+        if steps[0] == "twice":
+            signal.raise_signal(signal.SIGINT)
+        steps.append("session")
+
+
+@pytest.mark.usefixtures("default_interrupt")
+def test_an_interrupt_waits_until_spark_has_started() -> None:
+    steps = ["once"]
+    with pytest.raises(KeyboardInterrupt):
+        start_spark(steps)
+    assert steps == ["once", "context", "session"]
+    assert signal.getsignal(signal.SIGINT) is fail
+
+
+def fail(number: int, frame: object) -> None:
+    raise AssertionError("PySpark's handler was called")
+
+
+@pytest.mark.usefixtures("default_interrupt")
+def test_a_second_interrupt_does_not_wait_for_spark() -> None:
+    steps = ["twice"]
+    with pytest.raises(KeyboardInterrupt):
+        start_spark(steps)
+    assert steps == ["twice", "context"]
+
+
+@pytest.mark.usefixtures("default_interrupt")
+def test_a_handler_of_the_user_is_left_alone_while_spark_starts() -> None:
+    signal.signal(signal.SIGINT, fail)
+    with ProgramEnd(RunningJobs()).interrupts_wait() as take_over:
+        assert signal.getsignal(signal.SIGINT) is fail
+        take_over()
+        assert signal.getsignal(signal.SIGINT) is fail

@@ -14,6 +14,8 @@ export interface Line {
 }
 
 const HEIGHT = 150;
+// The span of a chart with one sample.
+const FIRST_SECONDS = 10;
 export const LINE_COLORS = ["line-1", "line-2", "line-3", "line-4", "line-5", "line-6", "line-7", "line-8"];
 
 export function Chart({ title, times, lines, format }: {
@@ -83,7 +85,11 @@ function options(lines: Line[], format: (value: number) => string, width: number
     padding: [8, 8, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { size: 6 } },
-    scales: { y: { range: (_plot, min, max) => [Math.min(0, min ?? 0), max > 0 ? max * 1.08 : 1] } },
+    scales: {
+      // A single sample has a time, but no span of time.
+      x: { range: (_plot, min, max) => (max > min ? [min, max] : [(max ?? 0) - FIRST_SECONDS, max ?? 0]) },
+      y: { range: (_plot, min, max) => [Math.min(0, min ?? 0), max > 0 ? max * 1.08 : 1] },
+    },
     axes: [
       { ...axis, space: 80, size: 26, values: (_plot, ticks) => ticks.map((tick) => moment(tick * 1000)) },
       { ...axis, size: 62, values: (_plot, ticks) => ticks.map(format) },
@@ -94,7 +100,7 @@ function options(lines: Line[], format: (value: number) => string, width: number
         label: line.label,
         stroke: color(line.color),
         width: 1.75,
-        points: { show: false },
+        points: { show: (plot: uPlot) => plot.data[0].length === 1, size: 6, fill: color(line.color) },
         spanGaps: true,
       })),
     ],

@@ -379,7 +379,9 @@ class CheckpointCoordinator:
             decisions += self._noted(self.store.return_only_to(completed))
         else:
             # An ordinary savepoint commits nothing: the job may still restore an older checkpoint.
-            decisions.append(AnswerRequest(request.request_id, location))
+            # A checkpoint without a directory has its name only.
+            answer = location or f"chk-{checkpoint_id}"
+            decisions.append(AnswerRequest(request.request_id, answer))
         return decisions
 
     def _completed(self, completed: CompletedCheckpoint, now: float) -> list[Decision]:

@@ -1,5 +1,5 @@
 // The flame graph of a vertex: which function takes the time.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { usePoll } from "../../api/poll";
 import type { FlameGraph, FlameNode } from "../../api/types";
 import { Empty, Moment, Waiting } from "../../components/basics";
@@ -13,6 +13,8 @@ const KINDS = [
 ] as const;
 
 const DISABLED = -2;
+// The server has begun to sample, and has no graph yet.
+const NONE_YET = -1;
 const ROW = 20;
 // Narrower parts are not drawn.
 const NARROWEST = 0.002;
@@ -27,7 +29,17 @@ interface Frame {
 
 export function FlameGraphView({ path, ended }: { path: string; ended: boolean }) {
   const [kind, setKind] = useState<string>("on_cpu");
-  const { data, error, refresh } = usePoll<FlameGraph>(ended ? null : `${path}/flamegraph?type=${kind}`, { once: true });
+  // A graph that is newer than this one is wanted.
+  const [last, setLast] = useState(NONE_YET);
+  const [sampling, setSampling] = useState(true);
+  const { data, error } = usePoll<FlameGraph>(ended ? null : `${path}/flamegraph?type=${kind}`, { once: !sampling });
+  useEffect(() => {
+    if (data) setSampling(data.endTimestamp !== DISABLED && data.endTimestamp <= last);
+  }, [data, last]);
+  const sampleAgain = () => {
+    setLast(data?.endTimestamp ?? NONE_YET);
+    setSampling(true);
+  };
   if (ended) return <Empty title="The job has ended">Stacks are sampled while a job runs.</Empty>;
   return (
     <>
@@ -39,8 +51,8 @@ export function FlameGraphView({ path, ended }: { path: string; ended: boolean }
             </button>
           ))}
         </div>
-        <button type="button" class="button small" onClick={refresh}>
-          Sample again
+        <button type="button" class="button small" disabled={sampling} onClick={sampleAgain}>
+          {sampling ? "Sampling …" : "Sample again"}
         </button>
       </div>
       {error?.status === 404 ? <NoSamples /> : !data ? <Waiting error={error} lines={6} /> : <Result graph={data} />}
@@ -55,6 +67,13 @@ function Result({ graph }: { graph: FlameGraph }) {
         <p>
           Set <code>rest.flamegraph.enabled: true</code> and start the session again.
         </p>
+      </Empty>
+    );
+  }
+  if (graph.endTimestamp === NONE_YET) {
+    return (
+      <Empty icon="flame" title="Sampling">
+        The server looks at the stacks of the subtasks for some seconds.
       </Empty>
     );
   }
