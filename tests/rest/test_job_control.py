@@ -168,7 +168,8 @@ def test_a_job_that_fails_shows_the_exception(client: Client, dispatcher: Dispat
         env.from_collection([1, 0]).map(lambda value: 1 // value).name("divide").print()
 
     job = start(dispatcher, build, "fails", restart_strategy__type="none")
-    wait_until(lambda: job.status().name == "FAILED")
+    # The result follows the state.
+    wait_until(lambda: job.result().done())
     history = client.get(f"/jobs/{job.job_id}/exceptions", maxExceptions="10").json()
     (entry,) = history["exceptionHistory"]["entries"]
     assert entry["exceptionName"].endswith("ZeroDivisionError")
