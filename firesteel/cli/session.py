@@ -129,7 +129,7 @@ def run_session(settings: tuple[str, ...]) -> None:
     try:
         if group is not None:
             leadership = SessionLeadership(dispatcher, group)
-            standby = partial(StandbyRedirect, leads=leadership.leads, leader=leadership.leader)
+            standby = partial(StandbyRedirect, term=leadership.term, leader=leadership.leader)
         server = RestServer(dispatcher, more=session_endpoints(dispatcher, token), standby=standby)
         if leadership is not None:
             leadership.stand(server.url)

@@ -66,7 +66,10 @@ class JobStore:
                 yield job
 
     def unfinished_job(self, job_id: str) -> StoredJob | None:
-        """Return a job to continue. Returns None for one that has ended, or is unusable."""
+        """Return a job to continue. Returns None for one that has ended, or is unusable.
+
+        Raises StorageError if the storage does not answer.
+        """
         try:
             body = self._documents.get("jobs", job_id)
             if body is None:
@@ -76,6 +79,9 @@ class JobStore:
                 return None
             return self._read(job_id, body)
         except (UnusableEntryError, StorageError, KeyError, TypeError, ValueError) as error:
+            if isinstance(error, StorageError) and not error.missing:
+                # The storage does not answer, which says nothing about the job.
+                raise
             _log.error("The job %s is skipped: %s", job_id, error)
             return None
 

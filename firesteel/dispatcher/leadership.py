@@ -53,7 +53,8 @@ class SessionLeadership:
         self._settings = settings
         self._services: HighAvailability = settings.open()
         self._url = ""
-        self._is_ready = False
+        # The term in which this master leads and has taken over all jobs.
+        self._ready_term: int | None = None
         self._stands = threading.Event()
         self._closed = threading.Event()
         dispatcher.stand_by()
@@ -70,15 +71,15 @@ class SessionLeadership:
 
     def _warm_up(self) -> None:
         """Make a standby warm, once a different master leads. The first job of a leader does so."""
-        while not self._is_ready and not self._closed.is_set():
+        while self._ready_term is None and not self._closed.is_set():
             if self.leader() is not None:
                 self._dispatcher.warm_up()
                 return
             self._closed.wait(_LOOK_SECONDS)
 
-    def leads(self) -> bool:
-        """Return True if this master leads, and has taken over all jobs."""
-        return self._is_ready
+    def term(self) -> int | None:
+        """Return the term in which this master leads and has taken over all jobs, or None."""
+        return self._ready_term
 
     def leader(self) -> str | None:
         """Return the address of a different master that leads."""
@@ -94,6 +95,8 @@ class SessionLeadership:
         self._stands.wait()
         try:
             self._dispatcher.lead(JobStore(self._settings, self._services, term))
+            # The entries of an ended term are gone, and with them perhaps some jobs.
+            self._services.store(term).check()
             self._election.announce(self._url)
         except LeadershipLostError as error:
             # The next call is that of the revocation.
@@ -104,16 +107,16 @@ class SessionLeadership:
             _log.exception("this master cannot take over the jobs, so it ends")
             self._dispatcher.stop_requested.set()
             return
-        self._is_ready = True
+        self._ready_term = term
         _log.info("this master has taken over all jobs (term %d)", term)
 
     def _revoked(self, term: int, reason: str) -> None:
-        self._is_ready = False
+        self._ready_term = None
         self._dispatcher.step_down(reason)
 
     def close(self) -> None:
         """Stand by no longer. Call it when no job of this master runs any more."""
-        self._is_ready = False
+        self._ready_term = None
         self._closed.set()
         self._election.close()
         self._services.close()

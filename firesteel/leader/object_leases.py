@@ -192,10 +192,13 @@ class ObjectStore:
 
     def names(self, kind: str) -> list[str]:
         directory = f"{_directory(self._term)}/{kind}/"
-        return [
+        found = [
             name.removeprefix(directory).removesuffix(_SUFFIX)
             for name in self._leases.bucket.names(directory)
         ]
+        # The next leader removes the entries of this term. Then a list without them is wrong.
+        self.check()
+        return found
 
     def get(self, kind: str, name: str) -> bytes | None:
         found = self._leases.bucket.read(self._name(kind, name))

@@ -61,8 +61,8 @@ class Leader:
 class TermStore(Protocol):
     """Entries of a group of masters, as the leader of one term reads and writes them.
 
-    Reads never fail because of an ended term. Writes and ``check`` raise LeadershipLostError. An
-    entry has one of the ``KINDS``, and a name of letters, digits, ``-`` and ``@``.
+    Writes and ``check`` raise LeadershipLostError after the term has ended, and ``names`` may do so.
+    An entry has one of the ``KINDS``, and a name of letters, digits, ``-`` and ``@``.
     """
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from starlette.responses import RedirectResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from firesteel.rest.app import error_response
 
@@ -33,23 +33,45 @@ class StandbyRedirect:
 
     Args:
         app: The application.
-        leads: Returns True if this master leads and has taken over all jobs.
+        term: Returns the term in which this master leads and has taken over all jobs, or None.
         leader: Returns the address of the leader, if it is known. It may take a while.
     """
 
     def __init__(
-        self, app: ASGIApp, leads: Callable[[], bool], leader: Callable[[], str | None]
+        self, app: ASGIApp, term: Callable[[], int | None], leader: Callable[[], str | None]
     ) -> None:
         self._app = app
-        self._leads = leads
+        self._term = term
         self._leader = leader
         self._known: tuple[float, str | None] = (float("-inf"), None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or self._leads() or _is_for_this_master(scope):
+        if scope["type"] != "http" or _is_for_this_master(scope):
             await self._app(scope, receive, send)
-        else:
+            return
+        term = self._term()
+        if term is None:
             response = await self._redirect(scope)
+            await response(scope, receive, send)
+        else:
+            await self._answer_as_leader(term, scope, receive, send)
+
+    async def _answer_as_leader(
+        self, term: int, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Answer, unless an error may come from the end of the term: its jobs are gone then."""
+        is_late = False
+
+        async def send_in_term(message: Message) -> None:
+            nonlocal is_late
+            if message["type"] == "http.response.start" and message["status"] >= 400:
+                is_late = self._term() != term
+            if not is_late:
+                await send(message)
+
+        await self._app(scope, receive, send_in_term)
+        if is_late:
+            response = no_leader("This master no longer leads.")
             await response(scope, receive, send)
 
     async def _redirect(self, scope: Scope) -> Response:

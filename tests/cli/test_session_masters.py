@@ -9,6 +9,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -168,20 +169,42 @@ def _open(url: str) -> Any:
     return urllib.request.build_opener(_NoRedirects()).open(url, timeout=10)
 
 
+def settings_of(kind: str, request: pytest.FixtureRequest, directory: Path) -> dict[str, str]:
+    """Return the settings of a new group of masters."""
+    leases = {
+        "high-availability.type": "filesystem",
+        "firesteel.high-availability.lease-duration": "6 s",
+        "firesteel.high-availability.lease-renewal": "500 ms",
+    }
+    if kind == "s3":
+        s3 = request.getfixturevalue("s3")
+        return {
+            **leases,
+            "high-availability.storageDir": f"s3://checkpoints/{uuid.uuid4().hex}",
+            "s3.endpoint": s3.s3_endpoint,
+            "s3.access-key": s3.s3_access_key,
+            "s3.secret-key": s3.s3_secret_key,
+            "s3.endpoint.region": s3.s3_region,
+        }
+    storage = {"high-availability.storageDir": str(directory / "ha")}
+    if kind == "zookeeper":
+        return {
+            **storage,
+            "high-availability.type": "zookeeper",
+            "high-availability.zookeeper.quorum": request.getfixturevalue("ensemble").quorum,
+            "high-availability.zookeeper.path.root": f"/{uuid.uuid4().hex}",
+            "high-availability.zookeeper.client.session-timeout": "4 s",
+        }
+    return {**leases, **storage}
+
+
 @pytest.fixture
-def group(tmp_path: Path) -> Iterator[Group]:
+def group(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Group]:
     home = tmp_path / "home"
     home.mkdir()
-    made = Group(
-        Commands(home),
-        {
-            "high-availability.type": "filesystem",
-            "high-availability.storageDir": str(tmp_path / "ha"),
-            "high-availability.cluster-id": "test",
-            "firesteel.high-availability.lease-duration": "3 s",
-            "firesteel.high-availability.lease-renewal": "500 ms",
-        },
-    )
+    kind = getattr(request, "param", "filesystem")
+    settings = settings_of(kind, request, tmp_path)
+    made = Group(Commands(home), {**settings, "high-availability.cluster-id": "test"})
     try:
         yield made
     finally:
@@ -223,6 +246,7 @@ def start_client(group: Group, tmp_path: Path, checkpoint_interval: int = 500) -
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("group", ["filesystem", "s3", "zookeeper"], indirect=True)
 def test_a_job_and_its_client_survive_the_death_of_the_leader(group, tmp_path):
     leader = group.start()
     standby = group.start()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from firesteel.checkpoint.storage.storage import StorageError
 from firesteel.dispatcher.job_store import JobStore
 from firesteel.errors import LeadershipLostError
 from firesteel.leader.file_leases import LeaseDirectory
@@ -101,3 +102,15 @@ def test_a_job_of_a_different_version_is_named_and_skipped(settings, submission,
     assert "0.0.9" in caplog.text
     # It stays for a leader of its version.
     assert list(Path(settings.directory).rglob(f"{JOBS[0]}.zip"))
+
+
+def test_a_job_is_not_skipped_because_the_storage_does_not_answer(settings, submission):
+    store = store_of(settings)
+    store.save(manifest(JOBS[0]), submission)
+    [file] = Path(settings.directory).rglob(f"{JOBS[0]}.zip")
+    file.unlink()
+    assert unfinished(store) == []
+    # It cannot be read as a file.
+    file.mkdir()
+    with pytest.raises(StorageError):
+        unfinished(store)

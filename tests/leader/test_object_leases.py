@@ -59,7 +59,7 @@ def run_at_once(count: int, run: Callable[[int], object]) -> None:
 
 def test_one_of_many_takeovers_of_a_term_succeeds(settings, leases):
     others = [ObjectLeases(settings.directory, settings.file_systems) for _ in range(3)]
-    for term in range(10):
+    for term in range(5):
         won: list[int] = []
 
         def run(number: int, term: int = term, won: list[int] = won) -> None:
@@ -76,7 +76,7 @@ def test_threads_of_a_leader_lose_no_update(leases):
     store = leases.store(1)
 
     def run(number: int) -> None:
-        for turn in range(10):
+        for turn in range(5):
             store.put("counters", f"job-{number}", b"%d" % turn)
             store.put("checkpoints", f"job-{number}@{turn}", b"x")
             if turn:
@@ -85,8 +85,8 @@ def test_threads_of_a_leader_lose_no_update(leases):
     run_at_once(4, run)
     assert leases.take_over(1)
     after = leases.store(2)
-    assert after.names("checkpoints") == [f"job-{number}@9" for number in range(4)]
-    assert [after.get("counters", f"job-{number}") for number in range(4)] == [b"9"] * 4
+    assert after.names("checkpoints") == [f"job-{number}@4" for number in range(4)]
+    assert [after.get("counters", f"job-{number}") for number in range(4)] == [b"4"] * 4
 
 
 def test_the_entries_of_earlier_terms_are_removed(leases):
@@ -155,7 +155,7 @@ def test_a_change_during_which_a_takeover_happens_is_refused(settings, leases, c
     assert len(requests) == 2
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", ["create", "delete"])
 def test_a_change_in_the_middle_of_a_takeover(settings, leases, change, monkeypatch):
     """Change an entry before each request of a takeover. If it succeeds, the next leader has it."""
     other = ObjectLeases(settings.directory, settings.file_systems)
@@ -187,10 +187,9 @@ def test_a_change_in_the_middle_of_a_takeover(settings, leases, change, monkeypa
             refused.append(number)
             # The next leader sees it as a whole or not at all, and goes on seeing the same.
             assert found in (after, UNCHANGED)
-        later = ObjectLeases(settings.directory, settings.file_systems)
-        assert later.take_over(term)
+        assert leases.take_over(term)
         term += 1
-        assert {name: later.store(term).get("jobs", name) for name in after} == found
+        assert {name: leases.store(term).get("jobs", name) for name in after} == found
     # The first request reads the term, and the second one ends it.
     assert refused == list(range(3, count + 1))
 
@@ -252,6 +251,16 @@ def test_a_frozen_takeover_does_not_lead(settings, leases, monkeypatch):
         assert led > term
         leases.store(led).put("jobs", "a", b"%d" % number)
     assert leases.store(leases.term()).get("jobs", "a") == b"%d" % (number - 1)
+
+
+def test_a_leader_of_an_ended_term_does_not_see_an_empty_list(leases):
+    leases.take_over(0)
+    old = leases.store(1)
+    old.put("checkpoints", "job@1", b"x")
+    leases.take_over(1)
+    with pytest.raises(LeadershipLostError):
+        old.names("checkpoints")
+    assert leases.store(2).names("checkpoints") == ["job@1"]
 
 
 def test_a_late_lease_of_an_old_leader_counts_as_none(leases):

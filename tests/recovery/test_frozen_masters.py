@@ -110,14 +110,17 @@ class MasterProcess:
 
 
 def run_masters(settings: LeaderSettings, directory: Path, seed: int, count: int = 2) -> int:
-    """Run a job on some masters, freeze or kill those that lead, and return the number of terms."""
+    """Run a job on some masters, freeze or kill those that lead, and return the number of terms.
+
+    The first one is frozen for longer than its lease.
+    """
     random = Random(seed)
     (directory / "sink").mkdir(parents=True)
     masters = [MasterProcess(settings, directory, 1000 * seed + n) for n in range(count)]
     started = list(masters)
     disturbances = random.randint(1, 3)
     try:
-        for _ in range(disturbances):
+        for number in range(disturbances):
             wait_until(lambda: any(one.leads() for one in masters) or _is_over(masters))
             if _is_over(masters):
                 break
@@ -125,7 +128,7 @@ def run_masters(settings: LeaderSettings, directory: Path, seed: int, count: int
             leader = next((one for one in masters if one.leads()), None)
             if leader is None:
                 continue
-            if random.random() < 0.25:
+            if number > 0 and random.random() < 0.25:
                 leader.kill()
                 masters.remove(leader)
                 masters.append(MasterProcess(settings, directory, 1000 * seed + len(started)))
@@ -134,7 +137,7 @@ def run_masters(settings: LeaderSettings, directory: Path, seed: int, count: int
             leader.freeze()
             others = [one for one in masters if one is not leader]
             known = {term for one in started for term in one.terms()}
-            if random.random() < 0.8:
+            if number == 0 or random.random() < 0.8:
                 # Longer than its lease: a standby takes over before it wakes up.
                 wait_until(partial(_has_new_term, others, known))
                 time.sleep(random.uniform(0.0, 0.3))
@@ -143,7 +146,9 @@ def run_masters(settings: LeaderSettings, directory: Path, seed: int, count: int
             leader.wake()
         wait_until(lambda: _is_over(masters))
         check(directory, started)
-        return max(term for one in started for term in one.terms())
+        terms = max(term for one in started for term in one.terms())
+        print(f"seed {seed}: {disturbances} disturbances, {terms} terms")
+        return terms
     finally:
         for one in started:
             if not one.has_ended:
