@@ -12,12 +12,13 @@ import threading
 import time
 from typing import Any
 
-from firesteel.checkpoint.storage.storage import Storage, StorageError
+from firesteel.checkpoint.storage.storage import CorruptFileError, Storage, StorageError
 from firesteel.leader.job_ledger import ResultRanges
 from firesteel.usercode import pickling
 
 _BATCH_RECORDS = 5_000
 _WAIT_SECONDS = 0.1
+_READS = 10
 _CLOSED = "closed"
 _PUBLISHED = "published-"
 
@@ -161,14 +162,21 @@ class DurableResultReader:
         self._take(2**62, 0)
 
     def _ranges(self) -> ResultRanges:
-        try:
-            published = json.loads(self._storage.read(_published_name(self._term)))
-        except StorageError as error:
-            if error.missing:
-                # The job has not begun.
-                return ()
-            raise
-        return tuple((term, first, last) for term, first, last in published)
+        name = _published_name(self._term)
+        for _ in range(_READS):
+            try:
+                payload = self._storage.read(name)
+            except StorageError as error:
+                if error.missing:
+                    # The job has not begun.
+                    return ()
+                raise
+            try:
+                return tuple((term, first, last) for term, first, last in json.loads(payload))
+            except ValueError:
+                # An object that is replaced while it is read arrives cut off at its former size.
+                continue
+        raise CorruptFileError(self._storage.location_of(name), "it is no list of batches")
 
 
 def reader_of_ended_job(storage: Storage) -> DurableResultReader | None:

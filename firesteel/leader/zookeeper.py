@@ -37,9 +37,11 @@ try:
         KazooException,
         NodeExistsError,
         NoNodeError,
+        OperationTimeoutError,
         RolledBackError,
         RuntimeInconsistency,
         SessionExpiredError,
+        SessionMovedError,
     )
     from kazoo.handlers.threading import KazooTimeoutError
     from kazoo.retry import KazooRetry
@@ -47,6 +49,8 @@ except ImportError:
     _MISSING = True
 else:
     _MISSING = False
+    # The call has no answer, or a connection that the client has left answers. It can be repeated.
+    _UNANSWERED = (ConnectionLoss, OperationTimeoutError, SessionExpiredError, SessionMovedError)
 
 _log = logging.getLogger("firesteel")
 
@@ -118,8 +122,10 @@ class ZooKeeper:
         deadline = now() + self._call_seconds
         while True:
             try:
-                return start(*arguments, **options).get(timeout=max(0.1, deadline - now()))
-            except (ConnectionLoss, SessionExpiredError, KazooTimeoutError) as error:
+                return _answered(
+                    start(*arguments, **options).get(timeout=max(0.1, deadline - now()))
+                )
+            except (*_UNANSWERED, KazooTimeoutError) as error:
                 if now() >= deadline or isinstance(error, KazooTimeoutError):
                     raise HighAvailabilityError(
                         f"ZooKeeper at {self._quorum} did not answer within "
@@ -376,6 +382,14 @@ class ZooKeeperElection:
             if isinstance(result, Exception):
                 raise HighAvailabilityError(f"the term was not begun: {result!r}")
         return int(results[1].version)
+
+
+def _answered(result: Any) -> Any:
+    """Return a result, unless it is that of a transaction without an answer."""
+    for one in result if isinstance(result, list) else ():
+        if isinstance(one, _UNANSWERED):
+            raise one
+    return result
 
 
 def _quiet() -> logging.Logger:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import pickle
+import uuid
 from pathlib import Path
 
-from firesteel.checkpoint.storage.storage import open_storage
+import pytest
+
+from firesteel.checkpoint.storage.storage import CorruptFileError, open_storage
 from firesteel.dispatcher.durable_results import (
     DurableResultReader,
     DurableResultWriter,
     reader_of_ended_job,
 )
+from firesteel.filesystems.file_systems import ArrowFileSystem
 from firesteel.leader.job_ledger import ResultRanges
 from firesteel.master.led_checkpoints import DurableCollector
 
@@ -127,3 +131,29 @@ def test_a_job_that_starts_over_has_a_new_generation(tmp_path):
     assert DurableResultReader(storage, 2).generation() is None
     writer_of(tmp_path, 2).add([1])
     assert DurableResultReader(storage, 2).generation() == 2
+
+
+def test_a_list_that_is_replaced_while_it_is_read(s3, monkeypatch):
+    """A client of S3 asks for the size of an object, and then for as many bytes."""
+    storage = open_storage(f"s3://checkpoints/{uuid.uuid4().hex}", s3)
+    writer = DurableResultWriter(storage, 1, (), LIMIT)
+    reader = DurableResultReader(storage, 1)
+    sizes: list[int] = []
+
+    def read(self: ArrowFileSystem, path: str) -> bytes:
+        with self._fs.open_input_stream(path, compression=None) as stream:
+            if not sizes:
+                writer.add([1, 2])
+            found = bytes(stream.read())
+        sizes.append(len(found))
+        return found
+
+    monkeypatch.setattr(ArrowFileSystem, "read", read)
+    assert reader.generation() == 1
+    assert sizes == [len("[]"), len("[[1, 1, 1]]")]
+
+
+def test_a_damaged_list_is_named(tmp_path):
+    (tmp_path / "published-1").write_text("[[1, 1")
+    with pytest.raises(CorruptFileError, match="published-1"):
+        records(tmp_path, 1)

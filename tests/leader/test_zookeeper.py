@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kazoo.exceptions import ConnectionLoss, RuntimeInconsistency, SessionMovedError
 
 from firesteel.errors import LeadershipLostError
 from firesteel.leader.services import HighAvailabilityError
@@ -108,3 +109,30 @@ def _writes(masters: list[Candidate], payload: bytes) -> bool:
     except (LeadershipLostError, HighAvailabilityError):
         return False
     return True
+
+
+class Answer:
+    """The answer of a call that a test gives."""
+
+    def __init__(self, result: object) -> None:
+        self._result = result
+
+    def get(self, timeout: float) -> object:
+        if isinstance(self._result, Exception):
+            raise self._result
+        return self._result
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [ConnectionLoss(), SessionMovedError(), [SessionMovedError(), RuntimeInconsistency()]],
+    ids=["connection", "session", "transaction"],
+)
+def test_a_call_without_an_answer_is_repeated(settings, stack, lost):
+    zookeeper = settings.open()
+    stack.callback(zookeeper.close)
+    answers = [lost, lost, ["done"]]
+    assert zookeeper.call(lambda: Answer(answers.pop(0))) == ["done"]
+    assert answers == []
+    with pytest.raises(HighAvailabilityError, match="did not answer within"):
+        zookeeper.call(lambda: Answer(lost))

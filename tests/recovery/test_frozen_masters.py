@@ -48,6 +48,7 @@ class MasterProcess:
         command: tuple[str, ...] = (sys.executable,),
     ) -> None:
         self.events: list[list[str]] = []
+        self.log = directory / f"master-{seed}.log"
         self._process = subprocess.Popen(
             [
                 *command,
@@ -60,7 +61,7 @@ class MasterProcess:
                 *faults,
             ],
             stdout=subprocess.PIPE,
-            stderr=(directory / f"master-{seed}.log").open("wb"),
+            stderr=self.log.open("wb"),
             text=True,
         )
         threading.Thread(target=self._read, daemon=True).start()
@@ -162,7 +163,7 @@ def _has_new_term(masters: list[MasterProcess], known: set[int]) -> bool:
 def _is_over(masters: list[MasterProcess]) -> bool:
     finished = any(event[0] == "finished" for one in masters for event in list(one.events))
     broken = [one for one in masters if one.exit_code not in (None, 0)]
-    assert not broken, f"a master ended with {broken[0].exit_code}"
+    assert not broken, f"a master ended with {broken[0].exit_code}: {broken[0].log.read_text()}"
     return finished
 
 
@@ -208,7 +209,7 @@ def run_with_fault(settings: LeaderSettings, directory: Path, fault: str) -> Non
     masters = [first]
     try:
         wait_until(lambda: first.was_hit() or first.has_ended)
-        assert first.was_hit(), (directory / "master-1.log").read_text()
+        assert first.was_hit(), first.log.read_text()
         second = MasterProcess(settings, directory, 2)
         masters.append(second)
         wait_until(lambda: second.terms() or second.has_ended)
