@@ -56,14 +56,19 @@ class Documents:
         Raises:
             UnusableEntryError: It is damaged or foreign.
         """
-        payload = self.store.get(kind, name)
+        try:
+            payload = self.store.get(kind, name)
+        except (ValueError, IsADirectoryError) as error:
+            raise UnusableEntryError(
+                f"The entry {kind}/{name} is not one that a master writes: {error}."
+            ) from error
         if payload is None:
             return None
         try:
             document = json.loads(payload)
             signature, body = document.pop("signature"), document["body"]
             version, group = document["version"], document["group"]
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UnusableEntryError(
                 f"The entry {kind}/{name} is damaged: {type(error).__name__}: {error}."
             ) from error
@@ -74,7 +79,7 @@ class Documents:
         if group != self._group or not isinstance(body, dict):
             raise UnusableEntryError(f"The entry {kind}/{name} is one of the group {group!r}.")
         expected = self._signature(kind, name, document)
-        if not isinstance(signature, str) or not hmac.compare_digest(signature, expected):
+        if not hmac.compare_digest(str(signature).encode(), expected.encode()):
             raise UnusableEntryError(
                 f"The entry {kind}/{name} has a different signature: it was changed, or written "
                 "with a different key (firesteel.rest.token)."

@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -102,7 +103,7 @@ class LeaseDirectory:
     def fence(self, term: int) -> Fence:
         return Fence(str(self.at(term)), _FENCE, term)
 
-    def take_over(self, term: int) -> bool:
+    def take_over(self, term: int, keep: Callable[[], None] = lambda: None) -> bool:
         """Begin the next term. Return False if a different master was faster."""
         try:
             self.at(term).rename(self.at(term + 1))

@@ -125,6 +125,11 @@ class JobLedger:
                 _log.error("The entry checkpoints/%s is damaged: %r. It is skipped.", name, error)
         return sorted(found, key=lambda one: one.checkpoint_id, reverse=True)
 
+    def has_pointers(self) -> bool:
+        """Return True if a checkpoint was completed, even if its pointer is unusable now."""
+        names = self._documents.store.names("checkpoints")
+        return any(name.startswith(f"{self.job_id}@") for name in names)
+
     def _name(self, checkpoint_id: int) -> str:
         return f"{self.job_id}@{checkpoint_id:010d}"
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from types import UnionType
 from typing import Protocol
 
 from firesteel.checkpoint.storage.storage import Storage
@@ -38,6 +40,15 @@ from firesteel.leader.services import (
 _log = logging.getLogger("firesteel")
 
 _LOOK_SECONDS = 0.1
+_LEASE_TYPES: dict[str, type | UnionType] = {
+    "term": int,
+    "member": str,
+    "sequence": int,
+    "duration": int | float,
+    "version": str,
+    "url": str | None,
+    "released": bool,
+}
 
 
 class Leases(Protocol):
@@ -62,10 +73,16 @@ class Leases(Protocol):
     def lease(self, term: int) -> Lease | None:
         """Return the lease of a term, or None if it has none, or a damaged one."""
 
-    def take_over(self, term: int) -> bool:
+    def take_over(self, term: int, keep: Callable[[], None] = ...) -> bool:
         """Begin the next term with the entries of this one.
 
-        Returns False if a different master was faster.
+        Args:
+            term: The current term.
+            keep: Is called again and again once the next term has begun, if the rest takes long. It
+                may raise LeadershipLostError.
+
+        Returns:
+            False if a different master was faster.
         """
 
     def renew(self, lease: Lease) -> None:
@@ -84,10 +101,20 @@ def decode_lease(payload: bytes, term: int, location: str) -> Lease | None:
     """Return a lease of this term. One that is damaged, or of a different term, counts as none."""
     try:
         lease = Lease(**json.loads(payload))
-    except (ValueError, TypeError) as error:
+        _check_values(lease)
+    except (ValueError, TypeError, RecursionError) as error:
         _log.warning("%s is damaged and is ignored: %s", location, error)
         return None
     return lease if lease.term == term else None
+
+
+def _check_values(lease: Lease) -> None:
+    for name, kinds in _LEASE_TYPES.items():
+        value = getattr(lease, name)
+        if not isinstance(value, kinds):
+            raise TypeError(f"{name} is {value!r}")
+    if not 0 < lease.duration < math.inf:
+        raise ValueError(f"duration is {lease.duration!r}")
 
 
 @dataclass(slots=True)
@@ -126,6 +153,7 @@ class LeaseThread:
         self._member = member
         self._listener = listener
         self._duration = duration
+        self._interval = interval
         self._rules = LeaseElection(duration, interval)
         self._clock = clock
         self._url: str | None = None
@@ -137,8 +165,10 @@ class LeaseThread:
         self._thread = threading.Thread(target=self._run, name="firesteel-lease", daemon=True)
         self._thread.start()
 
-    def announce(self, url: str) -> None:
+    def announce(self, term: int, url: str) -> None:
         with self._lock:
+            if self._rules.term != term:
+                raise LeadershipLostError(term, "its lease ran out")
             self._url = url
             self._rules.hasten(self._clock())
         self._changed.set()
@@ -173,9 +203,7 @@ class LeaseThread:
                     term = self._leases.term()
                     return self._rules.seen(term, self._leases.lease(term), self._clock())
                 case TakeOver(term):
-                    started = self._clock()
-                    if self._leases.take_over(term):
-                        return self._rules.took_over(term + 1, started)
+                    return self._take_over(term)
                 case Renew(term, sequence):
                     self._begin_renewal(term, sequence)
                 case Granted(term):
@@ -185,9 +213,27 @@ class LeaseThread:
                 case Revoked(term, reason):
                     _log.warning("this master no longer leads (term %d): %s", term, reason)
                     self._notifications.post(lambda: self._listener.revoked(term, reason))
-        except (OSError, HighAvailabilityError) as error:
+        except (OSError, HighAvailabilityError, LeadershipLostError) as error:
             _log.warning("the lease in %s cannot be used: %s", self._leases.location, error)
         return []
+
+    def _take_over(self, term: int) -> list[Decision]:
+        """Begin the next term. A lease keeps others from the same while this takes long."""
+        started, kept = self._clock(), 0
+        self._url = None
+
+        def keep() -> None:
+            nonlocal started, kept
+            now = self._clock()
+            if now - started >= self._interval:
+                kept += 1
+                # The sequence differs from that of all renewals.
+                self._leases.renew(self._lease(term + 1, -kept))
+                started = now
+
+        if not self._leases.take_over(term, keep):
+            return []
+        return self._rules.took_over(term + 1, started)
 
     def _begin_renewal(self, term: int, sequence: int) -> None:
         if self._renewal is not None and self._renewal.lease.term == term:

@@ -125,7 +125,7 @@ class ObjectLeases:
         self.bucket.write(f"{_directory(lease.term)}/{_LEASE}", encode_lease(lease))
         self.check(lease.term)
 
-    def take_over(self, term: int) -> bool:
+    def take_over(self, term: int, keep: Callable[[], None] = lambda: None) -> bool:
         """Begin the next term. Return False if a different master was faster.
 
         The master leads once it has removed the fences of earlier terms and copied all entries. If
@@ -138,11 +138,12 @@ class ObjectLeases:
         if not self.bucket.replace(_TERM_FILE, began.encode(), version.tag):
             return False
         earlier = self._names_up_to(term)
-        self._all(self.bucket.delete, [name for name in earlier if _kind(name) == _FENCE])
+        self._all(self.bucket.delete, [name for name in earlier if _kind(name) == _FENCE], keep)
         source, target = _directory(before.entries), _directory(term + 1)
         self._all(
             lambda name: self.bucket.copy(name, target + name.removeprefix(source)),
             [name for name in earlier if name.startswith(f"{source}/") and _kind(name) in KINDS],
+            keep,
         )
         self.bucket.write(f"{target}/{_FENCE}", str(term + 1).encode())
         after, version = self._read()
@@ -151,7 +152,7 @@ class ObjectLeases:
             return False
         # The next leader removes them otherwise.
         with suppress(HighAvailabilityError):
-            self._all(self.bucket.delete, earlier)
+            self._all(self.bucket.delete, earlier, keep)
         return True
 
     def _names_up_to(self, term: int) -> list[str]:
@@ -162,10 +163,11 @@ class ObjectLeases:
         ]
 
     @staticmethod
-    def _all(call: Callable[[str], None], names: Iterable[str]) -> None:
-        """Call a function for all names, some at a time."""
+    def _all(call: Callable[[str], None], names: Iterable[str], keep: Callable[[], None]) -> None:
+        """Call a function for all names, some at a time, and ``keep`` in between."""
         with ThreadPoolExecutor(CONNECTIONS) as threads:
-            list(threads.map(call, names))
+            for _ in threads.map(call, names):
+                keep()
 
     def store(self, term: int) -> ObjectStore:
         return ObjectStore(self, term)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from firesteel.checkpoint.storage.storage import Storage
+from firesteel.checkpoint.storage.storage import Storage, StorageError
 from firesteel.errors import FiresteelError
 from firesteel.leader.fence import Fence
 from firesteel.version import __version__
@@ -32,6 +32,13 @@ def entry_file(kind: str, name: str) -> str:
 
 class HighAvailabilityError(FiresteelError, RuntimeError):
     """The system that elects the leader, or keeps its entries, does not answer or refuses."""
+
+
+def is_passing(error: BaseException) -> bool:
+    """Return True if entries or files cannot be read now, which says nothing about them."""
+    if isinstance(error, StorageError):
+        return not error.missing
+    return isinstance(error, HighAvailabilityError)
 
 
 def now() -> float:
@@ -83,8 +90,11 @@ class TermStore(Protocol):
 class Election(Protocol):
     """The candidacy of a member."""
 
-    def announce(self, url: str) -> None:
-        """Tell clients the address, once the leader has taken over all jobs."""
+    def announce(self, term: int, url: str) -> None:
+        """Tell clients the address, once the leader of a term has taken over all jobs.
+
+        Raises LeadershipLostError if the term has ended.
+        """
 
     def close(self) -> None:
         """Step down, so that a standby takes over at once."""

@@ -51,6 +51,8 @@ else:
     _MISSING = False
     # The call has no answer, or a connection that the client has left answers. It can be repeated.
     _UNANSWERED = (ConnectionLoss, OperationTimeoutError, SessionExpiredError, SessionMovedError)
+    # Answers about the node of a call, which its caller understands.
+    _ABOUT_NODES = (BadVersionError, NodeExistsError, NoNodeError)
 
 _log = logging.getLogger("firesteel")
 
@@ -58,6 +60,7 @@ T = TypeVar("T")
 
 _FENCES = "fence"
 _RETRY_SECONDS = 0.5
+_TRIES = 3
 
 
 def require_client() -> None:
@@ -118,7 +121,10 @@ class ZooKeeper:
         return open_storage(self._directory, self._options)
 
     def call(self, start: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """Make an asynchronous call, again after a lost connection, and return its result."""
+        """Make an asynchronous call, again after a lost connection, and return its result.
+
+        Raises HighAvailabilityError, except for the errors about the node of the call.
+        """
         deadline = now() + self._call_seconds
         while True:
             try:
@@ -132,6 +138,13 @@ class ZooKeeper:
                         f"{self._call_seconds:g} s ({type(error).__name__})."
                     ) from error
                 threading.Event().wait(0.1)
+            except _ABOUT_NODES:
+                raise
+            except KazooException as error:
+                raise HighAvailabilityError(
+                    f"ZooKeeper at {self._quorum} refuses a call: {error!r}. Check the rights (ACL) "
+                    f"of the nodes below {self.path}."
+                ) from error
 
     def prepare(self) -> None:
         """Create the nodes of the group."""
@@ -203,28 +216,29 @@ class ZooKeeperStore:
             payload, _ = self._call(lambda client: client.get_async(self._node(kind, name)))
         except NoNodeError:
             return None
-        return bytes(payload)
+        # A node of others may have no data.
+        return bytes(payload or b"")
 
     def put(self, kind: str, name: str, payload: bytes) -> None:
         node = self._node(kind, name)
         # The entry may appear or vanish between two calls of the same leader's threads.
-        for _ in range(3):
+        for _ in range(_TRIES):
             with suppress(NodeExistsError):
-                return self._change(lambda transaction: transaction.create(node, payload))
+                return self.change(lambda transaction: transaction.create(node, payload))
             with suppress(NoNodeError):
-                return self._change(lambda transaction: transaction.set_data(node, payload))
+                return self.change(lambda transaction: transaction.set_data(node, payload))
         raise HighAvailabilityError(f"The node {node} changes all the time.")
 
     def delete(self, kind: str, name: str) -> None:
         node = self._node(kind, name)
         with suppress(NoNodeError):
-            self._change(lambda transaction: transaction.delete(node))
+            self.change(lambda transaction: transaction.delete(node))
 
     def check(self) -> None:
-        self._change(lambda _: None)
+        self.change(lambda _: None)
 
-    def _change(self, add: Callable[[Any], object]) -> None:
-        """Change an entry in a transaction that ZooKeeper refuses once the term has ended."""
+    def change(self, add: Callable[[Any], object]) -> None:
+        """Change nodes in a transaction that ZooKeeper refuses once the term has ended."""
 
         def commit(client: Any) -> Any:
             transaction = client.transaction()
@@ -268,11 +282,33 @@ class ZooKeeperElection:
         self._thread = threading.Thread(target=self._run, name="firesteel-election", daemon=True)
         self._thread.start()
 
-    def announce(self, url: str) -> None:
+    def announce(self, term: int, url: str) -> None:
         path = f"{self._zookeeper.path}/address"
+        store = self._zookeeper.store(term)
+        for _ in range(_TRIES):
+            # That of the last leader.
+            self._remove_address(store)
+            with suppress(NodeExistsError):
+                return store.change(
+                    lambda transaction: transaction.create(path, url.encode(), ephemeral=True)
+                )
+            if self._has_announced(path, url):
+                # The answer to the call was lost, and it was repeated.
+                return None
+        raise HighAvailabilityError(f"The node {path} appears again all the time.")
+
+    def _has_announced(self, path: str, url: str) -> bool:
+        """Return True if the node is that of this session, so it does not vanish with an old one."""
+        try:
+            payload, stat = self._zookeeper.call(self._client.get_async, path)
+        except NoNodeError:
+            return False
+        session, _ = self._client.client_id
+        return bool(payload == url.encode() and stat.ephemeralOwner == session)
+
+    def _remove_address(self, store: ZooKeeperStore) -> None:
         with suppress(NoNodeError):
-            self._zookeeper.call(self._client.delete_async, path)
-        self._zookeeper.call(self._client.create_async, path, url.encode(), ephemeral=True)
+            store.change(lambda transaction: transaction.delete(f"{self._zookeeper.path}/address"))
 
     def close(self) -> None:
         self._closing.set()
@@ -304,7 +340,12 @@ class ZooKeeperElection:
                 self._withdraw(all_but=node)
                 if self._wait_for_turn(node):
                     self._lead(node)
-            except (KazooException, HighAvailabilityError, StorageError) as error:
+            except (
+                KazooException,
+                HighAvailabilityError,
+                LeadershipLostError,
+                StorageError,
+            ) as error:
                 _log.warning("the election in ZooKeeper is repeated: %s", error)
                 self._closing.wait(_RETRY_SECONDS)
             finally:
@@ -358,8 +399,8 @@ class ZooKeeperElection:
             self._changed.wait()
             self._changed.clear()
         if self._closing.is_set():
-            with suppress(KazooException, HighAvailabilityError):
-                self._zookeeper.call(self._client.delete_async, f"{self._zookeeper.path}/address")
+            with suppress(KazooException, HighAvailabilityError, LeadershipLostError):
+                self._remove_address(self._zookeeper.store(term))
             return
         _log.warning("this master no longer leads (term %d): %s", term, self._reason)
         reason = self._reason

@@ -64,6 +64,8 @@ def test_an_entry_comes_back(documents, store):
         (b'{"version": 1, "group": "group", "body": {}, "signature": ""}', "signature"),
         (b'{"version": 1, "group": "group", "body": {}, "signature": 7}', "signature"),
         (b'{"version": 1, "group": "group", "body": 7, "signature": ""}', "jobs/bad"),
+        ('{"version": 1, "group": "group", "body": {}, "signature": "é"}'.encode(), "signature"),
+        (b"[" * 100_000, "damaged"),
     ],
 )
 def test_unusable_entries_are_named_and_skipped(documents, store, payload, reason, caplog):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import threading
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from firesteel.errors import LeadershipLostError
 from firesteel.leader.file_leases import FileStore, LeaseDirectory
 from firesteel.leader.lease_election import Lease
+from firesteel.leader.leases import encode_lease
 from tests.leader.candidates import Candidate
 from tests.leader.groups import file_settings
 from tests.waiting import wait_until
@@ -64,12 +66,39 @@ def test_names_cannot_leave_their_kind(directory, name):
         FileStore(directory, 0).put("jobs", name, b"1")
 
 
-@pytest.mark.parametrize("payload", [b"", b"{", b"[]", b'{"term": 1}', b"\xff"])
+def lease_of(**changed: object) -> bytes:
+    return json.dumps(
+        {**json.loads(encode_lease(Lease(0, "a", 1, 5.0, "1.0"))), **changed}
+    ).encode()
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"term": 1}',
+        b"\xff",
+        b"[" * 100_000,
+        lease_of(duration=None),
+        lease_of(duration="5"),
+        lease_of(duration=float("nan")),
+        lease_of(duration=0),
+        lease_of(member=7),
+        lease_of(url=[]),
+    ],
+)
 def test_a_damaged_lease_counts_as_none(directory, payload, caplog):
     (directory.at(0) / "lease.json").write_bytes(payload)
     with caplog.at_level(logging.WARNING, logger="firesteel"):
         assert directory.lease(0) is None
     assert "lease.json" in caplog.text
+
+
+def test_a_whole_lease_is_read(directory):
+    (directory.at(0) / "lease.json").write_bytes(lease_of(duration=5, url="http://host:1"))
+    assert directory.lease(0) == Lease(0, "a", 1, 5.0, "1.0", "http://host:1")
 
 
 def test_a_late_write_of_an_old_leader_fails_at_every_step(directory, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -15,7 +16,7 @@ import pytest
 from firesteel.errors import LeadershipLostError
 from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.leader import conditional_bucket
-from firesteel.leader.conditional_bucket import ConditionalBucket
+from firesteel.leader.conditional_bucket import CONNECTIONS, ConditionalBucket
 from firesteel.leader.lease_election import Lease
 from firesteel.leader.object_leases import ObjectLeases
 from firesteel.leader.services import HighAvailabilityError
@@ -95,6 +96,32 @@ def test_the_entries_of_earlier_terms_are_removed(leases):
         leases.store(term + 1).put("jobs", f"job-{term}", b"x")
     assert {name.split("/")[0] for name in leases.bucket.names("term-")} == {"term-0000000003"}
     assert leases.store(3).names("jobs") == ["job-0", "job-1", "job-2"]
+
+
+def test_a_takeover_may_take_longer_than_a_lease(settings, leases, monkeypatch):
+    """A session with many jobs has many entries to copy. Others must not take over meanwhile."""
+    leases.take_over(0)
+    for number in range(3 * CONNECTIONS):
+        leases.store(1).put("jobs", f"job-{number}", b"x")
+    real = ConditionalBucket.copy
+
+    def copy_slowly(bucket: ConditionalBucket, source: str, target: str) -> None:
+        time.sleep(1.0)
+        real(bucket, source, target)
+
+    monkeypatch.setattr(ConditionalBucket, "copy", copy_slowly)
+    short = replace(settings, lease_duration=2.0, lease_renewal=0.2)
+    masters = [Candidate(short.open()) for _ in range(2)]
+    try:
+        wait_until(lambda: any(one.granted for one in masters))
+        deadline = time.monotonic() + 2 * short.lease_duration
+        wait_until(lambda: time.monotonic() > deadline)
+        assert [term for one in masters for term in one.granted] == [2]
+        assert [term for one in masters for term in one.revoked] == []
+        assert len(leases.store(2).names("jobs")) == 3 * CONNECTIONS
+    finally:
+        for one in masters:
+            one.close()
 
 
 def during(

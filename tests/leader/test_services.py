@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from firesteel.errors import LeadershipLostError
+from firesteel.leader.conditional_bucket import ConditionalBucket
 from firesteel.leader.services import HighAvailabilityError, Member
 from firesteel.leader.settings import LeaderSettings
+from firesteel.leader.zookeeper import ZooKeeper
 from tests.leader.candidates import Candidate
 from tests.waiting import wait_until
 
@@ -56,11 +60,23 @@ def test_clients_find_the_leader_once_it_is_announced(start, group_settings):
     wait_until(lambda: reader.leader() is not None)
     found = reader.leader()
     assert (found.term, found.member, found.url) == (leader.granted[0], leader.member.id, None)
-    leader.election.announce("http://host:8081")
+    leader.election.announce(leader.granted[0], "http://host:8081")
     wait_until(lambda: reader.leader().url == "http://host:8081")
     start.stop(leader)
     wait_until(lambda: reader.leader() is None)
     reader.close()
+
+
+def test_a_leader_that_was_replaced_is_not_announced(start, group_settings):
+    first = start()
+    wait_until(lambda: first.granted)
+    second = start()
+    first.election.close()
+    wait_until(lambda: second.granted)
+    second.election.announce(second.granted[0], "http://second:8081")
+    with pytest.raises(LeadershipLostError):
+        first.election.announce(first.granted[0], "http://first:8081")
+    wait_until(lambda: second.services.leader().url == "http://second:8081")
 
 
 def test_the_store_refuses_a_leader_that_was_replaced(start):
@@ -94,6 +110,40 @@ def test_the_store_refuses_a_leader_that_was_replaced(start):
     assert new.names("jobs") == ["b"]
     assert new.get("jobs", "a") is None
     second.services.fence(new.term).check()
+
+
+def _write_foreign_entries(settings: LeaderSettings, term: int, kind: str) -> None:
+    """Leave what people, backups and other programs may leave next to the entries of a group."""
+    if settings.type == "zookeeper":
+        services = settings.open()
+        assert isinstance(services, ZooKeeper)
+        for name in ("copy of a", "no data"):
+            services.client.create(f"{services.path}/{kind}/{name}", None)
+        services.close()
+        return
+    place = f"term-{term:010d}/{kind}"
+    if settings.directory.startswith("s3:"):
+        bucket = ConditionalBucket(settings.directory, settings.file_systems)
+        for name in ("", "copy of a.json", "below/a.json", "notes.txt"):
+            bucket.write(f"{place}/{name}", b"1")
+        return
+    directory = Path(settings.directory, place)
+    (directory / "directory.json").mkdir()
+    for name in ("copy of a.json", "notes.txt"):
+        (directory / name).write_bytes(b"1")
+
+
+def test_foreign_entries_are_named_and_skipped(start, group_settings, caplog):
+    leader = start()
+    wait_until(lambda: leader.granted)
+    term = leader.granted[0]
+    documents = group_settings.documents(leader.services, term)
+    _write_foreign_entries(group_settings, term, "jobs")
+    documents.put("jobs", "a", {"name": "orders"})
+    with caplog.at_level(logging.ERROR, logger="firesteel"):
+        assert documents.all("jobs") == {"a": {"name": "orders"}}
+    assert "copy of a" in caplog.text
+    assert "It is skipped" in caplog.text
 
 
 def test_a_candidate_with_a_different_version_is_refused_with_the_reason(start):

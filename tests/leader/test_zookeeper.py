@@ -8,11 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kazoo.exceptions import ConnectionLoss, RuntimeInconsistency, SessionMovedError
+from kazoo.client import TransactionRequest
+from kazoo.exceptions import ConnectionLoss, NoAuthError, RuntimeInconsistency, SessionMovedError
 
 from firesteel.errors import LeadershipLostError
 from firesteel.leader.services import HighAvailabilityError
 from firesteel.leader.settings import LeaderSettings
+from firesteel.leader.zookeeper import ZooKeeper
 from tests.leader.candidates import Candidate
 from tests.leader.groups import zookeeper_settings
 from tests.servers.proxy import Proxy
@@ -109,6 +111,66 @@ def _writes(masters: list[Candidate], payload: bytes) -> bool:
     except (LeadershipLostError, HighAvailabilityError):
         return False
     return True
+
+
+def test_a_leader_that_is_replaced_before_it_has_its_fence_stands_again(
+    settings, stack, monkeypatch
+):
+    """As a process that is frozen there, and wakes up after the next term has begun."""
+    real = ZooKeeper.raise_fence
+    replaced: list[int] = []
+
+    def replace_first(self: ZooKeeper, term: int) -> None:
+        if not replaced:
+            replaced.append(term)
+            self.client.set(f"{self.path}/term", b"{}")
+        real(self, term)
+
+    monkeypatch.setattr(ZooKeeper, "raise_fence", replace_first)
+    master = Candidate(settings.open())
+    stack.callback(master.close)
+    wait_until(lambda: master.granted)
+    assert master.granted[0] > replaced[0] + 1
+    with pytest.raises(LeadershipLostError):
+        master.services.store(replaced[0]).check()
+
+
+def test_a_change_whose_answer_is_lost_is_made_once(settings, stack, monkeypatch):
+    master = Candidate(settings.open())
+    stack.callback(master.close)
+    wait_until(lambda: master.granted)
+    real = TransactionRequest.commit_async
+    lost: list[object] = []
+
+    def commit(self: TransactionRequest) -> object:
+        answer = real(self)
+        if len(lost) % 2 == 0:
+            lost.append(answer.get(timeout=20))
+            return Answer(ConnectionLoss())
+        lost.append(None)
+        return answer
+
+    monkeypatch.setattr(TransactionRequest, "commit_async", commit)
+    [term] = master.granted
+    store = master.services.store(term)
+    store.put("jobs", "a", b"1")
+    store.put("jobs", "a", b"2")
+    master.election.announce(term, "http://host:8081")
+    assert store.get("jobs", "a") == b"2"
+    leader = master.services.leader()
+    assert leader is not None
+    assert leader.url == "http://host:8081"
+    store.delete("jobs", "a")
+    assert store.get("jobs", "a") is None
+    assert len(lost) >= 8
+
+
+def test_a_call_that_zookeeper_refuses_is_an_error_of_the_group(settings, stack):
+    """Callers handle this error: they try again, or end with it."""
+    zookeeper = settings.open()
+    stack.callback(zookeeper.close)
+    with pytest.raises(HighAvailabilityError, match=r"refuses a call: NoAuthError.*ACL"):
+        zookeeper.call(lambda: Answer(NoAuthError()))
 
 
 class Answer:
