@@ -29,6 +29,7 @@ from firesteel.dispatcher.results import ResultWriter
 from firesteel.graph.settings import JobSettings
 from firesteel.graph.stream_graph import StreamGraph
 from firesteel.leader.job_ledger import JobLedger
+from firesteel.leader.services import is_passing
 from firesteel.leader.settings import settings_from_json
 from firesteel.logs import log_to_standard_error
 from firesteel.master.job_runner import explained
@@ -81,7 +82,10 @@ def main(arguments: list[str]) -> None:
     try:
         job, results = launch_submitted(Path(directory), workers)
     except BaseException as error:
-        _tell(channel, {"event": "refused", "error": encode_error(explained(error, "", ""))})
+        # A job with several masters has been accepted, perhaps by an earlier one.
+        is_postponed = is_passing(error) and Path(directory, LEADER).exists()
+        event = "postponed" if is_postponed else "refused"
+        _tell(channel, {"event": event, "error": encode_error(explained(error, "", ""))})
         raise
     JobServer(job, results, channel).serve()
 

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -32,6 +32,7 @@ from firesteel.dispatcher.session_job import MASTER_FILES, SessionJob
 from firesteel.dispatcher.slot_pool import NoResourceAvailableError, SlotPool, SlotRequest
 from firesteel.errors import FiresteelError, InvalidProgramError, LeadershipLostError
 from firesteel.filesystems.scratch import ScratchDirectory
+from firesteel.leader.services import is_passing
 from firesteel.master.job_description import JobDescription
 from firesteel.protocol.submission import (
     MANIFEST,
@@ -56,6 +57,8 @@ _WORKERS_REST_SECONDS = 120.0
 _END_SECONDS = 30.0
 # A job whose master is killed more often fails.
 _MOST_DEATHS = 10
+# A job whose entries or checkpoints cannot be read is started again after this time.
+_POSTPONED_SECONDS = 3.0
 # Settings of a session that its jobs inherit.
 _FOR_JOBS = (
     "execution.checkpointing.",
@@ -158,24 +161,40 @@ class SessionDispatcher(Dispatcher):
             partial(self._replace_dead, store),
         )
 
-    def _replace_dead(self, store: JobStore, job: SessionJob) -> bool:
-        """Start a job again whose master was killed, from its newest checkpoint."""
+    def _replace_dead(
+        self, store: JobStore, job: SessionJob, postponed: FiresteelError | None
+    ) -> bool:
+        """Start a job again, from its newest checkpoint.
+
+        Its master was killed, or was postponed because it could not read entries or checkpoints.
+        """
         job_id = str(job.job_id)
-        self._deaths[job_id] += 1
-        if self._store is not store or self._is_closed or self._deaths[job_id] > _MOST_DEATHS:
-            return False
-        try:
-            stored = store.unfinished_job(job_id)
-            if stored is None:
+        problem: Exception | None = postponed
+        self._deaths[job_id] += postponed is None
+        while not job.result().done():
+            if problem is not None:
+                _log.warning("job %s is started again later: %s", job_id, problem)
+                wait([job.result()], _POSTPONED_SECONDS)
+            if self._store is not store or self._is_closed or self._deaths[job_id] > _MOST_DEATHS:
                 return False
-            _log.warning("the master of job %s was killed, and is started again", job_id)
-            with self._submitting:
-                self._pool.release(job_id)
-            shutil.rmtree(job.directory, ignore_errors=True)
-            self._continue(stored)
-        except (FiresteelError, OSError) as error:
-            _log.warning("job %s is not started again: %s", job_id, error)
+            try:
+                return self._restart(store, job)
+            except (FiresteelError, OSError) as error:
+                if not is_passing(error):
+                    _log.warning("job %s is not started again: %s", job_id, error)
+                    return False
+                problem = error
+        return False
+
+    def _restart(self, store: JobStore, job: SessionJob) -> bool:
+        job_id = str(job.job_id)
+        stored = store.unfinished_job(job_id)
+        if stored is None:
             return False
+        _log.warning("the master of job %s has ended, and is started again", job_id)
+        with self._submitting:
+            self._pool.release(job_id)
+        self._continue(stored)
         return True
 
     # Several masters
@@ -197,7 +216,9 @@ class SessionDispatcher(Dispatcher):
         try:
             manifest = read_manifest(submission)
             self._check(manifest)
-            directory.mkdir()
+            # A process of the last run may have written there once more before it ended.
+            shutil.rmtree(directory, ignore_errors=True)
+            directory.mkdir(exist_ok=True)
             unpack_submission(submission, directory)
         finally:
             submission.unlink(missing_ok=True)

@@ -50,7 +50,8 @@ class SessionJob:
         manifest: The facts about the job.
         directory: The unpacked submission. The job's output is written there.
         results: Makes the reader of a collected stream that outlives this master.
-        replace_dead: Starts a job again whose master was killed. Returns False if it does not.
+        replace_dead: Starts a job again whose master was killed, or could not start yet for the
+            given reason. Returns False if it does not.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class SessionJob:
         manifest: Manifest,
         directory: Path,
         results: Callable[[int], DurableResultReader] | None = None,
-        replace_dead: Callable[[SessionJob], bool] | None = None,
+        replace_dead: Callable[[SessionJob, FiresteelError | None], bool] | None = None,
     ) -> None:
         self.job_id = JobID(manifest.job_id)
         self.manifest = manifest
@@ -89,6 +90,9 @@ class SessionJob:
         self._changes = 0
         # The job master answers calls.
         self._has_started = False
+        self._is_canceled = False
+        # The reason for which the job master could not start yet.
+        self._postponed: FiresteelError | None = None
         # The job master has not answered in time. Its next message ends that.
         self._hangs = False
         self._result: Future[JobExecutionResult] = Future()
@@ -174,21 +178,28 @@ class SessionJob:
         try:
             while (message := self._channel.receive()) is not None:
                 self._take(message)
-                if message.get("event") in ("ended", "refused"):
+                if message.get("event") in ("ended", "refused", "postponed"):
                     # The process ends when it has no more to read.
                     self._channel.end()
         finally:
             code = self._process.wait()
             self._channel.close()
             if not self._is_replaced(code):
-                self._end(JobStatus.FAILED, _died(code))
+                self._end(JobStatus.FAILED, self._postponed or _died(code))
             self._gone.set_result(None)
 
     def _is_replaced(self, code: int) -> bool:
-        """Start the job again if its master was killed by a signal. Calls to it fail."""
-        if code >= 0 or self._result.done() or self._replace_dead is None:
+        """Start the job again if its master was killed by a signal, or could not start yet.
+
+        Calls to it fail.
+        """
+        was_ended = code < 0 or self._postponed is not None
+        if not was_ended or self._result.done() or self._replace_dead is None:
             return False
-        if not self._replace_dead(self):
+        if self._is_canceled:
+            self._end(JobStatus.CANCELED, JobCancelledError(str(self.job_id)))
+            return False
+        if not self._replace_dead(self, self._postponed):
             return False
         with self._lock:
             calls, self._calls = list(self._calls.values()), {}
@@ -201,6 +212,8 @@ class SessionJob:
         match message:
             case {"event": "started"}:
                 self._has_started = True
+            case {"event": "postponed", "error": error}:
+                self._postponed = decode_error(error)
             case {"event": "refused", "error": error}:
                 self._end(JobStatus.FAILED, decode_error(error))
             case {"event": "ended"}:
@@ -385,7 +398,8 @@ class SessionJob:
     def cancel(self) -> Future[None]:
         """Cancel the job. A job master that does not end in time is killed."""
         with self._lock:
-            waits = self._channel is None
+            self._is_canceled = True
+            waits = self._channel is None or self._postponed is not None
         if waits:
             self._end(JobStatus.CANCELED, JobCancelledError(str(self.job_id)))
         else:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import io
+import json
+import os
+import signal
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from firesteel.checkpoint.storage.storage import StorageError
 from firesteel.client.packing import pack_job
 from firesteel.common.configuration import Configuration
 from firesteel.common.job_id import JobID
@@ -17,10 +24,15 @@ from firesteel.common.job_status import JobStatus
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.dispatcher import session as sessions
 from firesteel.dispatcher import session_job
+from firesteel.dispatcher.job_process import LEADER, write_leader_file
+from firesteel.dispatcher.job_store import JobStore, StoredJob
 from firesteel.dispatcher.session import SessionDispatcher
 from firesteel.dispatcher.session_job import SessionJob
 from firesteel.dispatcher.slot_pool import NoResourceAvailableError
 from firesteel.errors import InvalidProgramError
+from firesteel.leader.file_leases import LeaseDirectory
+from firesteel.leader.settings import settings_from_json, settings_to_json
+from tests.leader.groups import file_settings
 from tests.waiting import wait_until
 
 Make = Callable[..., SessionDispatcher]
@@ -219,6 +231,86 @@ def test_a_job_master_that_hangs_is_waited_for_once(
     assert job.failures() == []
     assert asked == ["restarts", "failures"]
     job._channel = None
+
+
+@pytest.fixture
+def led(make: Make, tmp_path: Path) -> tuple[SessionDispatcher, JobStore]:
+    """A session that leads a group of masters, and its store."""
+    settings = file_settings(tmp_path)
+    LeaseDirectory(Path(settings.directory)).create()
+    session, store = make(), JobStore(settings, settings.open(), 0)
+    session.stand_by()
+    session.lead(store)
+    return session, store
+
+
+def start_without_zookeeper(job: SessionJob) -> None:
+    """Start the process of a job whose entries are in a ZooKeeper that does not answer."""
+    settings, term = settings_from_json(json.loads((job.directory / LEADER).read_text()))
+    away = replace(settings, type="zookeeper", quorum="127.0.0.1:1", connection_timeout=0.1)
+    write_leader_file(job.directory, settings_to_json(away, term))
+    job.start(2, {}, "workers")
+
+
+def test_a_job_whose_entries_cannot_be_read_is_started_again(
+    led: tuple[SessionDispatcher, JobStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It must not fail for good because a store did not answer while a master took over."""
+    monkeypatch.setattr(sessions, "_POSTPONED_SECONDS", 0.05)
+    session, store = led
+    job = session.submit(packed(session))
+    read, failures = store.unfinished_job, [StorageError("read", "s3://ha", "timeout")] * 3
+
+    def fail_at_first(job_id: str) -> StoredJob | None:
+        if failures:
+            raise failures.pop()
+        return read(job_id)
+
+    monkeypatch.setattr(store, "unfinished_job", fail_at_first)
+    start_without_zookeeper(job)
+    wait_until(lambda: session.job(str(job.job_id)) is not job)
+    assert failures == []
+    assert not job.result().done()
+    assert session.job(str(job.job_id)).status() is JobStatus.CREATED
+    assert [one.job_id for one in store.unfinished()] == [str(job.job_id)]
+
+
+def test_a_job_that_waits_for_its_entries_is_canceled_at_once(
+    led: tuple[SessionDispatcher, JobStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "_POSTPONED_SECONDS", 600.0)
+    session, store = led
+    job = session.submit(packed(session))
+    start_without_zookeeper(job)
+    wait_until(lambda: job._postponed is not None)
+    job.cancel().result(60)
+    assert job.status() is JobStatus.CANCELED
+    assert job.wait_until_gone(60)
+    assert session.job(str(job.job_id)) is job
+    assert list(store.unfinished()) == []
+
+
+def test_a_job_whose_master_is_killed_after_its_cancellation_stays_canceled(
+    led: tuple[SessionDispatcher, JobStore],
+) -> None:
+    session, store = led
+    job = session.submit(packed(session))
+    hanging = [sys.executable, "-c", "import time; time.sleep(600)"]
+    popen = subprocess.Popen
+
+    def start_hanging(_: list[str], **options: Any) -> subprocess.Popen[bytes]:
+        return popen(hanging, **options)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(subprocess, "Popen", start_hanging)
+        job.start(2, {}, "workers")
+    canceled = job.cancel()
+    assert job.process_id is not None
+    os.kill(job.process_id, signal.SIGKILL)
+    canceled.result(60)
+    assert job.status() is JobStatus.CANCELED
+    assert session.job(str(job.job_id)) is job
+    assert list(store.unfinished()) == []
 
 
 class Master:
