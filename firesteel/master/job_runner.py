@@ -276,7 +276,9 @@ class JobRunner:
     def _recover_sinks(self, start: StartingPoint) -> bool:
         """Let sinks commit and abort, at the edge. Return False if the job is canceled first."""
         self._check_leadership()
-        recovering = recover_sinks(self._graph, start.committables, self._edge.io_thread)
+        recovering = recover_sinks(
+            self._graph, start.committables, self._edge.io_thread, self._check_leadership
+        )
         limit = _FIRST_SINKS_SECONDS if self._is_first_attempt else None
         in_time = self._wait_for(recovering.values(), limit)
         late = [node for node, future in recovering.items() if not future.done()]

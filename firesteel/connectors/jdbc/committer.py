@@ -40,8 +40,13 @@ class JdbcCommitter(Committer):
         self._attempts = exactly_once.max_commit_attempts
         self._connection: Any = None
 
-    def recover(self, committables: Sequence[Any]) -> None:
-        """Commit what a checkpoint contains, and remove all else that the sink has prepared."""
+    def recover(self, committables: Sequence[Any], check: Callable[[], None]) -> None:
+        """Commit what a checkpoint contains, and remove all else that the sink has prepared.
+
+        Args:
+            committables: The committables of the checkpoint.
+            check: Is called once the work to remove is known, and raises an error if it must stay.
+        """
         raise NotImplementedError
 
     def close(self) -> None:
@@ -75,10 +80,11 @@ class PreparedTransactionCommitter(JdbcCommitter):
         for one in committables:
             self._repeat(lambda connection: self._commit(connection, one))  # noqa: B023 - at once
 
-    def recover(self, committables: Sequence[Any]) -> None:
+    def recover(self, committables: Sequence[Any], check: Callable[[], None]) -> None:
+        check()
         self._repeat(self._end_writers)
         self.commit(committables)
-        self._repeat(self._roll_back_others)
+        self._repeat(lambda connection: self._roll_back_others(connection, check))
 
     def _end_writers(self, connection: Any) -> None:
         """Close the connections of writers of earlier attempts, which may hold locks."""
@@ -104,10 +110,11 @@ class PreparedTransactionCommitter(JdbcCommitter):
             if status == "aborted":
                 raise JdbcTransactionLostError(gid) from error
 
-    def _roll_back_others(self, connection: Any) -> None:
+    def _roll_back_others(self, connection: Any, check: Callable[[], None]) -> None:
         found = self._database.query(
             connection, "SELECT gid FROM pg_prepared_xacts WHERE database = current_database()"
         )
+        check()
         for (gid,) in found:
             if is_name_of(self._prefix, gid):
                 try:
@@ -146,11 +153,11 @@ class JournalCommitter(JdbcCommitter):
 
         self._repeat(apply)
 
-    def recover(self, committables: Sequence[Any]) -> None:
+    def recover(self, committables: Sequence[Any], check: Callable[[], None]) -> None:
         self._repeat(self._table.create_journal)
         if committables:
             self.commit(committables)
-        self._repeat(lambda connection: self._table.drop_others(connection, self._prefix))
+        self._repeat(lambda connection: self._table.drop_others(connection, self._prefix, check))
 
 
 def _literal(text: str) -> str:

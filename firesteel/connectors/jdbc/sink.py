@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from firesteel.common.typeinfo import RowTypeInfo
@@ -251,9 +251,12 @@ class _RecoveringSink(JdbcSink):
         return self._committer()
 
     def recover(self, committables: Sequence[Any]) -> None:
+        self.recover_in_term(committables, lambda: None)
+
+    def recover_in_term(self, committables: Sequence[Any], check: Callable[[], None]) -> None:
         committer = self._committer()
         try:
-            committer.recover(committables)
+            committer.recover(committables, check)
         finally:
             committer.close()
 

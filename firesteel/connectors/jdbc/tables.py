@@ -110,9 +110,13 @@ class ChangelogTable:
             query(connection, upsert, [batch])
             query(connection, f"DELETE FROM {journal} WHERE {_BATCH} = ?", [batch])
 
-    def drop_others(self, connection: Any, prefix: str) -> None:
-        """Delete the batches of a sink that no checkpoint contains."""
+    def drop_others(self, connection: Any, prefix: str, check: Callable[[], None]) -> None:
+        """Delete the batches of a sink that no checkpoint contains.
+
+        ``check`` is called once they are known, and raises an error if they must stay.
+        """
         found = self._database.query(connection, f"SELECT DISTINCT {_BATCH} FROM {self._journal}")
+        check()
         for (batch,) in found:
             if is_name_of(prefix, batch):
                 self._database.query(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from firesteel.connectors.base import Committer
@@ -28,7 +28,11 @@ class KafkaCommitter(Committer):
             self._commit(one)
 
     def recover(
-        self, committables: Sequence[Any], prefix: str, ignored_after: float | None
+        self,
+        committables: Sequence[Any],
+        prefix: str,
+        ignored_after: float | None,
+        check: Callable[[], None],
     ) -> None:
         """Commit the transactions of a checkpoint, and abort all others of the sink.
 
@@ -36,6 +40,7 @@ class KafkaCommitter(Committer):
             committables: The transactions of the checkpoint.
             prefix: The prefix of the sink's transactional ids.
             ignored_after: The age in seconds from which a lost transaction is logged only.
+            check: Raises an error if a different master may have begun transactions of the sink.
         """
         for one in committables:
             try:
@@ -51,7 +56,7 @@ class KafkaCommitter(Committer):
                     age,
                     error,
                 )
-        self._transactions.fence_all(re.compile(re.escape(prefix) + r"-\d+-\d+"))
+        self._transactions.fence_all(re.compile(re.escape(prefix) + r"-\d+-\d+"), check=check)
 
     def close(self) -> None:
         self._transactions.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from firesteel.connectors.base import (
@@ -121,13 +121,17 @@ class KafkaSink(Sink):
         return self._committer() if self._is_transactional else None
 
     def recover(self, committables: Sequence[Any]) -> None:
+        self.recover_in_term(committables, lambda: None)
+
+    def recover_in_term(self, committables: Sequence[Any], check: Callable[[], None]) -> None:
         # Commits the transactions of the restored checkpoint, and aborts all others of the sink.
         if not self._is_transactional:
             return
         committer = self._committer()
         try:
             seconds = int(self.client_properties["transaction.timeout.ms"]) / 1000
-            committer.recover(committables, self._prefix, seconds if self._ignores_lost else None)
+            ignored_after = seconds if self._ignores_lost else None
+            committer.recover(committables, self._prefix, ignored_after, check)
         finally:
             committer.close()
 

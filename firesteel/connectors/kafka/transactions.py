@@ -219,6 +219,7 @@ class KafkaTransactions:
         pattern: re.Pattern[str],
         kept: Collection[str] = (),
         created_before: int | None = None,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         """Abort the transactions of ids that match, except committed ones.
 
@@ -229,11 +230,13 @@ class KafkaTransactions:
             pattern: Matches whole ids.
             kept: Ids to leave alone.
             created_before: Leave alone ids with this number or a greater one.
+            check: Is called once the ids are known, and raises an error if they must stay.
         """
         by_stem: dict[str, list[tuple[int, str, str]]] = defaultdict(list)
         for name, state in self.matching(pattern):
             stem, _, digits = name.rpartition("-")
             by_stem[stem].append((int(digits), name, state))
+        check()
         for found in by_stem.values():
             found.sort(reverse=True)
             for place, (number, name, state) in enumerate(found):

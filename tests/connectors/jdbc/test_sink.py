@@ -21,7 +21,8 @@ from firesteel.datastream.connectors.jdbc import (
     JdbcExecutionOptions,
     JdbcSink,
 )
-from firesteel.errors import InvalidProgramError
+from firesteel.errors import InvalidProgramError, LeadershipLostError
+from firesteel.master.global_committer import RecoversInTerm
 from firesteel.testing import JobHarness
 from tests.servers.postgres import PostgresServer
 from tests.servers.sqlite import SqliteServer
@@ -253,6 +254,36 @@ def test_a_restored_job_commits_its_own_and_rolls_back_the_rest(postgres: Postgr
     sink.recover(contained)
     assert postgres.rows(table) == [(1, "contained")]
     commit(exactly_once(postgres, table, f"{table}/0"), neighbor)
+
+
+def test_recovery_that_was_frozen_leaves_the_work_of_the_next_master(server: Server) -> None:
+    """The process was frozen after it had listed that work, until the next master began."""
+    table = server.table("id INT PRIMARY KEY, word TEXT")
+    sink = JdbcSink.changelog_sink(table, PAIR, ["id"], at(server), None, named(table))
+    sink.recover([])
+    check_frozen_recovery(server, table, sink)
+
+
+def test_recovery_that_was_frozen_leaves_prepared_transactions(postgres: PostgresServer) -> None:
+    table = postgres.table("id INT, word TEXT")
+    check_frozen_recovery(postgres, table, exactly_once(postgres, table))
+
+
+def check_frozen_recovery(server: Server, table: str, sink: JdbcSink) -> None:
+    prepared_by(sink, Row(1, "lost"))
+    prepared: list[Any] = []
+    assert isinstance(sink, RecoversInTerm)
+    sink.recover_in_term([], lambda: prepared.extend(prepared_by(sink, Row(2, "next"), subtask=1)))
+
+    def lose() -> None:
+        raise LeadershipLostError(1, "term 2 has begun")
+
+    with pytest.raises(LeadershipLostError):
+        sink.recover_in_term([], lose)
+    # The first check of prepared transactions comes before the list.
+    commit(sink, prepared[-1:])
+    assert server.rows(table) == [(2, "next")]
+    sink.recover([])
 
 
 def test_a_transaction_that_was_rolled_back_is_an_error(postgres: PostgresServer) -> None:

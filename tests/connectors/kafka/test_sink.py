@@ -30,7 +30,12 @@ from firesteel.datastream.connectors.kafka import (
     KafkaSink,
     KafkaTopicSelector,
 )
-from firesteel.errors import ConfigurationError, InvalidProgramError, UserFunctionError
+from firesteel.errors import (
+    ConfigurationError,
+    InvalidProgramError,
+    LeadershipLostError,
+    UserFunctionError,
+)
 from firesteel.testing import JobHarness, ScriptedSource, Timed
 from tests.servers.kafka import KafkaBroker, KafkaClients
 
@@ -369,6 +374,45 @@ def test_recovery_aborts_all_other_transactions(brokers: KafkaClients) -> None:
         commit(target, [committable])
     with pytest.raises(TransactionLostError):
         writer.prepare_commit(end_of_input=False)
+    writer.close()
+
+
+def test_recovery_that_was_frozen_leaves_the_transactions_of_the_next_master(
+    kafka: KafkaBroker,
+) -> None:
+    """The process was frozen after it had listed the transactions, until the next master began."""
+    topic = kafka.topic()
+    target = sink(kafka, topic, DeliveryGuarantee.EXACTLY_ONCE)
+    lost, next_master = writer_of(target), writer_of(target)
+    lost.write("lost", NOW)
+    lost.prepare_commit(end_of_input=False)
+    prepared: list[Any] = []
+
+    def begin() -> None:
+        next_master.write("next", NOW)
+        prepared.extend(next_master.prepare_commit(end_of_input=True))
+
+    target.recover_in_term([], begin)
+    commit(target, prepared)
+    eventually(kafka, topic, ["next"])
+    lost.close()
+    next_master.close()
+
+
+def test_recovery_aborts_nothing_after_the_end_of_its_term(kafka: KafkaBroker) -> None:
+    topic = kafka.topic()
+    target = sink(kafka, topic, DeliveryGuarantee.EXACTLY_ONCE)
+    writer = writer_of(target)
+    writer.write("prepared", NOW)
+    prepared = writer.prepare_commit(end_of_input=True)
+
+    def lose() -> None:
+        raise LeadershipLostError(1, "term 2 has begun")
+
+    with pytest.raises(LeadershipLostError):
+        target.recover_in_term([], lose)
+    commit(target, prepared)
+    eventually(kafka, topic, ["prepared"])
     writer.close()
 
 
