@@ -31,7 +31,12 @@ from firesteel.checkpoint.storage.storage import CorruptFileError, StorageError,
 from firesteel.checkpoint.storage.verification import verify
 from firesteel.common.configuration import Configuration
 from firesteel.config import checkpoint_options
-from firesteel.errors import FiresteelError, LeadershipLostError, UserFunctionError
+from firesteel.errors import (
+    FiresteelError,
+    JobExecutionError,
+    LeadershipLostError,
+    UserFunctionError,
+)
 from firesteel.filesystems.settings import file_system_options
 from firesteel.graph.job_graph import JobGraph
 from firesteel.graph.levels import Levels
@@ -128,6 +133,14 @@ class JobRecovery:
                 _log.error("checkpoint %d is skipped: %s", pointer.checkpoint_id, error)
                 continue
             found.append(replace(one, is_owned=not one.is_savepoint))
+        if not found and ledger.has_pointers():
+            raise JobExecutionError(
+                "The job has completed checkpoints with an earlier master, and none of them can be "
+                "read. It does not start over, because its sinks would write their records once "
+                "more. The log names the entries and the reasons. Start the job again with -s and "
+                "the directory of a checkpoint or savepoint.",
+                job_id=ledger.job_id,
+            )
         return found
 
     def rescale(self, levels: Levels) -> list[Decision]:
