@@ -32,8 +32,8 @@ T = TypeVar("T")
 
 _POLL_SECONDS = 0.2
 _RESULT_POLL_SECONDS = (0.02, 0.05, 0.1)
-# A session that cannot be reached for longer than this is lost.
-_LOST_SECONDS = 60.0
+# A session that cannot be reached for longer than this is lost, and so is one without a leader.
+_LOST_SECONDS = 180.0
 BATCH_NUMBER, BATCH_SIZES = "x-firesteel-last", "x-firesteel-sizes"
 GENERATION = "x-firesteel-generation"
 
@@ -161,13 +161,15 @@ class RemoteJob:
         return answer if answer["completed"] else None
 
     def _patiently(self, ask: Callable[[], T | None]) -> T:
-        """Ask until there is an answer. A session may be unreachable for a while."""
+        """Ask until there is an answer. A session may be unreachable, or have no leader, for a while."""
         last_seen = time.monotonic()
         while True:
             try:
                 answer = ask()
                 last_seen = time.monotonic()
-            except UnreachableError:
+            except (UnreachableError, RestClientError) as error:
+                if isinstance(error, RestClientError) and not error.is_temporary:
+                    raise
                 if time.monotonic() - last_seen > _LOST_SECONDS:
                     raise
                 answer = None

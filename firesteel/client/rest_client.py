@@ -19,8 +19,9 @@ from firesteel.errors import ConfigurationError, FiresteelError
 _TIMEOUT_SECONDS = 60.0
 _SUBMIT_SECONDS = 600.0
 _POLL_SECONDS = (0.02, 0.05, 0.1, 0.2)
-# The longest wait for a leader, and the pause before the next master is asked.
-_LEADER_SECONDS = 60.0
+# The longest wait for a leader, and the pause before the next master is asked. The session timeout of
+# ZooKeeper is 60 s by default, and a takeover begins after it.
+_LEADER_SECONDS = 120.0
 _NEXT_MASTER_SECONDS = 0.2
 # A master that does not answer for this time may be frozen, so the next one is asked. Connections of
 # a frozen process are still accepted.
@@ -85,6 +86,8 @@ class RestClient:
         masters: Masters | None = None,
     ) -> None:
         self.url = url
+        # An address that has redirected knows the next leader, too.
+        self._given_url = url
         self._token = token
         self._opener = _direct if certificate is None else _trusting(certificate)
         self._masters = masters if masters is not None and masters.are_several else None
@@ -162,9 +165,14 @@ class RestClient:
             except (UnreachableError, RestClientError) as error:
                 if isinstance(error, RestClientError) and not error.is_temporary:
                     raise
-                if self._masters is None or _is_over(deadline):
+                if self._masters is not None:
+                    if _is_over(deadline):
+                        raise
+                    following = self._masters.another(self.url)
+                elif self.url != self._given_url:
+                    following = self._given_url
+                else:
                     raise
-                following = self._masters.another(self.url)
                 time.sleep(_NEXT_MASTER_SECONDS)
             if _is_over(deadline):
                 raise UnreachableError(self.url, "the masters name no leader that answers")

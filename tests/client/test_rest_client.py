@@ -12,7 +12,10 @@ import pytest
 
 from firesteel.client import rest_client
 from firesteel.client.masters import Masters
+from firesteel.client.remote_job import RemoteJob
 from firesteel.client.rest_client import RestClient, RestClientError, UnreachableError
+from firesteel.common.job_id import JobID
+from tests.waiting import wait_until
 
 
 class Master:
@@ -21,6 +24,8 @@ class Master:
     def __init__(self) -> None:
         self.leader: str | None = None
         self.leads = False
+        self.refused = 0
+        self.answer: dict[str, object] = {}
         # A frozen master accepts connections and does not answer.
         self.is_frozen = False
         self.thawed = threading.Event()
@@ -36,10 +41,11 @@ class Master:
                 if master.leads:
                     token = self.headers.get("Authorization")
                     master.received.append((self.command, self.path, body, token))
-                    self._send(200, {"leader": master.url})
+                    self._send(200, {"leader": master.url, **master.answer})
                 elif master.leader is not None:
                     self._send(307, {}, ("Location", f"{master.leader}{self.path}"))
                 else:
+                    master.refused += 1
                     self._send(503, {"errors": ["no leader"]}, ("Retry-After", "1"))
 
             do_GET = do_POST = do_PATCH = handle_any  # noqa: N815 - names of http.server
@@ -126,6 +132,36 @@ def test_a_call_waits_until_there_is_a_leader(masters):
     masters[1].leads = True
     thread.join(30)
     assert answer == [masters[1].url]
+
+
+def test_a_client_that_was_redirected_asks_its_own_address_after_the_death_of_the_leader(masters):
+    """The address may be that of a load balancer, and is the only one that the client has."""
+    masters[1].leads = True
+    masters[0].leader = masters[1].url
+    client = RestClient(masters[0].url)
+    assert client.get("/overview")["leader"] == masters[1].url
+    assert client.url == masters[1].url
+    masters[1].close()
+    masters[2].leads = True
+    masters[0].leader = masters[2].url
+    assert client.get("/overview")["leader"] == masters[2].url
+
+
+@pytest.mark.parametrize("addresses", [1, 3])
+def test_a_client_waits_for_the_result_longer_than_a_call_waits_for_a_leader(
+    masters, addresses, monkeypatch
+):
+    monkeypatch.setattr(rest_client, "_LEADER_SECONDS", 0.1)
+    client = client_of(masters) if addresses > 1 else RestClient(masters[0].url)
+    with pytest.raises((RestClientError, UnreachableError), match="no leader"):
+        client.get("/overview")
+    result = RemoteJob(JobID.generate(), client).result()
+    masters[0].answer = {"completed": True, "error": None, "accumulators": {}, "runtime": 7}
+    masters[0].answer["name"] = "orders"
+    wait_until(lambda: masters[0].refused > 3)
+    assert not result.done()
+    masters[0].leads = True
+    assert result.result(60).get_net_runtime() == 7
 
 
 def test_a_client_of_one_session_fails_at_once(masters):
