@@ -306,13 +306,20 @@ def _use_interpreter(given: dict[str, Any]) -> None:
 
 def _execute(program: str, arguments: list[str], *, module: bool) -> None:
     """Run a program as ``__main__`` of this process. Its errors are shown as Flink shows them."""
+    from firesteel.master.launcher import program_failed
+
     sys.argv = [program, *arguments]
     try:
         if module:
             runpy.run_module(program, run_name="__main__", alter_sys=True)
         else:
             _execute_file(program)
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            program_failed()
+        raise
     except Exception as error:  # noqa: BLE001 - the program is the user's
+        program_failed()
         click.echo("\n" + "-" * 60, err=True)
         click.echo(" The program finished with the following exception:\n", err=True)
         trace = _within(program, error.__traceback__)

@@ -10,7 +10,7 @@ from firesteel.leader.job_ledger import JobLedger
 from firesteel.master.edge import ThreadedEdge
 from firesteel.master.job_runner import JobRunner
 from firesteel.master.led_application import EndedJob, LedApplication
-from firesteel.master.running_jobs import RunningJob
+from firesteel.master.running_jobs import RunningJob, running_jobs
 
 
 class _Application:
@@ -22,6 +22,12 @@ class _Application:
 def lead_program(application: LedApplication) -> None:
     """Let the jobs that this program starts from now on continue those of its earlier runs."""
     _Application.led = application
+
+
+def program_failed() -> None:
+    """The program ends with an error. If it has a leadership, its next run continues its jobs."""
+    if _Application.led is not None:
+        running_jobs.suspended = True
 
 
 def launch_of_program(

@@ -270,14 +270,39 @@ def test_a_job_and_its_client_survive_the_death_of_the_leader(group, tmp_path):
     assert [job["state"] for job in jobs] == ["FINISHED"]
 
 
+def runs(pid: int) -> bool:
+    """Return True for a process that has not ended, even if its parent does not notice the end."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 @pytest.mark.slow
-def test_a_frozen_leader_wakes_up_as_a_standby(group, tmp_path):
+def test_the_processes_of_a_leader_end_when_its_main_process_is_killed(group, tmp_path):
     leader, standby = group.start(), group.start()
     assert group.wait_for_leader() == leader
     client = start_client(group, tmp_path)
     wait_until(lambda: client.count() > 500 or client.process.poll() is not None)
-    frozen = group.pids(leader)
-    for pid in frozen:
+    processes = group.pids(leader)
+    os.kill(group.sessions.pop(leader), signal.SIGKILL)
+    assert group.wait_for_leader() == standby
+    wait_until(lambda: not any(map(runs, processes)), lambda: str(list(filter(runs, processes))))
+    client.check()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("frozen", ["all processes", "the main process"])
+def test_a_frozen_leader_wakes_up_as_a_standby(frozen, group, tmp_path):
+    leader, standby = group.start(), group.start()
+    assert group.wait_for_leader() == leader
+    client = start_client(group, tmp_path)
+    wait_until(lambda: client.count() > 500 or client.process.poll() is not None)
+    processes = group.pids(leader)
+    if frozen == "the main process":
+        # The process of the job does not know it. It can complete no checkpoint.
+        processes = processes[:1]
+    for pid in processes:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)
     process_id = group.sessions.pop(leader)
@@ -285,7 +310,7 @@ def test_a_frozen_leader_wakes_up_as_a_standby(group, tmp_path):
     known = client.count()
     wait_until(lambda: client.count() > known + 200 or client.process.poll() is not None)
     group.sessions[leader] = process_id
-    for pid in frozen:
+    for pid in processes:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
     client.check()
@@ -327,6 +352,48 @@ def test_a_program_that_is_started_again_continues_from_its_newest_checkpoint(
     out, err = again.communicate(timeout=300)
     assert again.returncode == 0, out + err
     assert "has ended as FINISHED in an earlier run" in err
+
+
+CRASHING = WRITING.replace(
+    'env.execute("writing")',
+    """
+from pathlib import Path
+job = env.execute_async("writing")
+crashed = Path(sys.argv[2])
+if not crashed.exists():
+    while not any(Path(sys.argv[3]).glob("term-*/checkpoints/*")):
+        job.get_job_status().result()
+    crashed.touch()
+    raise ValueError("the program has a bug")
+job.get_job_execution_result().result()
+""",
+)
+
+
+@pytest.mark.slow
+def test_a_program_that_ends_with_an_error_of_its_own_continues_its_jobs_in_the_next_run(
+    group: Group, tmp_path: Path
+) -> None:
+    """Nobody has canceled them, so they have not ended."""
+    program = tmp_path / "crashing.py"
+    program.write_text(CRASHING)
+    options = [f"-D{key}={value}" for key, value in group.settings.items()]
+    output = tmp_path / "output"
+    arguments = [str(output), str(tmp_path / "crashed"), str(tmp_path / "ha" / "test")]
+
+    def run() -> tuple[int, str]:
+        process = group.commands.start("run", "--ha", *options, str(program), *arguments)
+        out, err = process.communicate(timeout=300)
+        return process.returncode, out + err
+
+    code, text = run()
+    assert code == 1, text
+    assert "the program has a bug" in text
+    code, text = run()
+    assert code == 0, text
+    parts = [path for path in output.rglob("part-*") if path.is_file()]
+    written = sorted(int(line) for path in parts for line in path.read_text().split())
+    assert written == list(range(2000))
 
 
 def job_of(group: Group, leader: str) -> str:
