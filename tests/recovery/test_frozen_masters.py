@@ -113,8 +113,9 @@ class MasterProcess:
 def run_masters(settings: LeaderSettings, directory: Path, seed: int, count: int = 2) -> int:
     """Run a job on some masters, freeze or kill those that lead, and return the number of terms.
 
-    The first one is frozen for longer than its lease.
+    The first one is frozen for longer than its lease. Some standbys are frozen while they take over.
     """
+    lease = settings.session_timeout if settings.type == "zookeeper" else settings.lease_duration
     random = Random(seed)
     (directory / "sink").mkdir(parents=True)
     masters = [MasterProcess(settings, directory, 1000 * seed + n) for n in range(count)]
@@ -138,6 +139,13 @@ def run_masters(settings: LeaderSettings, directory: Path, seed: int, count: int
             leader.freeze()
             others = [one for one in masters if one is not leader]
             known = {term for one in started for term in one.terms()}
+            if random.random() < 0.4:
+                # At any moment of the takeover, perhaps until a third master has taken over.
+                time.sleep(random.uniform(0.8, 1.2) * lease)
+                standby = random.choice(others)
+                standby.freeze()
+                time.sleep(random.uniform(0.0, 1.5) * lease)
+                standby.wake()
             if number == 0 or random.random() < 0.8:
                 # Longer than its lease: a standby takes over before it wakes up.
                 wait_until(partial(_has_new_term, others, known))
