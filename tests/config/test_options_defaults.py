@@ -40,6 +40,14 @@ FLINK: dict[str, str | None] = {
     "execution.target": None,
     "execution.checkpointing.data-inline-threshold": "20 kb",
     "heartbeat.timeout": "50 s",
+    "high-availability.cluster-id": "/default",
+    "high-availability.storageDir": None,
+    "high-availability.type": "none",
+    "high-availability.zookeeper.client.connection-timeout": "15 s",
+    "high-availability.zookeeper.client.session-timeout": "1 min",
+    "high-availability.zookeeper.client.tolerate-suspended-connections": "false",
+    "high-availability.zookeeper.path.root": "/flink",
+    "high-availability.zookeeper.quorum": None,
     "execution.shutdown-on-attached-exit": "false",
     "historyserver.archive.fs.dir": None,
     "historyserver.archive.fs.refresh-interval": "10 s",
@@ -72,6 +80,8 @@ FLINK: dict[str, str | None] = {
     "python.profile.enabled": "false",
     "python.requirements": None,
     "rest.address": None,
+    "rest.async.store-duration": "5 min",
+    "rest.bind-address": None,
     "rest.bind-port": "8081",
     "rest.port": "8081",
     "restart-strategy.exponential-delay.attempts-before-reset-backoff": "2147483647",
@@ -86,6 +96,14 @@ FLINK: dict[str, str | None] = {
     "restart-strategy.fixed-delay.attempts": "1",
     "restart-strategy.fixed-delay.delay": "1 s",
     "restart-strategy.type": None,
+    "s3.access-key": None,
+    "s3.endpoint": None,
+    "s3.endpoint.region": None,
+    "s3.path.style.access": None,
+    "s3.secret-key": None,
+    "s3.session.token": None,
+    "security.ssl.rest.enabled": "false",
+    "state.backend.changelog.enabled": "false",
     "state.backend.rocksdb.checkpoint.transfer.thread.num": "4",
     "state.backend.rocksdb.localdir": None,
     "state.backend.rocksdb.memory.fixed-per-slot": None,
@@ -95,14 +113,20 @@ FLINK: dict[str, str | None] = {
     "slot.request.timeout": "5 min",
     "task.cancellation.interval": "30 s",
     "task.cancellation.timeout": "3 min",
+    "taskmanager.network.memory.buffer-debloat.enabled": "false",
+    "taskmanager.network.memory.buffer-debloat.target": "1 s",
     "taskmanager.numberOfTaskSlots": "1",
     "web.cancel.enable": "true",
     "web.checkpoints.history": "10",
     "web.exception-history-size": "16",
     "web.history": "5",
     "web.refresh-interval": "3 s",
+    "web.rescale.enable": "true",
     "web.submit.enable": "true",
 }
+
+# Settings that Flink does not have.
+OWN = ("firesteel.", "rest.enabled")
 
 _PAGE = Path(__file__).parents[2] / "docs" / "from-pyflink.md"
 _BY_KEY = {key: option for option in ALL_OPTIONS for key in (option.key, *option.deprecated_keys)}
@@ -117,3 +141,8 @@ def test_a_default_is_flinks_or_the_manual_says_why_not(key: str) -> None:
     listed = any(f"`{key}`" in row for row in rows)
     # A default that is empty is no setting.
     assert listed is ((option.default or None) != (flinks or None))
+
+
+def test_every_setting_of_flink_is_compared() -> None:
+    compared = {_BY_KEY[key].key for key in FLINK}
+    assert {option.key for option in ALL_OPTIONS if not option.key.startswith(OWN)} <= compared
