@@ -57,6 +57,15 @@ def test_the_lists_of_an_operator_are_balanced_together(
         assert max(loads) - min(loads) <= 1
 
 
+def test_three_lists_of_one_element_go_to_three_subtasks() -> None:
+    lists = {name: OperatorState(Redistribution.SPLIT, (b"a",), "[]") for name in "xyz"}
+    after = redistribute([lists], 3)
+    assert [sum(len(state.elements) for state in of.values()) for of in after] == [1, 1, 1]
+    # The lists stay balanced when the parallelism changes once more.
+    again = redistribute(after, 2)
+    assert sorted(sum(len(state.elements) for state in of.values()) for of in again) == [1, 2]
+
+
 @given(st.lists(_ELEMENTS, min_size=1, max_size=5), st.integers(1, 6))
 def test_a_union_list_goes_to_everyone(lists: list[tuple[bytes, ...]], parallelism: int) -> None:
     after = _lists(redistribute(_states(Redistribution.UNION, lists), parallelism))
