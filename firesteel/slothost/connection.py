@@ -149,10 +149,15 @@ class PrivateDirectoryError(FiresteelError, RuntimeError):
     """The directory of the sockets belongs to a different user, or is open to others."""
 
 
+def parent_of_sockets() -> Path:
+    """Return the temporary directory, or a different one if its path is too long for a socket."""
+    parent = tempfile.gettempdir()
+    return Path(parent if len(parent) <= _LONGEST_PARENT else "/tmp")
+
+
 def socket_directory(name: str) -> Path:
     """Return the directory of a name, whose path is short enough for a Unix socket."""
-    parent = tempfile.gettempdir()
-    return Path(parent if len(parent) <= _LONGEST_PARENT else "/tmp") / name
+    return parent_of_sockets() / name
 
 
 def make_private(directory: Path) -> Path:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import shutil
 from dataclasses import replace
 from typing import Protocol
 
 from firesteel.errors import JobExecutionError
+from firesteel.filesystems.scratch import ScratchDirectory
 from firesteel.protocol.driver_address import DriverAddress
 from firesteel.protocol.execution import EpochPlan
 from firesteel.protocol.messages import SlotAddress, SubtaskHandle, encode
-from firesteel.slothost.connection import make_private, socket_directory
+from firesteel.slothost.connection import parent_of_sockets
 from firesteel.slothost.request_server import RequestServer
 
 
@@ -32,10 +31,8 @@ class EpochServer:
     """
 
     def __init__(self, job_id: str, provider: EpochProvider, host: str | None = None) -> None:
-        self._directory = make_private(
-            socket_directory(f"firesteel-clock-{job_id[:6]}-{os.getpid()}")
-        )
-        self.address = str(self._directory / "clock.sock")
+        self._directory = ScratchDirectory(f"clock-{job_id[:6]}", parent_of_sockets())
+        self.address = str(self._directory.path / "clock.sock")
         self.token = secrets.token_hex(16)
         self._provider = provider
         self._servers = [RequestServer("epoch server", self.address, self.token, self._answer)]
@@ -60,7 +57,7 @@ class EpochServer:
     def close(self) -> None:
         for server in self._servers:
             server.close()
-        shutil.rmtree(self._directory, ignore_errors=True)
+        self._directory.remove()
 
 
 def partition_payloads(plan: EpochPlan, driver: DriverAddress) -> list[bytes]:

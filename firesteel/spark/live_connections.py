@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import secrets
 import selectors
-import shutil
 import socket
 import threading
 import time
@@ -16,11 +14,11 @@ from concurrent.futures import Future
 from itertools import count
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, Listener
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final
 
 from firesteel.errors import FiresteelError
+from firesteel.filesystems.scratch import ScratchDirectory
 from firesteel.protocol.driver_address import DriverAddress
 from firesteel.protocol.live_round import Place
 from firesteel.protocol.messages import Credit, Credits, Message, decode, encode
@@ -31,7 +29,7 @@ from firesteel.protocol.reports import (
     SlotQuestion,
     SlotReport,
 )
-from firesteel.slothost.connection import make_private, socket_directory
+from firesteel.slothost.connection import parent_of_sockets
 from firesteel.slothost.request_server import wake_accept
 
 _log = logging.getLogger("firesteel")
@@ -65,7 +63,7 @@ class Connections:
         self._sending = threading.Lock()
         self._by_place: dict[Place, Connection] = {}
         self._listener: Listener | None = None
-        self._directory: Path | None = None
+        self._directory: ScratchDirectory | None = None
         # Counts the queries. Connections of an earlier one are turned away.
         self._generation = 0
         #: Takes reports as soon as they arrive, in the thread that receives.
@@ -80,10 +78,8 @@ class Connections:
         if self._host is None:
             if self._directory is None:
                 # Two masters of a job may live on one machine for a moment.
-                self._directory = make_private(
-                    socket_directory(f"firesteel-live-{self._job_id[:6]}-{os.getpid()}")
-                )
-            address = str(self._directory / f"{self._generation}.sock")
+                self._directory = ScratchDirectory(f"live-{self._job_id[:6]}", parent_of_sockets())
+            address = str(self._directory.path / f"{self._generation}.sock")
         else:
             address = (self._host, 0)
         family = "AF_UNIX" if self._host is None else "AF_INET"
@@ -157,7 +153,7 @@ class Connections:
     def close(self) -> None:
         self.hang_up()
         if self._directory is not None:
-            shutil.rmtree(self._directory, ignore_errors=True)
+            self._directory.remove()
 
     def _accept(
         self, listener: Listener, selector: selectors.BaseSelector, generation: int

@@ -14,6 +14,7 @@ from firesteel.common.configuration import Configuration
 from firesteel.common.job_id import JobID
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.dispatcher.dispatcher import Dispatcher
+from firesteel.filesystems.scratch import scratch_of_process
 from firesteel.master.edge import ThreadedEdge
 from firesteel.master.job_runner import JobRunner
 from firesteel.master.running_jobs import RunningJob
@@ -30,7 +31,7 @@ class QuietEdge(ThreadedEdge):
 
 
 def launch(stream_graph, levels, settings) -> RunningJob:
-    directory = tempfile.mkdtemp(prefix="firesteel-rest-test-")
+    directory = tempfile.mkdtemp(dir=scratch_of_process("rest-test").path)
 
     def slots(program: JobProgram) -> HarnessSlots:
         return HarnessSlots(

@@ -29,9 +29,9 @@ class JdbcSink(Sink):
 
     PostgreSQL needs the extra ``postgres``, MySQL and MariaDB need ``mysql``, SQLite needs none.
 
-    >>> import os, sqlite3, tempfile
+    >>> import os, sqlite3
     >>> from firesteel.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
-    >>> file = os.path.join(tempfile.mkdtemp(), "shop.db")
+    >>> file = os.path.abspath("shop.db")
     >>> database = sqlite3.connect(file)
     >>> _ = database.execute("CREATE TABLE words (word TEXT, length INT)")
     >>> words = Types.ROW_NAMED(["word", "length"], [Types.STRING(), Types.INT()])
@@ -173,9 +173,9 @@ class JdbcSink(Sink):
                 then wait in a journal, a table that the sink creates next to the table. The default
                 is at least once.
 
-        >>> import os, sqlite3, tempfile
+        >>> import os, sqlite3
         >>> from firesteel.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
-        >>> file = os.path.join(tempfile.mkdtemp(), "shop.db")
+        >>> file = os.path.abspath("shop.db")
         >>> database = sqlite3.connect(file)
         >>> _ = database.execute("CREATE TABLE totals (user TEXT PRIMARY KEY, total INT)")
         >>> totals = Types.ROW_NAMED(["user", "total"], [Types.STRING(), Types.INT()])

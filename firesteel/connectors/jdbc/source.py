@@ -44,9 +44,9 @@ class TableQuery:
 class JdbcSource(Source):
     """Reads a table, in parallel by ranges of a numeric column. Not in PyFlink.
 
-    >>> import os, sqlite3, tempfile
+    >>> import os, sqlite3
     >>> from firesteel.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSource
-    >>> file = os.path.join(tempfile.mkdtemp(), "shop.db")
+    >>> file = os.path.abspath("shop.db")
     >>> with sqlite3.connect(file) as database:
     ...     _ = database.execute("CREATE TABLE orders (id INT PRIMARY KEY, item TEXT)")
     ...     _ = database.execute("INSERT INTO orders VALUES (1, 'tea'), (2, 'milk')")
