@@ -8,7 +8,12 @@ from typing import Any, Protocol
 
 from firesteel.common.job_id import JobID
 from firesteel.common.job_status import JobStatus
+from firesteel.errors import FiresteelError
 from firesteel.master.job_description import FailureRecord, JobDescription
+
+
+class NoAnswerError(FiresteelError, RuntimeError):
+    """The process of a job master or a slot does not answer. It hangs, or has too much to do."""
 
 
 class JobHandle(Protocol):

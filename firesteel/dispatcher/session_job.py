@@ -25,6 +25,7 @@ from firesteel.config import options
 from firesteel.config.sensitive import hide_secrets
 from firesteel.dispatcher.channel import Channel
 from firesteel.dispatcher.durable_results import DurableResultReader
+from firesteel.dispatcher.job_handle import NoAnswerError
 from firesteel.dispatcher.results import ResultReader
 from firesteel.errors import FiresteelError, JobCancelledError, JobExecutionError
 from firesteel.master.job_description import FailureRecord, JobDescription, record_failure
@@ -305,7 +306,7 @@ class SessionJob:
     def _answer_to(self, call: str) -> Any:
         """Ask the job master for a document, or return its answer of a moment ago.
 
-        Raises TimeoutError if the job master hangs. Only the first call waits for that.
+        Raises NoAnswerError if the job master hangs. Only the first call waits for that.
         """
         now, changes = time.monotonic(), self._changes
         asked_at, changes_before, answer = self._answers.get(call, (now, -1, None))
@@ -313,12 +314,29 @@ class SessionJob:
         if answer is None or is_old or changes_before != changes:
             asked_at, answer = now, self._ask(call)
             self._answers[call] = (now, changes, answer)
-        patience = 0.0 if self._hangs else max(0.0, asked_at + _ANSWER_SECONDS - now)
+        return self._wait(answer, asked_at + _ANSWER_SECONDS - now)
+
+    def _wait(self, answer: Future[Any], seconds: float) -> Any:
+        """Wait for an answer. Raises NoAnswerError if the job master hangs."""
         try:
-            return answer.result(patience)
+            return answer.result(0.0 if self._hangs else max(0.0, seconds))
         except FutureTimeoutError:
             self._hangs = True
-            raise
+            raise self._no_answer() from None
+
+    def _no_answer(self) -> NoAnswerError:
+        return NoAnswerError(
+            f"The job master of {self.name} does not answer (process {self.process_id}). Cancel the "
+            "job if this does not pass."
+        )
+
+    def _question(self, call: str, *arguments: Any) -> Future[Any]:
+        """Ask the job master, unless it hangs: questions must not pile up before it."""
+        if not self._hangs:
+            return self._ask(call, *arguments)
+        answer: Future[Any] = Future()
+        answer.set_exception(self._no_answer())
+        return answer
 
     def _change(self, call: str, *arguments: Any) -> Future[Any]:
         """Ask for a change of the job. Answers from before its end are out of date."""
@@ -335,7 +353,7 @@ class SessionJob:
         if self._channel is not None and not self._status.is_terminal_state():
             try:
                 document = self._answer_to(name)
-            except (FutureTimeoutError, FiresteelError):
+            except FiresteelError:
                 return self._documents[name]
             with self._lock:
                 if not self._status.is_terminal_state():
@@ -346,7 +364,7 @@ class SessionJob:
         if self._channel is not None and not self._status.is_terminal_state():
             try:
                 status = JobStatus[self._answer_to("status")]
-            except (FutureTimeoutError, FiresteelError):
+            except FiresteelError:
                 return self._status
             with self._lock:
                 # The job is over once its result is there.
@@ -390,10 +408,15 @@ class SessionJob:
     def checkpoint_details(self, checkpoint_id: int) -> dict[str, Any] | None:
         if self._status.is_terminal_state() or self._channel is None:
             return self._details.get(str(checkpoint_id))
-        document: dict[str, Any] | None = self._ask("checkpoint_details", checkpoint_id).result(
-            _ANSWER_SECONDS
-        )
-        return document
+        try:
+            answer = self._question("checkpoint_details", checkpoint_id)
+            details: dict[str, Any] | None = self._wait(answer, _ANSWER_SECONDS)
+        except NoAnswerError:
+            raise
+        except FiresteelError:
+            # The job has ended meanwhile, and has left its details.
+            details = self._details.get(str(checkpoint_id))
+        return details
 
     def cancel(self) -> Future[None]:
         """Cancel the job. A job master that does not end in time is killed."""
@@ -447,8 +470,8 @@ class SessionJob:
         return self._change("checkpoint")
 
     def plan_rescale(self, parallelism: int | Mapping[str, int]) -> JobDescription:
-        answer = self._ask("plan_rescale", parallelism).result(_ANSWER_SECONDS)
-        return JobDescription.from_json(answer)
+        answer = self._question("plan_rescale", parallelism)
+        return JobDescription.from_json(self._wait(answer, _ANSWER_SECONDS))
 
     def rescale(self, parallelism: int | Mapping[str, int]) -> Future[JobDescription]:
         done: Future[JobDescription] = Future()
@@ -472,7 +495,7 @@ class SessionJob:
     def ask_slot(
         self, level: int, slot: int, what: str, arguments: Mapping[str, Any]
     ) -> Future[Any]:
-        return self._ask("ask_slot", level, slot, what, dict(arguments))
+        return self._question("ask_slot", level, slot, what, dict(arguments))
 
     def result(self) -> Future[JobExecutionResult]:
         return self._result

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from starlette.staticfiles import StaticFiles
 
 from firesteel.config import rest_options
 from firesteel.dispatcher.dispatcher import Dispatcher
+from firesteel.dispatcher.job_handle import NoAnswerError
 from firesteel.logs import ProcessLogs
 from firesteel.rest import openapi
 from firesteel.rest.calls import Call, Endpoint, RestError
@@ -28,12 +29,20 @@ from firesteel.rest.endpoints import ENDPOINTS
 from firesteel.rest.flame_graphs import FlameGraphs
 from firesteel.rest.operations import Operations
 from firesteel.rest.profiler import Profiles
-from firesteel.rest.security import Access
+from firesteel.rest.security import Access, has_token
 
 _log = logging.getLogger("firesteel")
 
-# Handlers wait for locks of jobs, so they need some threads. Requests beyond them queue.
+_TOKEN_IS_MISSING = (
+    "Only clients with the token of the session may do this. The user who has started the session has "
+    "it; others set firesteel.rest.token."
+)
+# Handlers wait for locks of jobs, so they need some threads. Requests beyond them queue. Handlers that
+# wait for processes of users have as many of their own.
 _THREADS = 8
+# The longest time for a body in memory, and for one that becomes a file.
+_BODY_SECONDS = 60.0
+_FILE_SECONDS = 600.0
 
 
 def create_app(
@@ -77,6 +86,7 @@ def create_app(
         exception_handlers={
             HTTPException: _http_error,
             RestError: _rest_error,
+            NoAnswerError: _no_answer,
             Exception: _unexpected_error,
         },
     )
@@ -101,6 +111,7 @@ class _Endpoints:
         self._flame_graphs = FlameGraphs()
         self._profiles = Profiles()
         self._threads = ThreadPoolExecutor(_THREADS, "firesteel-rest")
+        self._waiting_threads = ThreadPoolExecutor(_THREADS, "firesteel-rest-waiting")
 
     def handler_of(self, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
         return partial(self._handle, endpoint)
@@ -108,9 +119,22 @@ class _Endpoints:
     async def _handle(self, endpoint: Endpoint, request: Request) -> Response:
         headers = request.headers
         self._access.check(headers, changes=endpoint.changes)
+        # Before the body is read: without the token it takes neither memory nor disk.
+        if endpoint.token is not None and not has_token(headers, endpoint.token):
+            raise RestError(401, _TOKEN_IS_MISSING)
         query: dict[str, list[str]] = {}
         for name, value in request.query_params.multi_items():
             query.setdefault(name, []).append(value)
+        body, file = b"", None
+        try:
+            if endpoint.new_file is None:
+                async with asyncio.timeout(_BODY_SECONDS):
+                    body = await _read_body(request, endpoint.max_body)
+            else:
+                async with asyncio.timeout(_FILE_SECONDS):
+                    file = await _write_body(request, endpoint.max_body, endpoint.new_file)
+        except TimeoutError:
+            raise RestError(408, "The body of the request took too long.") from None
         call = Call(
             self._dispatcher,
             self._operations,
@@ -119,12 +143,14 @@ class _Endpoints:
             self._logs,
             request.path_params,
             query,
-            await _read_body(request, endpoint.max_body),
+            body,
             headers,
             f"{request.url.scheme}://{request.url.netloc}",
+            file,
         )
         loop = asyncio.get_running_loop()
-        answer = await loop.run_in_executor(self._threads, endpoint.handler, call)
+        threads = self._waiting_threads if endpoint.waits else self._threads
+        answer = await loop.run_in_executor(threads, endpoint.handler, call)
         if isinstance(answer, Response):
             return answer
         return json_response(answer, endpoint.status)
@@ -141,18 +167,37 @@ class _Dashboard(StaticFiles):
         return response
 
 
-async def _read_body(request: Request, limit: int) -> bytes:
-    """Read a body up to a limit. The body of a GET is read too, because Flink's client sends one."""
+async def _chunks(request: Request, limit: int) -> AsyncIterator[bytes]:
+    """Yield the parts of a body up to a limit."""
+    refusal = RestError(413, f"The body of the request has more than {limit} bytes.")
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > limit:
-        raise RestError(413, f"The body of the request has more than {limit} bytes.")
-    chunks, size = [], 0
+        raise refusal
+    size = 0
     async for chunk in request.stream():
         size += len(chunk)
         if size > limit:
-            raise RestError(413, f"The body of the request has more than {limit} bytes.")
-        chunks.append(chunk)
-    return b"".join(chunks)
+            raise refusal
+        yield chunk
+
+
+async def _read_body(request: Request, limit: int) -> bytes:
+    """Read a body up to a limit. The body of a GET is read too, because Flink's client sends one."""
+    return b"".join([chunk async for chunk in _chunks(request, limit)])
+
+
+async def _write_body(request: Request, limit: int, new_file: Callable[[], Path]) -> Path:
+    """Write a body up to a limit into a file, without keeping it in memory."""
+    loop = asyncio.get_running_loop()
+    path = await loop.run_in_executor(None, new_file)
+    try:
+        with path.open("wb") as file:
+            async for chunk in _chunks(request, limit):
+                await loop.run_in_executor(None, file.write, chunk)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return path
 
 
 def json_response(body: Any, status: int = 200) -> Response:
@@ -194,6 +239,10 @@ async def _http_error(request: Request, error: Exception) -> Response:
 async def _rest_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RestError)
     return error_response(error.status, *error.messages)
+
+
+async def _no_answer(request: Request, error: Exception) -> Response:
+    return error_response(503, str(error))
 
 
 async def _unexpected_error(request: Request, error: Exception) -> Response:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from firesteel.dispatcher.dispatcher import Dispatcher, UnknownJobError
@@ -46,6 +47,8 @@ class Call:
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     address: str = ""
+    # A body that is too large for memory, for endpoints that ask for a file.
+    file: Path | None = None
 
     def id(self, name: str) -> str:
         """Return an id of 32 hexadecimal digits from the path."""
@@ -131,7 +134,10 @@ class Endpoint:
 
     ``handler`` returns a body that can be written as JSON, or a response of Starlette. It runs in a
     thread and may block. ``reply`` is the type of the body. ``changes`` marks calls that need the
-    token. ``own`` marks calls that Flink's API does not have.
+    token of the server, if it has one. ``token`` is one that the call needs on every server.
+    ``own`` marks calls that Flink's API does not have. ``waits`` marks calls that may wait long for a
+    different process; others do not wait for them. ``new_file`` makes the file for the body of a
+    request, and the handler removes it.
     """
 
     method: str
@@ -143,4 +149,7 @@ class Endpoint:
     changes: bool = False
     query: tuple[str, ...] = ()
     own: bool = False
+    waits: bool = False
     max_body: int = BODY_BYTES
+    token: str | None = None
+    new_file: Callable[[], Path] | None = None

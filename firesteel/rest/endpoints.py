@@ -35,9 +35,12 @@ def _get(
     summary: str,
     *query: str,
     own: bool = False,
+    waits: bool = False,
     status: int = 200,
 ) -> Endpoint:
-    return Endpoint("GET", path, handler, reply, summary, query=query, own=own, status=status)
+    return Endpoint(
+        "GET", path, handler, reply, summary, query=query, own=own, waits=waits, status=status
+    )
 
 
 def _change(
@@ -286,15 +289,20 @@ _LOGS = (
     _get("/jobmanager/logs/{filename}", logs.driver_file, str, "A log file of the driver"),
     _get(_JOB + "/log", logs.master_log, str, "The end of the job master's log", own=True),
     _get(_JOB + "/stdout", logs.master_output, str, "The end of the job master's output", own=True),
-    _get(_TASK_MANAGER + "/log", logs.worker_log, str, "The end of a task manager's log"),
-    _get(_TASK_MANAGER + "/stdout", logs.worker_output, str, "The end of its output"),
-    _get(_TASK_MANAGER + "/logs", logs.worker_logs, models.LogFiles, "Log files of a task manager"),
-    _get(_TASK_MANAGER + "/logs/{filename}", logs.worker_file, str, "A log file of a task manager"),
-    _get(
-        _TASK_MANAGER + "/thread-dump",
-        logs.worker_threads,
-        models.ThreadDump,
-        "Stacks of a task manager's threads",
+    *(
+        _get(_TASK_MANAGER + path, handler, reply, summary, waits=True)
+        for path, handler, reply, summary in (
+            ("/log", logs.worker_log, str, "The end of a task manager's log"),
+            ("/stdout", logs.worker_output, str, "The end of its output"),
+            ("/logs", logs.worker_logs, models.LogFiles, "Log files of a task manager"),
+            ("/logs/{filename}", logs.worker_file, str, "A log file of a task manager"),
+            (
+                "/thread-dump",
+                logs.worker_threads,
+                models.ThreadDump,
+                "Stacks of a task manager's threads",
+            ),
+        )
     ),
 )
 

@@ -11,6 +11,7 @@ from starlette.responses import PlainTextResponse
 
 from firesteel.dispatcher.archive import ArchivedJob
 from firesteel.dispatcher.dispatcher import Dispatcher
+from firesteel.dispatcher.job_handle import NoAnswerError
 from firesteel.errors import FiresteelError
 from firesteel.logs import ProcessLogs
 from firesteel.rest import models
@@ -140,6 +141,8 @@ def ask_process(process: Process, what: str) -> Any:
         found = answer.result(_SECONDS)
     except TimeoutError:
         raise RestError(503, f"{process.id} did not answer within {_SECONDS:.0f} s") from None
+    except NoAnswerError:
+        raise
     except FiresteelError as error:
         raise RestError(404, f"{process.id} cannot answer: {error}") from error
     if isinstance(found, dict) and "error" in found:

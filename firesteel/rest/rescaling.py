@@ -7,7 +7,7 @@ from typing import Any
 
 from firesteel.common.job_status import JobStatus
 from firesteel.dispatcher.dispatcher import Bounds
-from firesteel.dispatcher.job_handle import JobHandle
+from firesteel.dispatcher.job_handle import JobHandle, NoAnswerError
 from firesteel.dispatcher.slot_pool import NoResourceAvailableError
 from firesteel.errors import FiresteelError, InsufficientSlotsError, InvalidProgramError
 from firesteel.rest import models
@@ -71,6 +71,8 @@ def _begin(begin: Any) -> Future[Any]:
         raise RestError(409, str(error)) from error
     except InvalidProgramError as error:
         raise RestError(400, str(error)) from error
+    except NoAnswerError:
+        raise
     except FiresteelError as error:
         raise RestError(409, str(error)) from error
     return future

@@ -46,7 +46,7 @@ class Access:
         if not changes:
             return
         self._check_origin(headers, host)
-        if self.token is not None and not self._has_token(headers):
+        if self.token is not None and not has_token(headers, self.token):
             raise RestError(
                 401,
                 "This call needs the token of the server: send the header "
@@ -71,12 +71,11 @@ class Access:
             if value is not None and _authority(value) != host.lower():
                 raise RestError(403, f"Calls from {value!r} are refused: it is a different server.")
 
-    def _has_token(self, headers: Mapping[str, str]) -> bool:
-        kind, _, given = headers.get("authorization", "").partition(" ")
-        assert self.token is not None
-        return kind.lower() == "bearer" and hmac.compare_digest(
-            given.strip().encode(), self.token.encode()
-        )
+
+def has_token(headers: Mapping[str, str], token: str) -> bool:
+    """Return True if a request carries the token. The time of the comparison says nothing about it."""
+    kind, _, given = headers.get("authorization", "").partition(" ")
+    return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
 
 
 def _authority(url: str) -> str:

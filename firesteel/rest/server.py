@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import socket
@@ -14,6 +15,7 @@ from typing import Self
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from firesteel.common.configuration import Configuration
 from firesteel.config import rest_options
@@ -32,6 +34,8 @@ _STOP_SECONDS = 5.0
 # Connections beyond this many are refused with 503.
 _CONNECTIONS = 1000
 _BACKLOG = 512
+# A connection without a whole request after this time is closed: idle ones must not use up all.
+_REQUEST_SECONDS = 20.0
 
 
 class RestServerError(FiresteelError, RuntimeError):
@@ -101,7 +105,7 @@ class RestServer:
                 ssl_certfile=certificate,
                 ssl_keyfile=key,
                 loop="asyncio",
-                http="h11",
+                http=_Connection,
                 ws="none",
             )
         )
@@ -143,6 +147,44 @@ class RestServer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class _Connection(H11Protocol):
+    """A connection that is closed if the head of its next request takes too long."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    def _watch(self) -> None:
+        """Begin to wait for a request, or end that."""
+        if self._has_request():
+            if self._deadline is not None:
+                self._deadline.cancel()
+                self._deadline = None
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(_REQUEST_SECONDS, self._give_up)
+
+    def _give_up(self) -> None:
+        self._deadline = None
+        if not self._has_request() and not self.transport.is_closing():
+            self.transport.close()
+
+    def _has_request(self) -> bool:
+        # None before the first request, although uvicorn declares it differently.
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is not None and not cycle.response_complete
 
 
 class _ProgramServer:

@@ -5,8 +5,9 @@ Flink's API has no such calls, apart from those for uploaded programs and the en
 
 from __future__ import annotations
 
-import hmac
 import re
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from starlette.responses import Response
@@ -38,12 +39,13 @@ _DOCUMENTS = ("accumulators", "metrics", "overview", "checkpoints")
 def session_endpoints(dispatcher: SessionDispatcher, token: str) -> tuple[Endpoint, ...]:
     """Return the endpoints of a session. Clients need ``token`` to send code."""
 
+    def new_file() -> Path:
+        return dispatcher.new_file()
+
     def submit(call: Call) -> Any:
-        _check_token(call, token)
-        file = dispatcher.new_file()
-        file.write_bytes(call.body)
+        assert call.file is not None
         try:
-            job = dispatcher.submit(file)
+            job = dispatcher.submit(call.file)
         except LeadershipLostError as error:
             return no_leader(str(error))
         except NoResourceAvailableError as error:
@@ -53,12 +55,10 @@ def session_endpoints(dispatcher: SessionDispatcher, token: str) -> tuple[Endpoi
         return {"jobUrl": f"/jobs/{job.job_id}"}
 
     def shut_down(call: Call) -> Any:
-        _check_token(call, token)
         dispatcher.stop_requested.set()
         return {}
 
     def upload(call: Call) -> models.JarUpload:
-        _check_token(call, token)
         name, content = _uploaded_file(call)
         try:
             program = _programs(dispatcher).add(name, content)
@@ -67,7 +67,6 @@ def session_endpoints(dispatcher: SessionDispatcher, token: str) -> tuple[Endpoi
         return {"filename": str(program.path), "status": "success"}
 
     def run(call: Call) -> models.JarRun:
-        _check_token(call, token)
         programs, program = _program(dispatcher, call)
         options, arguments = _run_options(call)
         certificate = dispatcher.configuration.get(rest_options.REST_SSL_CERTIFICATE)
@@ -82,12 +81,11 @@ def session_endpoints(dispatcher: SessionDispatcher, token: str) -> tuple[Endpoi
         return {"jobid": job_id}
 
     def delete(call: Call) -> Any:
-        _check_token(call, token)
         programs, program = _program(dispatcher, call)
         programs.delete(program)
         return {}
 
-    return (
+    endpoints = (
         Endpoint(
             "POST",
             "/jars/upload",
@@ -104,6 +102,7 @@ def session_endpoints(dispatcher: SessionDispatcher, token: str) -> tuple[Endpoi
             models.JarRun,
             "Runs an uploaded program, which submits a job",
             changes=True,
+            waits=True,
         ),
         Endpoint(
             "DELETE",
@@ -123,6 +122,7 @@ def session_endpoints(dispatcher: SessionDispatcher, token: str) -> tuple[Endpoi
             changes=True,
             own=True,
             max_body=_SUBMISSION_BYTES,
+            new_file=new_file,
         ),
         Endpoint(
             "DELETE", "/cluster", shut_down, dict[str, Any], "Shuts the session down", changes=True
@@ -157,7 +157,7 @@ def session_endpoints(dispatcher: SessionDispatcher, token: str) -> tuple[Endpoi
         Endpoint(
             "GET",
             "/firesteel/jobs/{jobid}/results/{node}",
-            lambda call: _records(call, dispatcher, token),
+            lambda call: _records(call, dispatcher),
             bytes,
             "Returns collected records after a number, and drops those up to it",
             changes=True,
@@ -167,23 +167,16 @@ def session_endpoints(dispatcher: SessionDispatcher, token: str) -> tuple[Endpoi
         Endpoint(
             "DELETE",
             "/firesteel/jobs/{jobid}/results/{node}",
-            lambda call: _drop_records(call, dispatcher, token),
+            lambda call: _drop_records(call, dispatcher),
             dict[str, Any],
             "Drops the collected records of a job, now and later",
             changes=True,
             own=True,
         ),
     )
-
-
-def _check_token(call: Call, token: str) -> None:
-    kind, _, given = call.headers.get("authorization", "").partition(" ")
-    if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
-        raise RestError(
-            401,
-            "Only clients with the token of the session may do this. The user who has started the "
-            "session has it; others set firesteel.rest.token.",
-        )
+    return tuple(
+        replace(endpoint, token=token) if endpoint.changes else endpoint for endpoint in endpoints
+    )
 
 
 def _programs(dispatcher: SessionDispatcher) -> Programs:
@@ -258,10 +251,7 @@ def _checkpoint(call: Call) -> Any:
     return details
 
 
-def _collecting(
-    call: Call, dispatcher: SessionDispatcher, token: str
-) -> ResultReader | DurableResultReader:
-    _check_token(call, token)
+def _collecting(call: Call, dispatcher: SessionDispatcher) -> ResultReader | DurableResultReader:
     node = call.number("node")
     reader = dispatcher.results(call.job(), node)
     if reader is None:
@@ -269,8 +259,8 @@ def _collecting(
     return reader
 
 
-def _records(call: Call, dispatcher: SessionDispatcher, token: str) -> Response:
-    reader = _collecting(call, dispatcher, token)
+def _records(call: Call, dispatcher: SessionDispatcher) -> Response:
+    reader = _collecting(call, dispatcher)
     after = call.count("after", 0)
     batches = reader.read(after, _RESULT_BYTES)
     return Response(
@@ -284,6 +274,6 @@ def _records(call: Call, dispatcher: SessionDispatcher, token: str) -> Response:
     )
 
 
-def _drop_records(call: Call, dispatcher: SessionDispatcher, token: str) -> Any:
-    _collecting(call, dispatcher, token).close()
+def _drop_records(call: Call, dispatcher: SessionDispatcher) -> Any:
+    _collecting(call, dispatcher).close()
     return {}

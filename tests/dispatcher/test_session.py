@@ -24,6 +24,7 @@ from firesteel.common.job_status import JobStatus
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.dispatcher import session as sessions
 from firesteel.dispatcher import session_job
+from firesteel.dispatcher.job_handle import NoAnswerError
 from firesteel.dispatcher.job_process import LEADER, write_leader_file
 from firesteel.dispatcher.job_store import JobStore, StoredJob
 from firesteel.dispatcher.session import SessionDispatcher
@@ -311,6 +312,31 @@ def test_a_job_whose_master_is_killed_after_its_cancellation_stays_canceled(
     assert job.status() is JobStatus.CANCELED
     assert session.job(str(job.job_id)) is job
     assert list(store.unfinished()) == []
+
+
+def test_questions_do_not_pile_up_before_a_job_master_that_hangs(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They have no earlier answer, so they fail: the first after a while, the others at once."""
+    monkeypatch.setattr(session_job, "_ANSWER_SECONDS", 0.05)
+    session = make()
+    job = session.submit(packed(session))
+    asked: list[str] = []
+    job._channel = Master(job, asked, answers=False)  # type: ignore[assignment]
+    for _ in range(2):
+        with pytest.raises(NoAnswerError, match="packed does not answer"):
+            job.checkpoint_details(1)
+    monkeypatch.setattr(session_job, "_ANSWER_SECONDS", 600.0)
+    with pytest.raises(NoAnswerError):
+        job.plan_rescale(2)
+    with pytest.raises(NoAnswerError):
+        job.ask_slot(0, 0, "log", {}).result(0)
+    assert asked == ["checkpoint_details"]
+    # Its next message ends that.
+    job._take({"id": 1, "answer": None})
+    job._channel = Master(job, asked)  # type: ignore[assignment]
+    assert job.checkpoint_details(1) == 3  # type: ignore[comparison-overlap]
+    job._channel = None
 
 
 class Master:

@@ -6,13 +6,16 @@ import json
 import random
 import re
 import socket
+import threading
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from firesteel.common.configuration import Configuration
 from firesteel.dispatcher.dispatcher import Dispatcher
+from firesteel.dispatcher.job_handle import NoAnswerError
 from firesteel.master.running_jobs import RunningJob
 from firesteel.rest.calls import BODY_BYTES
 from firesteel.rest.endpoints import ENDPOINTS
@@ -228,6 +231,49 @@ def test_clients_that_go_away_in_the_middle_do_no_harm(client: Client, job: Runn
         with socket.create_connection(("localhost", client.port), 30) as connection:
             connection.sendall(b"GET /jobs/overview HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert client.get(f"/jobs/{job.job_id}/status").json() == {"status": "RUNNING"}
+
+
+def test_a_process_that_does_not_answer_blocks_no_other_call(
+    client: Client, job: RunningJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many calls wait for a task manager that hangs, and all others are answered at once."""
+    worker = client.get("/taskmanagers").json()["taskmanagers"][0]["id"]
+    answer: Future[dict[str, str]] = Future()
+    asked = threading.Semaphore(0)
+
+    def ask(*_: object) -> Future[dict[str, str]]:
+        asked.release()
+        return answer
+
+    monkeypatch.setattr(job, "ask_slot", ask)
+    with ThreadPoolExecutor(20) as clients:
+        waiting = [clients.submit(client.get, f"/taskmanagers/{worker}/log") for _ in range(20)]
+        try:
+            for _ in range(8):
+                assert asked.acquire(timeout=60)
+            for path in ("/overview", "/jobs/overview", f"/jobs/{job.job_id}", "/taskmanagers"):
+                assert client.get(path).status == 200
+            assert not any(one.done() for one in waiting)
+        finally:
+            answer.set_result({"log": "a line", "out": ""})
+        assert {one.result().text for one in waiting} == {"a line"}
+
+
+def test_a_job_master_that_does_not_answer_is_503(
+    client: Client, job: RunningJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hangs(*_: object) -> Future[None]:
+        raise NoAnswerError("The job master of numbers does not answer.")
+
+    for name in ("checkpoint_details", "ask_slot"):
+        monkeypatch.setattr(job, name, hangs)
+    worker = client.get("/taskmanagers").json()["taskmanagers"][0]["id"]
+    for path in (f"/jobs/{job.job_id}/checkpoints/details/1", f"/taskmanagers/{worker}/log"):
+        reply = client.get(path)
+        assert (reply.status, reply.json()["errors"]) == (
+            503,
+            ["The job master of numbers does not answer."],
+        )
 
 
 def test_the_description_of_the_api_names_every_call(client: Client) -> None:

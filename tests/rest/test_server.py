@@ -17,6 +17,8 @@ from firesteel.client.rest_client import UnreachableError
 from firesteel.common.configuration import Configuration
 from firesteel.dispatcher.dispatcher import Dispatcher
 from firesteel.errors import ConfigurationError
+from firesteel.rest import app as apps
+from firesteel.rest import server as servers
 from firesteel.rest.server import RestServer, RestServerError, ports
 from tests.rest.client import Client
 
@@ -24,6 +26,47 @@ from tests.rest.client import Client
 def dispatcher(**settings: str) -> Dispatcher:
     named = {key.replace("__", ".").replace("_", "-"): value for key, value in settings.items()}
     return Dispatcher(Configuration.from_dict({"rest.port": "0", **named}))
+
+
+@pytest.mark.parametrize(
+    "begun", [b"", b"GET /over", b"GET /config HTTP/1.1\r\nHost: localhost\r\n\r\nGET /over"]
+)
+def test_a_connection_without_a_whole_request_is_closed(
+    monkeypatch: pytest.MonkeyPatch, begun: bytes
+) -> None:
+    """Otherwise idle connections would use up all that the server accepts."""
+    monkeypatch.setattr(servers, "_REQUEST_SECONDS", 0.3)
+    with (
+        RestServer(dispatcher()) as server,
+        socket.create_connection(("localhost", server.port), 30) as connection,
+    ):
+        connection.sendall(begun)
+        while connection.recv(1000):
+            pass
+
+
+def test_a_connection_that_is_used_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "_REQUEST_SECONDS", 0.2)
+    with RestServer(dispatcher()) as server:
+        connection = http.client.HTTPConnection("localhost", server.port, timeout=30)
+        for _ in range(4):
+            connection.request("GET", "/config")
+            assert connection.getresponse().read()
+            used = connection.sock
+            # Idle between two requests, for less time than a connection is kept.
+            time.sleep(0.15)
+            assert connection.sock is used
+        connection.close()
+
+
+def test_a_body_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apps, "_BODY_SECONDS", 0.2)
+    with (
+        RestServer(dispatcher()) as server,
+        socket.create_connection(("localhost", server.port), 30) as connection,
+    ):
+        connection.sendall(b"GET /config HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx")
+        assert connection.recv(12) == b"HTTP/1.1 408"
 
 
 @pytest.mark.parametrize(

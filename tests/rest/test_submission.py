@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import socket
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -17,12 +20,14 @@ from firesteel.dispatcher.dispatcher import Dispatcher
 from firesteel.dispatcher.job_handle import JobHandle
 from firesteel.dispatcher.programs import Programs
 from firesteel.dispatcher.slot_pool import NoResourceAvailableError
+from firesteel.processes import memory_of
 from firesteel.protocol.submission import read_manifest
 from firesteel.rest.server import RestServer
 from firesteel.rest.submission import session_endpoints
 from tests.rest.client import Client
 from tests.rest.jobs import ended, start
 from tests.rest.test_app import BAD_BODIES, BAD_IDS, UNKNOWN, is_refused
+from tests.waiting import wait_until
 
 TOKEN = "right"
 GOOD = {"authorization": f"Bearer {TOKEN}"}
@@ -49,11 +54,17 @@ class Session(Dispatcher):
         self._directory = directory
 
     def new_file(self) -> Path:
-        return self._directory / str(JobID.generate())
+        return self._directory / f"{JobID.generate()}.zip"
+
+    def received(self) -> list[Path]:
+        return list(self._directory.glob("*.zip"))
 
     def submit(self, submission: Path) -> Any:
-        if submission.read_bytes() != b"a job":
-            read_manifest(submission)
+        try:
+            if submission.read_bytes() != b"a job":
+                read_manifest(submission)
+        finally:
+            submission.unlink()
         raise NoResourceAvailableError(9, 1, 4, "it would never get that many")
 
     def results(self, job: JobHandle, node: int) -> None:
@@ -101,6 +112,38 @@ def test_wrong_tokens_and_pages_of_other_servers(
     elsewhere = {**GOOD, "origin": "http://evil.example"}
     assert client.call(endpoint.method, path, b"a job", elsewhere).status == 403
     assert not session.stop_requested.is_set()
+
+
+def test_huge_bodies_with_wrong_tokens_are_not_kept(client: Client, session: Session) -> None:
+    """The answer comes before the body, and neither memory nor the disk take any of it."""
+    head = (
+        "POST /firesteel/jobs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n"
+        f"Content-Length: {1 << 29}\r\n\r\n"
+    )
+    before = memory_of(os.getpid()).resident
+    with ExitStack() as connections:
+        for _ in range(8):
+            address = ("localhost", client.port)
+            one = connections.enter_context(socket.create_connection(address, 30))
+            one.sendall(head.encode())
+            assert one.recv(12) == b"HTTP/1.1 401"
+            # A client that sends on is not kept from it, and its body is dropped.
+            for _ in range(32):
+                one.sendall(bytes(1 << 20))
+        assert client.get("/overview").status == 200
+        assert memory_of(os.getpid()).resident - before < 64 << 20
+    assert not session.received()
+
+
+def test_a_body_that_breaks_off_leaves_no_file(client: Client, session: Session) -> None:
+    head = (
+        "POST /firesteel/jobs HTTP/1.1\r\nHost: localhost\r\n"
+        f"Authorization: Bearer {TOKEN}\r\nContent-Length: 1000000\r\n\r\n"
+    )
+    with socket.create_connection(("localhost", client.port), 30) as connection:
+        connection.sendall(head.encode() + bytes(1000))
+        wait_until(session.received)
+    wait_until(lambda: not session.received())
 
 
 @pytest.mark.parametrize("bad", [UNKNOWN, *BAD_IDS], ids=lambda text: text[:12])
