@@ -163,13 +163,21 @@ def _extras(_: tuple[str, ...]) -> Iterator[Finding]:
 def _cluster(settings: tuple[str, ...]) -> Iterator[Finding]:
     from firesteel.config import options
 
-    master = configuration_of(settings).get(options.SPARK_MASTER)
-    if master is None or not master.startswith("spark://"):
-        yield Finding("Cluster", OK, f"this machine ({master or 'local'})")
+    master = configuration_of(settings).get(options.SPARK_MASTER) or "local"
+    if master.startswith("local"):
+        yield Finding("Cluster", OK, f"this machine ({master})")
         return
-    reached = [node for node in master.removeprefix("spark://").split(",") if _answers(node)]
+    nodes = _nodes(master)
+    if not nodes:
+        yield Finding(
+            "Cluster",
+            WARNING,
+            f"{master}: its address is in the settings of Spark, so it was not checked",
+        )
+        return
+    reached = [node for node in nodes if _answers(*node)]
     if reached:
-        yield Finding("Cluster", OK, f"{reached[0]} answers")
+        yield Finding("Cluster", OK, "{}:{} answers".format(*reached[0]))
     else:
         yield Finding(
             "Cluster",
@@ -179,12 +187,37 @@ def _cluster(settings: tuple[str, ...]) -> Iterator[Finding]:
         )
 
 
-def _answers(node: str) -> bool:
-    parts = urlsplit(f"//{node}")
+def _nodes(master: str) -> list[tuple[str, int]]:
+    """Return the hosts and ports of Spark's master, or nothing if its URL does not have them.
+
+    >>> _nodes("spark://one:7077,two"), _nodes("k8s://https://cluster"), _nodes("yarn")
+    ([('one', 7077), ('two', 7077)], [('cluster', 443)], [])
+    """
+    scheme, _, rest = master.partition("://")
+    if scheme == "spark":
+        default = 7077
+    elif scheme == "k8s":
+        default = 80 if rest.startswith("http://") else 443
+        rest = rest.rpartition("//")[2]
+    else:
+        return []
+    found = []
+    for node in rest.split(","):
+        try:
+            parts = urlsplit(f"//{node}")
+            port = parts.port
+        except ValueError:
+            continue
+        if parts.hostname:
+            found.append((parts.hostname, port or default))
+    return found
+
+
+def _answers(host: str, port: int) -> bool:
     try:
-        with socket.create_connection((parts.hostname, parts.port or 7077), _CONNECT_SECONDS):
+        with socket.create_connection((host, port), _CONNECT_SECONDS):
             return True
-    except (OSError, ValueError):
+    except OSError:
         return False
 
 

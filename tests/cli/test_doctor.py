@@ -35,10 +35,32 @@ def test_a_port_in_use_is_a_warning_with_advice() -> None:
     assert "firesteel session list" in found["Port"]["advice"]
 
 
-def test_a_cluster_that_does_not_answer_is_an_error() -> None:
-    code, found = findings("-Dfiresteel.spark.master=spark://127.0.0.1:1")
-    assert code == 1
-    assert "does not answer" in found["Cluster"]["text"]
+@pytest.mark.parametrize("master", ["spark://127.0.0.1:1", "k8s://https://127.0.0.1:1", "spark://"])
+def test_a_cluster_that_does_not_answer_is_an_error(master: str) -> None:
+    code, found = findings(f"-Dfiresteel.spark.master={master}")
+    assert code == (1 if "127" in master else 0)
+    assert ("does not answer" in found["Cluster"]["text"]) == ("127" in master)
+
+
+def test_a_cluster_that_answers() -> None:
+    with socket.socket() as master:
+        master.bind(("127.0.0.1", 0))
+        master.listen()
+        address = f"127.0.0.1:{master.getsockname()[1]}"
+        code, found = findings(f"-Dfiresteel.spark.master=spark://127.0.0.1:1,{address}")
+    assert code == 0
+    assert found["Cluster"] == {
+        "check": "Cluster",
+        "level": "ok",
+        "text": f"{address} answers",
+        "advice": "",
+    }
+
+
+def test_a_cluster_without_an_address_is_not_taken_for_this_machine() -> None:
+    _, found = findings("-Dfiresteel.spark.master=yarn")
+    assert found["Cluster"]["level"] == "warning"
+    assert "was not checked" in found["Cluster"]["text"]
 
 
 def test_without_java_the_advice_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
