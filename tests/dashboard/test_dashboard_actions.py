@@ -143,7 +143,7 @@ def test_a_program_is_uploaded_and_run(browser: Browser, tmp_path: Path) -> None
 
         browser.click("td button", "Run")
         arguments, parallelism, _ = browser.all("dialog .field input")
-        arguments.send_keys("--input /data")
+        arguments.send_keys("--input '/data of shops'")
         parallelism.send_keys("4")
         browser.click("dialog button[type=submit]")
         # The page of the new job.
@@ -151,9 +151,10 @@ def test_a_program_is_uploaded_and_run(browser: Browser, tmp_path: Path) -> None
         method, path, body = session.changes[1]
         assert (method, path) == ("POST", f"/jars/{session.programs[0]['id']}/run")
         assert body == {
-            "programArgsList": ["--input", "/data"],
+            "programArgsList": ["--input", "/data of shops"],
             "parallelism": 4,
             "savepointPath": None,
+            "allowNonRestoredState": False,
         }
 
 

@@ -84,7 +84,7 @@ def _settings(directory: Path) -> dict[str, str]:
     }
 
 
-def test_a_job_with_a_crash_and_a_savepoint_until_it_is_stopped(
+def test_a_job_with_a_crash_a_savepoint_and_a_rescale_until_it_is_stopped(
     browser: Browser, dispatcher: Dispatcher, address: str, tmp_path: Path
 ) -> None:
     numbers = _Numbers(tmp_path)
@@ -112,6 +112,18 @@ def test_a_job_with_a_crash_and_a_savepoint_until_it_is_stopped(
         browser.find(".toast", "Savepoint completed.")
         assert list((tmp_path / "savepoints").iterdir())
         browser.click(".toast [aria-label=Dismiss]")
+
+        browser.click(".menu summary")
+        browser.click(".menu [role=menuitem]", "Rescale")
+        browser.click("[aria-label='More parallelism everywhere']")
+        browser.click("dialog button[type=submit]")
+        browser.find(".toast", "is being rescaled")
+        wait_until(lambda: {one.parallelism for one in job.description().vertices} == {3})
+        wait_until(lambda: job.status() is JobStatus.RUNNING)
+        browser.click(".toast [aria-label=Dismiss]")
+        browser.wait_for(
+            lambda: "Restored\n2" in browser.find(".stat", "Restored").text, "the rescaled job"
+        )
 
         for tab, texts in {
             "Timeline": ["Job", "check"],

@@ -5,6 +5,7 @@ import { History } from "./history";
 import { layOut } from "./layout";
 import { level, toLoad } from "./load";
 import { skew } from "./skew";
+import { shellWords } from "./words";
 
 describe("format", () => {
   it("shortens numbers", () => {
@@ -94,5 +95,16 @@ describe("layout", () => {
     expect(placed.nodes.map((node) => node.id)).toEqual(["a", "b"]);
     expect(placed.edges.map((edge) => edge.strategy)).toEqual(["HASH", "FORWARD"]);
     expect(placed.nodes[0]!.x).toBeLessThan(placed.nodes[1]!.x);
+  });
+});
+
+describe("arguments of a program", () => {
+  it("are split as in a shell", () => {
+    expect(shellWords("  --input /data\t-n 3 ")).toEqual(["--input", "/data", "-n", "3"]);
+    expect(shellWords(`--name "a b" 'c "d"' e\\ f ""`)).toEqual(["--name", "a b", 'c "d"', "e f", ""]);
+    expect(shellWords("")).toEqual([]);
+  });
+  it("need both ends of a quote", () => {
+    expect(() => shellWords("'a b")).toThrow("has no end");
   });
 });

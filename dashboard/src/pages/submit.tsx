@@ -8,6 +8,7 @@ import { ActionDialog } from "../components/dialog";
 import { Table } from "../components/table";
 import { toast } from "../components/toasts";
 import { go } from "../lib/router";
+import { shellWords } from "../lib/words";
 
 export function SubmitPage() {
   const address = location.host;
@@ -26,7 +27,8 @@ export function SubmitPage() {
         <p>Start a job from a savepoint, with a different parallelism and a setting:</p>
         <CommandLine text={`firesteel run -m ${address} -d -s /savepoints/savepoint-1 -p 4 -Dexecution.checkpointing.interval=10s job.py`} />
         <p class="muted">
-          Without <code>-d</code> the command follows the job and prints its results.
+          Without <code>-d</code> the command waits for the end of the job. The lines of <code>print()</code> are on the page
+          Output of the job.
         </p>
       </Card>
       <Card title="From a terminal, afterwards">
@@ -136,11 +138,13 @@ function Run({ program, onClose }: ActionProps & { program: Program }) {
   const [words, setWords] = useState("");
   const [parallelism, setParallelism] = useState("");
   const [savepoint, setSavepoint] = useState("");
+  const [allowLost, setAllowLost] = useState(false);
   async function run(): Promise<void> {
     const { jobid } = await send<{ jobid: string }>("POST", `/jars/${encodeURIComponent(program.id)}/run`, {
-      programArgsList: words.split(" ").filter((word) => word !== ""),
+      programArgsList: shellWords(words),
       parallelism: parallelism === "" ? null : Number(parallelism),
       savepointPath: savepoint || null,
+      allowNonRestoredState: allowLost,
     });
     toast("good", `${program.name} has submitted a job.`);
     go("job", jobid);
@@ -159,6 +163,10 @@ function Run({ program, onClose }: ActionProps & { program: Program }) {
         <span>Savepoint</span>
         <input type="text" value={savepoint} onInput={(event) => setSavepoint(event.currentTarget.value)} placeholder="/savepoints/savepoint-1" />
         <small>Empty means an empty state.</small>
+      </label>
+      <label class="check">
+        <input type="checkbox" checked={allowLost} onChange={(event) => setAllowLost(event.currentTarget.checked)} />
+        Start even if the program lacks an operator whose state is in the savepoint.
       </label>
     </ActionDialog>
   );
