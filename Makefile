@@ -32,7 +32,7 @@ SERVERS := .servers/kafka/.installed .servers/browser/.installed .servers/postgr
 # An archive of Spark's classes, with which the JVMs of tests start in half the time.
 CLASSES := $(VENV)/cache/.written
 # Those that only slow tests need.
-MORE_SERVERS := .servers/rabbitmq/.installed .servers/mariadb/.installed
+MORE_SERVERS := .servers/rabbitmq/.installed .servers/mariadb/.installed .servers/elasticsearch/.installed
 # The number of test processes. They share the test files, and each starts its own Spark session.
 TEST_PROCESSES ?= 2
 # The time limit of a test in seconds. After it the test fails and shows its stack.
@@ -63,7 +63,7 @@ servers: $(SERVERS) ## download the servers for tests (Kafka, 18 MB) into .serve
 
 .servers/%/.installed: tests/servers/%.xml | $(STAMP)
 	$(call say,fetching $* into .servers/$*)
-	@if $(PY) -m tests.servers.install; then touch $@; else echo "The tests with $* will be skipped." >&2; fi
+	@if $(PY) -m tests.servers.install $*; then touch $@; else echo "The tests with $* will be skipped." >&2; fi
 
 .PHONY: browser
 browser: .servers/browser/.installed ## install Chromium for the tests of the dashboard (needs root, or have it already)

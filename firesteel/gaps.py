@@ -90,13 +90,6 @@ GAPS: Mapping[str, tuple[Gap, ...]] = {
             "CassandraCommitter CassandraFailureHandler ClusterBuilder MapperOptions",
         ),
     ),
-    "datastream.connectors.elasticsearch": (
-        _not_yet(
-            _CONNECTOR,
-            "Elasticsearch6SinkBuilder Elasticsearch7SinkBuilder ElasticsearchEmitter "
-            "ElasticsearchSink FlushBackoffType",
-        ),
-    ),
     "datastream.connectors.file_system": (
         _never(
             "Flink itself has replaced it with FileSink; use FileSink with sink_to",

@@ -13,6 +13,7 @@ import firesteel
 from firesteel import errors
 from firesteel.checkpoint.storage.metadata_file import CheckpointNotFoundError
 from firesteel.checkpoint.storage.storage import StorageError
+from firesteel.connectors.elasticsearch.client import ElasticsearchUnavailableError
 from firesteel.connectors.files.part_files import PartFileMissingError
 from firesteel.connectors.files.paths import PathNotFoundError
 from firesteel.connectors.jdbc.errors import JdbcConnectionError
@@ -62,6 +63,7 @@ OS_ERRORS = [
     KafkaAuthorizationError("broker:9092", "wrote to the topic orders"),
     JdbcConnectionError("jdbc:postgresql://localhost/shop", "it does not answer"),
     RMQConnectionError("localhost:5672", "it does not answer", "set_host"),
+    ElasticsearchUnavailableError("http://localhost:9200", "it does not answer"),
 ]
 
 

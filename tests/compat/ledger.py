@@ -103,6 +103,7 @@ RULES: tuple[Rule, ...] = (
     Rule("datastream.connectors.file_system.FileSink.get_transformer", Status.NEVER, Evidence.ABSENT, "it serves PyFlink's Java sinks"),
     Rule("datastream.connectors.kafka.KafkaSink.get_transformer", Status.NEVER, Evidence.ABSENT, "it serves PyFlink's Java sinks"),
     # Java classes, jars and serializers.
+    _never("datastream.connectors.elasticsearch.*.get_http_host_class"),
     _never(f"{_ENVIRONMENT}.add_jars"),
     _never(f"{_ENVIRONMENT}.add_classpaths"),
     _never(f"{_ENVIRONMENT}.add_source"),

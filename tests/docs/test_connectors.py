@@ -19,6 +19,8 @@ DOCS = Path(__file__).parents[2] / "docs"
         ("kafka.md", 3),
         ("databases.md", 3),
         ("postgres-cdc.md", 1),
+        ("rabbitmq.md", 1),
+        ("elasticsearch.md", 1),
         ("writing-connectors.md", 3),
     ],
 )

@@ -1,4 +1,4 @@
-"""Fetches the servers that tests need into ``.servers``: ``python -m tests.servers.install``.
+"""Fetches the jars of a server into ``.servers``: ``python -m tests.servers.install kafka``.
 
 The jars come through the Ivy that PySpark brings along.
 """
@@ -13,7 +13,9 @@ from pathlib import Path
 from firesteel.spark.java import find_java
 
 REPOSITORY = Path(__file__).parents[2]
-KAFKA = REPOSITORY / ".servers" / "kafka"
+SERVERS = REPOSITORY / ".servers"
+KAFKA = SERVERS / "kafka"
+ELASTICSEARCH = SERVERS / "elasticsearch"
 _HERE = Path(__file__).parent
 _SECONDS = 240
 
@@ -35,13 +37,17 @@ def spark_jars() -> Path:
     return Path(spec.origin).parent / "jars"
 
 
-def install_kafka() -> None:
-    """Raises ``RuntimeError`` with what Ivy said, if it cannot be fetched."""
+def install(name: str) -> None:
+    """Fetch what the file of a name lists.
+
+    Raises:
+        RuntimeError: Ivy cannot fetch it. The text is what Ivy said.
+    """
     [ivy] = spark_jars().glob("ivy-*.jar")
     command = [str(find_java()), "-jar", str(ivy)]
-    command += ["-settings", str(_HERE / "ivysettings.xml"), "-ivy", str(_HERE / "kafka.xml")]
-    command += ["-cache", str(KAFKA.parent / "ivy")]
-    command += ["-retrieve", f"{KAFKA}/[artifact]-[revision].[ext]", "-sync"]
+    command += ["-settings", str(_HERE / "ivysettings.xml"), "-ivy", str(_HERE / f"{name}.xml")]
+    command += ["-cache", str(SERVERS / "ivy")]
+    command += ["-retrieve", f"{SERVERS / name}/[artifact]-[revision].[ext]", "-sync"]
     try:
         fetched = subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=_SECONDS
@@ -54,6 +60,6 @@ def install_kafka() -> None:
 
 if __name__ == "__main__":
     try:
-        install_kafka()
+        install(sys.argv[1])
     except RuntimeError as error:
-        sys.exit(f"Kafka could not be fetched: {error}")
+        sys.exit(f"{sys.argv[1]} could not be fetched: {error}")

@@ -1,0 +1,1 @@
+"""Elasticsearch: a sink of documents."""
