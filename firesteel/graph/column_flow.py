@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from firesteel.common.columns import reason_for_rows
+from firesteel.common.key_expressions import KeyExpressions
 from firesteel.graph.operator_specs import (
     BatchFunctionSpec,
     ComputeSpec,
@@ -25,9 +26,12 @@ _EITHER_WAY = (ComputeSpec, ConditionSpec, TimestampsAndWatermarksSpec)
 _KNOWING = (BatchFunctionSpec, *_EITHER_WAY)
 
 
-def with_column_flow(graph: StreamGraph) -> StreamGraph:
-    """Tell the operators whose whole input consists of columns."""
-    flow = column_flow(graph)
+def with_column_flow(graph: StreamGraph, *, batch: bool = False) -> StreamGraph:
+    """Tell the operators whose whole input consists of columns.
+
+    batch: the job runs by the rules of batch mode.
+    """
+    flow = column_flow(graph, batch=batch)
     taking = {edge.target for edge in graph.edges} - {
         edge.target for edge in graph.edges if flow[edge.id] is not None
     }
@@ -46,11 +50,12 @@ def _uses_columns(graph: StreamGraph) -> bool:
     )
 
 
-def forms_of_edges(graph: StreamGraph) -> dict[int, str]:
+def forms_of_edges(graph: StreamGraph, *, batch: bool = False) -> dict[int, str]:
     """Return the form of the records on each edge as text. Empty if no operator knows columns."""
     if not _uses_columns(graph):
         return {}
-    return {edge: _form(graph, edge, reason) for edge, reason in column_flow(graph).items()}
+    flow = column_flow(graph, batch=batch)
+    return {edge: _form(graph, edge, reason) for edge, reason in flow.items()}
 
 
 def _form(graph: StreamGraph, edge_id: int, reason: str | None) -> str:
@@ -62,7 +67,7 @@ def _form(graph: StreamGraph, edge_id: int, reason: str | None) -> str:
     return f"columns, made rows: {target.name} works on rows"
 
 
-def column_flow(graph: StreamGraph) -> dict[int, str | None]:
+def column_flow(graph: StreamGraph, *, batch: bool = False) -> dict[int, str | None]:
     """Return the reason for which the records of each edge are rows. None stands for columns.
 
     Operators come after their inputs. An edge that feeds an operator back does not count.
@@ -73,7 +78,8 @@ def column_flow(graph: StreamGraph) -> dict[int, str | None]:
         of_nodes[node.id] = _reason_of_node(node, reasons, graph)
         for edge in graph.edges:
             if edge.source == node.id:
-                reasons[edge.id] = _reason_of_edge(edge, of_nodes[node.id])
+                reason = of_nodes[node.id]
+                reasons[edge.id] = _reason_of_edge(edge, reason, node, batch=batch)
     return reasons
 
 
@@ -95,11 +101,23 @@ def _reason_of_node(
     return f"{node.name} works on rows"
 
 
-def _reason_of_edge(edge: StreamEdge, of_source: str | None) -> str | None:
+def _reason_of_edge(
+    edge: StreamEdge, of_source: str | None, source: StreamNode, *, batch: bool
+) -> str | None:
     if edge.side_output is not None:
         return "side outputs are rows"
     if of_source is not None:
         return of_source
-    if edge.partitioning.strategy is not ShipStrategy.FORWARD:
-        return f"{edge.partitioning.strategy.value} sends rows"
+    strategy, selector = edge.partitioning.strategy, edge.partitioning.key_selector
+    if strategy is ShipStrategy.HASH:
+        if batch:
+            return "batch jobs sort rows by key"
+        if not isinstance(selector, KeyExpressions):
+            return "the key is a function of rows"
+        if selector.reason_for_rows is not None:
+            return selector.reason_for_rows
+    elif strategy is ShipStrategy.CUSTOM:
+        return "the partitioner is a function of rows"
+    if strategy is not ShipStrategy.FORWARD and source.buffer_timeout == 0:
+        return "buffer timeout 0 sends each record as a row"
     return None

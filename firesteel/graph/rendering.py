@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from firesteel.graph.column_flow import forms_of_edges
 from firesteel.graph.execution_graph import execution_graph
 from firesteel.graph.job_graph import JobGraph, JobVertex
 from firesteel.graph.levels import Levels
@@ -54,8 +53,8 @@ class Picture:
 # -- graphs to pictures ------------------------------------------------------------------------
 
 
-def picture_of_stream_graph(graph: StreamGraph) -> Picture:
-    forms = forms_of_edges(graph)
+def picture_of_stream_graph(graph: StreamGraph, forms: Mapping[int, str] = _NO_FORMS) -> Picture:
+    """Draw the operators. ``forms`` has the form of the records on each edge."""
     return Picture(
         title=f"StreamGraph of '{graph.job_name}'",
         boxes=tuple(

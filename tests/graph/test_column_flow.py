@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from firesteel.common import Row, Types, WatermarkStrategy
-from firesteel.datastream import OutputTag, StreamExecutionEnvironment, col
+from firesteel.datastream import (
+    OutputTag,
+    RuntimeExecutionMode,
+    StreamExecutionEnvironment,
+    col,
+)
 from firesteel.datastream.connectors.base import Boundedness, Source
 from firesteel.graph.column_flow import forms_of_edges
 
@@ -99,9 +106,41 @@ def test_side_outputs_are_rows() -> None:
     assert forms(build)[1] == "rows: side outputs are rows"
 
 
+@pytest.mark.parametrize(
+    ("exchange", "form"),
+    [
+        (lambda s: s.key_by(col("user")).map(abs), "columns, made rows: Map works on rows"),
+        (lambda s: s.key_by((col("user"), col("time"))).select(col("user")), "columns"),
+        (lambda s: s.key_by(col("time") / 2).map(abs), "rows: a key of the type Double"),
+        (lambda s: s.key_by(lambda row: 0).map(abs), "rows: the key is a function of rows"),
+        (lambda s: s.rebalance().filter(col("time") > 0), "columns"),
+        (
+            lambda s: s.partition_custom(lambda key, n: 0, lambda row: 0).filter(col("time") > 0),
+            "rows: the partitioner is a function of rows",
+        ),
+    ],
+)
+def test_exchanges_pass_columns_on(exchange: Any, form: str) -> None:
+    assert forms(lambda env: exchange(stream_of(env)))[0] == form
+
+
+def test_records_that_are_sent_at_once_are_rows() -> None:
+    def build(env: StreamExecutionEnvironment) -> Any:
+        return stream_of(env.set_buffer_timeout(0)).rebalance().filter(col("time") > 0)
+
+    assert forms(build)[0] == "rows: buffer timeout 0 sends each record as a row"
+
+
+def test_batch_jobs_sort_rows() -> None:
+    env = StreamExecutionEnvironment().set_parallelism(1)
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    stream_of(env).key_by(col("user")).max("time").print()
+    assert "HASH, rows: batch jobs sort rows by key" in env.explain("stream")
+
+
 def test_the_pictures_show_the_forms() -> None:
     env = StreamExecutionEnvironment().set_parallelism(2)
     stream_of(env).filter(col("time") > 0).key_by(lambda row: row.user).max("time").print()
     assert "--FORWARD, columns--> [2]" in env.explain("stream")
-    assert "--HASH, rows: HASH sends rows--> [3]" in env.explain()
+    assert "--HASH, rows: the key is a function of rows--> [3]" in env.explain()
     assert "FORWARD, columns" in env.explain("stream", "mermaid")

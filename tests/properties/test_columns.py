@@ -139,6 +139,16 @@ _STEPS: dict[str, Callable[[Any], Any]] = {
     "python map": lambda s: s.map(lambda row: Row(row.key, row.number, row.time + 1), EVENT),
     "keyed map_batches": lambda s: s.key_by(key_of).map_batches(plus_one),
     "rebalance": lambda s: s.rebalance(),
+    "rescale": lambda s: s.rescale(),
+    "broadcast": lambda s: s.broadcast(),
+    "global": lambda s: s.global_(),
+    "shuffle": lambda s: s.shuffle(),
+}
+_KEYS: dict[str, Any] = {
+    "function": key_of,
+    "col": col("key"),
+    "cols": (col("key").alias("k"), col("time")),
+    "number": col("time") - 3,
 }
 _TIMES: dict[str, Any] = {
     "col": col("time") * 10,
@@ -147,7 +157,14 @@ _TIMES: dict[str, Any] = {
 
 
 def job(
-    env: Any, rows: list[Row], steps: list[str], time: str, late_at: int, *, in_columns: bool
+    env: Any,
+    rows: list[Row],
+    steps: list[str],
+    time: str,
+    late_at: int,
+    key: str,
+    *,
+    in_columns: bool,
 ) -> Any:
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(
         Duration.of_millis(20)
@@ -160,7 +177,7 @@ def job(
         stream = _STEPS[step](stream)
     if late_at > len(steps):
         stream = stream.assign_timestamps_and_watermarks(strategy)
-    keyed = stream.key_by(key_of)
+    keyed = stream.key_by(_KEYS[key])
     windows = (
         keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(30)))
         .side_output_late_data(LATE)
@@ -228,6 +245,7 @@ class Run:
     steps=st.lists(st.sampled_from(list(_STEPS)), max_size=4),
     time=st.sampled_from(list(_TIMES)),
     late_at=st.integers(0, 5),
+    key=st.sampled_from(list(_KEYS)),
     parallelism=st.integers(1, 2),
     budget=st.integers(1, 9),
     disturbance=_disturbances,
@@ -238,13 +256,14 @@ def test_columns_give_what_rows_give(
     steps: list[str],
     time: str,
     late_at: int,
+    key: str,
     parallelism: int,
     budget: int,
     disturbance: dict[int, Any] | int,
 ) -> None:
     def run(*, in_columns: bool, disturbance: dict[int, Any] | int) -> Any:
         def build(env: Any) -> Any:
-            return job(env, rows, steps, time, late_at, in_columns=in_columns)
+            return job(env, rows, steps, time, late_at, key, in_columns=in_columns)
 
         return Run(rows, parallelism, budget, build).results(disturbance)
 

@@ -35,6 +35,19 @@ def require_function_or_callable(operation: str, function: object, expected: typ
         raise _wrong(operation, function, f"{_names((expected,))} or a callable")
 
 
+def expressions_of(operation: str, key_selector: object) -> tuple[Expression, ...]:
+    """Return the expressions of a key; none if it is selected by a function."""
+    if isinstance(key_selector, Expression):
+        return (key_selector,)
+    if not isinstance(key_selector, tuple):
+        return ()
+    for one in key_selector:
+        require_instance(operation, one, Expression, hint='Write col("name").')
+    if not key_selector:
+        raise ProgramTypeError(f"{operation} needs at least one expression.")
+    return key_selector
+
+
 def key_selector_of(
     operation: str, key_selector: object
 ) -> tuple[Callable[[Any], Any], tuple[Function, ...]]:

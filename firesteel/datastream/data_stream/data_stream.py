@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
+from firesteel.common.expressions import Expression
+from firesteel.common.key_expressions import KeyExpressions
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.data_stream.arguments import (
     ProgramTypeError,
     as_type,
+    expressions_of,
     key_selector_of,
     partitioner_of,
     require_function_or_callable,
@@ -88,20 +91,32 @@ class DataStream(StreamBase, OperatorSettings):
 
     def key_by(
         self,
-        key_selector: Callable[[Any], Any] | KeySelector,
+        key_selector: Callable[[Any], Any] | KeySelector | Expression | tuple[Expression, ...],
         key_type: TypeInformation | None = None,
     ) -> KeyedStream:
         """Partition the stream by key. All records of a key go to the same subtask, which has state per key.
 
         Args:
             key_selector: A callable or KeySelector that returns the key of a record. Keys are numbers,
-                text, bytes, dates and times, None, and tuples or rows of these.
-            key_type: The type of the key.
+                text, bytes, dates and times, None, and tuples or rows of these. On a stream of a
+                declared type, the key may be an expression, or a tuple of expressions.
+            key_type: The type of the key. That of expressions is known.
 
         >>> words = env.from_collection(["a", "b", "a"]).map(lambda word: (word, 1))
         >>> list(words.key_by(lambda pair: pair[0]).sum(1).execute_and_collect())
         [('a', 1), ('b', 1), ('a', 2)]
+        >>> pairs = words.map(lambda pair: pair, Types.TUPLE([Types.STRING(), Types.INT()]))
+        >>> list(pairs.key_by(col(0)).sum(1).execute_and_collect())
+        [('a', 1), ('b', 1), ('a', 2)]
         """
+        expressions = expressions_of("key_by", key_selector)
+        if expressions:
+            keys = KeyExpressions(expressions, self._type)
+            if key_type is not None and key_type != keys.key_type:
+                raise InvalidProgramError(
+                    f"key_by: {keys!r} is of the type {keys.key_type}, not {key_type}."
+                )
+            return KeyedStream(self, Partitioning(ShipStrategy.HASH, keys, keys.key_type))
         select, functions = key_selector_of("key_by", key_selector)
         by_key = Partitioning(
             ShipStrategy.HASH,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from firesteel.common.expressions import Expression
 from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.datastream.data_stream.arguments import (
     APPEND,
@@ -241,13 +242,14 @@ class KeyedStream(StreamBase, KeyedAggregations):
 
     def key_by(
         self,
-        key_selector: Callable[[Any], Any] | KeySelector,
+        key_selector: Callable[[Any], Any] | KeySelector | Expression | tuple[Expression, ...],
         key_type: TypeInformation | None = None,
     ) -> KeyedStream:
         """Partition the same records by a different key.
 
         Args:
-            key_selector: A callable or KeySelector that returns the key of a record.
+            key_selector: A callable or KeySelector that returns the key of a record, an expression,
+                or a tuple of expressions.
             key_type: The type of the key.
 
         >>> words = env.from_collection(["a", "bb", "c"]).key_by(lambda word: word).key_by(len)

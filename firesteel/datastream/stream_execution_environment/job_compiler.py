@@ -92,9 +92,9 @@ class CompiledJob:
     def draw(self, graph: str, style: str) -> str:
         """Return a drawing of the stream graph, the job graph or the execution graph."""
         note = rendering.note_on_slots(self.levels, batch=self.settings.is_batch)
-        forms = forms_of_edges(self.stream_graph)
+        forms = forms_of_edges(self.stream_graph, batch=self.settings.is_batch)
         pictures = {
-            "stream": lambda: rendering.picture_of_stream_graph(self.stream_graph),
+            "stream": lambda: rendering.picture_of_stream_graph(self.stream_graph, forms),
             "job": lambda: replace(
                 rendering.picture_of_job_graph(self.job_graph, forms), notes=(note,)
             ),
@@ -115,14 +115,13 @@ def compile_job(
     job_name: str | None = None,
 ) -> CompiledJob:
     graph_settings = settings_of_graph(configuration, parallelism, job_name)
-    stream_graph = with_column_flow(
-        with_configuration(
-            stream_graph_generator.generate(transformations, graph_settings), configuration
-        )
+    stream_graph = with_configuration(
+        stream_graph_generator.generate(transformations, graph_settings), configuration
     )
-    job_graph = generate_job_graph(stream_graph, graph_settings)
     unbounded = unbounded_sources(stream_graph)
     runtime_mode = resolve_runtime_mode(configuration, unbounded)
+    stream_graph = with_column_flow(stream_graph, batch=runtime_mode is RuntimeExecutionMode.BATCH)
+    job_graph = generate_job_graph(stream_graph, graph_settings)
     check_frames(stream_graph, runtime_mode)
     check_iterations(stream_graph, runtime_mode)
     check_final_results(stream_graph)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from firesteel.common.key_expressions import KeyExpressions
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
 from firesteel.protocol.rows import BufferRow
 from firesteel.state.key_groups import KeyRouter, TargetLookup
 from firesteel.state.stable_hash import FOLDED_INTS
 from firesteel.task.codegen.key_loops import Add, RoutingLoops, keys_of
+from firesteel.task.column_batch import ColumnBatch
 from firesteel.task.exchange.keys import (
+    column_targets,
     key_converter,
     key_expression,
     key_function,
@@ -30,7 +33,8 @@ class HashWriter(SelectingWriter):
     """HASH: sends a record to the subtask that owns the group of its key.
 
     The keys travel with the records, except for integers that are a plain expression of the record.
-    The receiver computes those again, which costs less than making, sending and freeing them.
+    The receiver computes those again, which costs less than making, sending and freeing them. It
+    also computes those of columns.
     """
 
     def __init__(
@@ -44,6 +48,11 @@ class HashWriter(SelectingWriter):
     ) -> None:
         super().__init__(edge, source, target, subtask, first_slot, send)
         self._select = key_function(edge)
+        select = self._select
+        self._expressions = select if isinstance(select, KeyExpressions) else None
+        self.takes_columns = (
+            self._expressions is not None and self._expressions.reason_for_rows is None
+        )
         self._router = KeyRouter(target.parallelism, target.max_parallelism)
         self._lookup: TargetLookup | None = self._router.small_ints
         expression = key_expression(edge)
@@ -54,7 +63,7 @@ class HashWriter(SelectingWriter):
         self._name = f"key_by after {source.name}"
         self._convert = key_converter(edge, self._name)
 
-    def emit(self, batch: RecordBatch) -> None:
+    def emit_rows(self, batch: RecordBatch) -> None:
         values, timestamps = batch.values, batch.timestamps
         if self._convert is not None:
             self._emit_typed(values, timestamps, self._convert)
@@ -75,6 +84,12 @@ class HashWriter(SelectingWriter):
             else:
                 return
         self._emit_routed(values, timestamps, keys_of(values, self._select, self._name))
+
+    def divided_columns(self, batch: ColumnBatch) -> Sequence[tuple[int, ColumnBatch]]:
+        expressions = self._expressions
+        assert expressions is not None
+        targets = column_targets(self._router, expressions, batch.columns)
+        return self._divided_by(batch, targets)
 
     def _emit_routed(
         self, values: list[Any], timestamps: list[int] | None, keys: list[Any]

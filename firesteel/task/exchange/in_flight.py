@@ -11,6 +11,8 @@ import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from firesteel.errors import FiresteelError
 from firesteel.graph.partitioning import ShipStrategy, source_subtasks
 from firesteel.graph.stream_graph import StreamEdge, StreamNode
@@ -19,6 +21,7 @@ from firesteel.protocol.rows import COUNTED, DATA, WATERMARK, BufferRow
 from firesteel.state.changelog import Segment, SegmentStore
 from firesteel.state.key_groups import KeyRouter
 from firesteel.task.codegen.key_loops import KeySelection
+from firesteel.task.column_batch import ColumnBatch, ColumnKeys
 from firesteel.task.exchange.buffers import BufferEncoder, decode_buffer
 from firesteel.task.exchange.keys import key_function, route_keys
 from firesteel.task.record_batch import RecordBatch
@@ -50,7 +53,7 @@ class _Input:
 
     edge: StreamEdge
     channels: range
-    selection: KeySelection | None
+    selection: KeySelection | ColumnKeys | None
 
     @property
     def strategy(self) -> ShipStrategy:
@@ -73,7 +76,7 @@ class InFlightRows:
         edge: StreamEdge,
         source: StreamNode,
         target: StreamNode,
-        selection: KeySelection | None,
+        selection: KeySelection | ColumnKeys | None,
     ) -> None:
         """Add an edge into the subtask, in the order of the ids."""
         channels = source_subtasks(
@@ -170,6 +173,10 @@ class InFlightRows:
         _, targets = route_keys(router, f"key_by before {self._name}", select, batch.values, keys)
         own = [index for index, found in enumerate(targets) if found == self._subtask]
         if not own:
+            return
+        if isinstance(batch, ColumnBatch):
+            payload, _ = BufferEncoder().encode(batch.taken(pa.array(own)))
+            yield row._replace(payload=payload)
             return
         stamps = batch.timestamps
         share = RecordBatch(

@@ -26,6 +26,7 @@ from firesteel.protocol.rows import (
     BufferRow,
 )
 from firesteel.task.codegen.key_loops import KeySelection
+from firesteel.task.column_batch import ColumnKeys
 from firesteel.task.exchange.buffers import BufferEncoder, decode_buffer
 from firesteel.task.record_batch import Emit, RecordBatch
 from firesteel.task.time.clock import ChunkPacer
@@ -61,7 +62,9 @@ class Channel:
 
     __slots__ = ("ended", "finished", "process", "selection", "seq", "time")
 
-    def __init__(self, process: Emit, selection: KeySelection | None, time: ChannelTime) -> None:
+    def __init__(
+        self, process: Emit, selection: KeySelection | ColumnKeys | None, time: ChannelTime
+    ) -> None:
         self.process = process
         self.selection = selection
         self.time = time
@@ -137,7 +140,7 @@ class InputGate:
         edge: int,
         upstream: int,
         process: Emit,
-        selection: KeySelection | None = None,
+        selection: KeySelection | ColumnKeys | None = None,
         *,
         input_index: int = 0,
     ) -> None:

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from firesteel.common.key_expressions import KeyExpressions
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.errors import FiresteelError, TypeMismatchError, UnstableKeyError
 from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge
 from firesteel.state.key_groups import KeyRouter
-from firesteel.state.stable_hash import STABLE_KEYS
+from firesteel.state.stable_hash import FOLDED_INTS, STABLE_KEYS
 from firesteel.state.value_keys import hashable_key
 from firesteel.task.codegen.expressions import expression_of
 from firesteel.task.codegen.key_loops import KeySelection
+from firesteel.task.column_batch import ColumnKeys
+from firesteel.task.column_groups import Integers, groups_of
 from firesteel.usercode.failures import user_function_error
 
 
@@ -32,8 +38,14 @@ def key_expression(edge: StreamEdge) -> str | None:
     return None if _declared_type(edge) is not None else expression_of(key_function(edge), "record")
 
 
-def key_selection(edge: StreamEdge, operator: str) -> KeySelection | None:
-    """Return a way to compute the keys of the records of this edge, or None if they bring their keys."""
+def key_selection(edge: StreamEdge, operator: str) -> KeySelection | ColumnKeys | None:
+    """Return a way to compute the keys of the records of this edge, or None if they bring their keys.
+
+    Rows bring keys that are expressions of columns, and columns do not.
+    """
+    selector = edge.partitioning.key_selector
+    if edge.partitioning.strategy is ShipStrategy.HASH and isinstance(selector, KeyExpressions):
+        return ColumnKeys(selector, operator)
     if edge.partitioning.strategy is not ShipStrategy.HASH or key_expression(edge) is None:
         return None
     return KeySelection(key_function(edge), operator)
@@ -109,3 +121,23 @@ def _refusal(router: KeyRouter, key: Any) -> str | None:
         # The key cannot be hashed at all.
         return f"{error}; use {STABLE_KEYS}"
     return None
+
+
+def column_targets(
+    router: KeyRouter, expressions: KeyExpressions, columns: pa.RecordBatch
+) -> Integers:
+    """Return the subtask of each record, which is that of its key as a Python object.
+
+    Raises:
+        pyarrow.ArrowException: Only calls for single records know the keys, or the error.
+    """
+    arrays = expressions.arrays_of(columns)
+    first = arrays[0]
+    if len(arrays) == 1 and pa.types.is_integer(first.type) and not first.null_count:
+        folded = np.mod(first.to_numpy().astype(np.int64), FOLDED_INTS)
+        table: Integers = np.array(router.small_ints, np.int64)
+        return table.take(folded)
+    groups = groups_of(arrays)
+    places = pa.array(groups.first)
+    targets = router.targets(expressions.keys_of([array.take(places) for array in arrays]))
+    return np.take(np.array(targets, np.int64), groups.numbers)

@@ -1,7 +1,8 @@
 """Record writers: they choose the target of each record, and send buffers when they are full.
 
 There is one writer per outgoing edge and subtask. All of them work on whole batches, with one pass
-over the records if the targets differ.
+over the records if the targets differ. Columns wait as they come, and are divided when they are
+sent.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from firesteel.errors import FiresteelError, shorten
 from firesteel.graph.partitioning import target_subtasks
@@ -25,6 +29,8 @@ from firesteel.protocol.rows import (
     WATERMARK,
     BufferRow,
 )
+from firesteel.task.column_batch import ColumnBatch, joined
+from firesteel.task.column_groups import Integers
 from firesteel.task.exchange.buffers import BufferEncoder
 from firesteel.task.exchange.input_gate import ACTIVE, IDLE
 from firesteel.task.exchange.keys import key_function
@@ -40,6 +46,8 @@ from firesteel.usercode.unpicklable import unpicklable_record
 _BUFFER_BYTES = 64 * 1024
 _FIRST_BUFFER_RECORDS = 1024
 _MAX_BUFFER_RECORDS = 3072
+# Columns have a cost per buffer, and hardly one per record.
+_COLUMN_BUFFER_FACTOR = 8
 
 
 class BadPartitionError(FiresteelError, ValueError):
@@ -51,6 +59,8 @@ class RecordWriter:
 
     buffer_bytes = _BUFFER_BYTES
     max_buffer_records = _MAX_BUFFER_RECORDS
+    # Columns are sent as columns. Otherwise their records are.
+    takes_columns = True
 
     def __init__(
         self,
@@ -74,6 +84,9 @@ class RecordWriter:
         self._values: list[list[Any]] = [[] for _ in range(count)]
         self._keys: list[list[Any]] = [[] for _ in range(count)]
         self._timestamps: list[list[int]] = [[] for _ in range(count)]
+        # Columns for all targets, and their size. Rows and columns never wait at the same time.
+        self._columns: list[ColumnBatch] = []
+        self._column_bytes = 0
         self._seq = [0] * count
         self._encoder = BufferEncoder()
         # Buffer timeout 0 sends every record at once.
@@ -90,7 +103,7 @@ class RecordWriter:
     @property
     def has_records(self) -> bool:
         """Records wait for a full buffer, or for a flush."""
-        return any(self._values)
+        return bool(self._columns) or any(self._values)
 
     @property
     def target_slots(self) -> Sequence[int]:
@@ -112,6 +125,7 @@ class RecordWriter:
     def begin_epoch(self, epoch: int) -> None:
         """Clear everything, because an abandoned attempt may have left something."""
         if not self.flowing:
+            self._clear_columns()
             for index in range(self._count):
                 self._clear(index)
             self._seq = [0] * self._count
@@ -119,7 +133,65 @@ class RecordWriter:
         self.bytes_out = 0
 
     def emit(self, batch: RecordBatch) -> None:
+        if isinstance(batch, ColumnBatch) and self.takes_columns and not self._unbuffered:
+            self._emit_columns(batch)
+            return
+        if self._columns:
+            self._flush_columns()
+        self.emit_rows(batch)
+
+    def emit_rows(self, batch: RecordBatch) -> None:
         raise NotImplementedError
+
+    def _emit_columns(self, batch: ColumnBatch) -> None:
+        if any(self._values):
+            self.flush()
+        waiting = self._columns
+        if waiting and not _can_join(waiting[0], batch):
+            self._flush_columns()
+        waiting.append(batch)
+        self._column_bytes += batch.columns.nbytes
+        if self._column_bytes >= self._column_buffer_bytes * self._count:
+            self._flush_columns()
+
+    @property
+    def _column_buffer_bytes(self) -> int:
+        usual = self.buffer_bytes == type(self).buffer_bytes
+        return self.buffer_bytes * _COLUMN_BUFFER_FACTOR if usual else self.buffer_bytes
+
+    def _flush_columns(self) -> None:
+        batch = joined(self._columns)
+        self._columns.clear()
+        size, self._column_bytes = self._column_bytes, 0
+        try:
+            parts = self.divided_columns(batch)
+        except pa.ArrowException:
+            # Only the way of rows knows the targets, or the error.
+            self.emit_rows(batch)
+            self._flush_rows()
+            return
+        most = max(1, self._column_buffer_bytes * len(batch) // max(size, 1))
+        if size:
+            fitting = self.buffer_bytes * len(batch) // size
+            self._limit = max(1, min(fitting, self.max_buffer_records))
+        for index, part in parts:
+            for start in range(0, len(part), most):
+                self._send_buffer(index, part.part(start, min(start + most, len(part))))
+
+    def divided_columns(self, batch: ColumnBatch) -> Sequence[tuple[int, ColumnBatch]]:
+        """Return the records for each target.
+
+        Raises:
+            pyarrow.ArrowException: Only rows have targets, or an error.
+        """
+        return [(0, batch)]
+
+    def _divided_by(self, batch: ColumnBatch, targets: Integers) -> list[tuple[int, ColumnBatch]]:
+        """Divide columns, given the target of each record."""
+        if self._count == 1:
+            return [(0, batch)]
+        found = ((index, np.flatnonzero(targets == index)) for index in range(self._count))
+        return [(index, batch.taken(pa.array(places))) for index, places in found if len(places)]
 
     def _append(self, index: int, batch: RecordBatch) -> None:
         if self._unbuffered and len(batch.values) == 1:
@@ -158,6 +230,10 @@ class RecordWriter:
                 self._limit = max(1, min(fitting, self.max_buffer_records))
         self._clear(index)
 
+    def _clear_columns(self) -> None:
+        self._columns.clear()
+        self._column_bytes = 0
+
     def _clear(self, index: int) -> None:
         # The lists stay, because a subclass may hold their methods.
         self._values[index].clear()
@@ -166,7 +242,7 @@ class RecordWriter:
 
     def _send_buffer(self, index: int, batch: RecordBatch) -> int:
         payload, size = self._encode(batch)
-        self.records_out += len(batch.values)
+        self.records_out += len(batch)
         self.bytes_out += len(payload)
         self._send_row(index, DATA, payload)
         return size
@@ -184,6 +260,11 @@ class RecordWriter:
         self._send(BufferRow(self._slots[index], self.edge.id, self._subtask, seq, kind, payload))
 
     def flush(self) -> None:
+        if self._columns:
+            self._flush_columns()
+        self._flush_rows()
+
+    def _flush_rows(self) -> None:
         for index in range(self._count):
             self._flush(index)
 
@@ -224,6 +305,7 @@ class RecordWriter:
 
     def abort_epoch(self) -> None:
         """Drop the rest, and tell every reader that the epoch is void."""
+        self._clear_columns()
         for index in range(self._count):
             self._clear(index)
             self._send_row(index, END_OF_EPOCH, ABORTED)
@@ -233,7 +315,7 @@ class RecordWriter:
 class OneTargetWriter(RecordWriter):
     """GLOBAL and FORWARD: all records go to one target."""
 
-    def emit(self, batch: RecordBatch) -> None:
+    def emit_rows(self, batch: RecordBatch) -> None:
         self._append(0, batch)
 
 
@@ -254,7 +336,7 @@ class RoundRobinWriter(RecordWriter):
             self._next = (self._subtask + epoch) % self._count
         self._epoch = epoch
 
-    def emit(self, batch: RecordBatch) -> None:
+    def emit_rows(self, batch: RecordBatch) -> None:
         values, timestamps = batch.values, batch.timestamps
         count, start = self._count, self._next
         self._next = (start + len(values)) % count
@@ -265,11 +347,16 @@ class RoundRobinWriter(RecordWriter):
             share = RecordBatch(values[offset::count], timestamps and timestamps[offset::count])
             self._append((start + offset) % count, share)
 
+    def divided_columns(self, batch: ColumnBatch) -> Sequence[tuple[int, ColumnBatch]]:
+        start = self._next
+        self._next = (start + len(batch)) % self._count
+        return self._divided_by(batch, (np.arange(len(batch)) + start) % self._count)
+
 
 class BroadcastWriter(RecordWriter):
     """BROADCAST: every record goes to every target, and is serialized once."""
 
-    def emit(self, batch: RecordBatch) -> None:
+    def emit_rows(self, batch: RecordBatch) -> None:
         self._append(0, batch)
 
     def _send_buffer(self, index: int, batch: RecordBatch) -> int:
@@ -320,12 +407,20 @@ class ShuffleWriter(SelectingWriter):
         # The seed is the same when a task runs again.
         self._random.seed(f"{self.edge.id}/{self._subtask}/{epoch}")
 
-    def emit(self, batch: RecordBatch) -> None:
-        self._scatter(batch, self._random.choices(self._indexes, k=len(batch)))
+    def emit_rows(self, batch: RecordBatch) -> None:
+        self._scatter(batch, self._choose(batch))
+
+    def divided_columns(self, batch: ColumnBatch) -> Sequence[tuple[int, ColumnBatch]]:
+        return self._divided_by(batch, np.array(self._choose(batch), np.int64))
+
+    def _choose(self, batch: RecordBatch) -> list[int]:
+        return self._random.choices(self._indexes, k=len(batch))
 
 
 class CustomWriter(SelectingWriter):
     """CUSTOM: the user's partitioner chooses the target."""
+
+    takes_columns = False
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -335,7 +430,7 @@ class CustomWriter(SelectingWriter):
         self._partition = partitioner
         self._partitions = frozenset(range(self._count))
 
-    def emit(self, batch: RecordBatch) -> None:
+    def emit_rows(self, batch: RecordBatch) -> None:
         values = batch.values
         select, partition, count = self._select, self._partition, self._count
         iterator = iter(values)
@@ -369,3 +464,7 @@ class CustomWriter(SelectingWriter):
             f"{shorten(target)} for the record {shorten(value)}; it must be an int, there are "
             f"{self._count} partitions, 0 to {self._count - 1}"
         )
+
+
+def _can_join(one: ColumnBatch, other: ColumnBatch) -> bool:
+    return one.layout.fits(other.layout) and (one.stamps is None) == (other.stamps is None)

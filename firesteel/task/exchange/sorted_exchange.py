@@ -68,6 +68,7 @@ class SortingWriter(HashWriter):
         super().__init__(*args)
         self.buffer_bytes = max(self.buffer_bytes, _BUFFER_BYTES // self._count)
         self.max_buffer_records = _MAX_BUFFER_RECORDS
+        self.takes_columns = False
         self._encoded = _EncodedKeys()
         self._last_watermark = MIN_WATERMARK
         # By target: the highest timestamp that was sent in a run, and the number of restarts left.

@@ -3,7 +3,12 @@
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from firesteel.common import Row, RowKind, Types
+from firesteel.common.columns import ColumnLayout
+from firesteel.task.column_batch import ColumnBatch
 from firesteel.task.exchange.buffers import BufferEncoder, decode_buffer
 from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode import pickling
@@ -34,3 +39,36 @@ def test_what_does_not_shrink_is_sent_as_it_is_and_tried_again_later():
     assert len(plain) == size
     tries = [len(encoder.encode(RecordBatch(_LONG))[0]) for _ in range(32)]
     assert tries[0] > 2 * tries[-1]
+
+
+@given(
+    rows=st.lists(st.tuples(st.none() | st.text(), st.none() | st.floats(allow_nan=False))),
+    stamped=st.booleans(),
+    kinds=st.booleans(),
+    part=st.integers(0, 5),
+)
+def test_columns_are_read_back(rows, stamped, kinds, part):
+    layout = ColumnLayout(Types.ROW_NAMED(["timestamp", "x"], [Types.STRING(), Types.DOUBLE()]))
+    records = [Row(timestamp=text, x=number) for text, number in rows]
+    sent = ColumnBatch(
+        layout.columns_of(records),
+        layout,
+        list(range(len(rows))) if stamped else None,
+        [RowKind(place % 4) for place in range(len(rows))] if kinds else None,
+    ).part(min(part, len(rows)), len(rows))
+    payload, _ = BufferEncoder().encode(sent)
+    found = decode_buffer(payload)
+    assert isinstance(found, ColumnBatch)
+    assert repr(found.values) == repr(sent.values)
+    assert found.timestamps == sent.timestamps
+    assert [row.get_row_kind() for row in found.values] == [
+        row.get_row_kind() for row in sent.values
+    ]
+
+
+def test_large_columns_are_compressed_too():
+    layout = ColumnLayout(Types.STRING())
+    sent = ColumnBatch(layout.columns_of(_LONG), layout)
+    payload, size = BufferEncoder().encode(sent)
+    assert len(payload) < size / 2
+    assert decode_buffer(payload).values == _LONG

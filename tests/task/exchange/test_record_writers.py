@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firesteel.common import Types
+from firesteel.common import Row, Types
+from firesteel.common.columns import ColumnLayout
+from firesteel.common.expressions import col
+from firesteel.common.key_expressions import KeyExpressions
 from firesteel.errors import TypeMismatchError, UserFunctionError
 from firesteel.graph.partitioning import (
     BROADCAST,
@@ -24,6 +27,7 @@ from firesteel.graph.partitioning import (
 from firesteel.protocol.rows import ABORTED, DATA, END_OF_EPOCH, FINISHED, OPEN, WATERMARK
 from firesteel.state.key_groups import KeyRouter
 from firesteel.task.codegen.key_loops import KeySelection
+from firesteel.task.column_batch import ColumnBatch
 from firesteel.task.exchange import record_writers
 from firesteel.task.exchange.keys import key_function
 from firesteel.task.exchange.record_writers import BadPartitionError
@@ -463,3 +467,91 @@ def test_an_aborted_epoch_tells_every_target_and_keeps_nothing(sent):
     ]
     edge.writer.flush()
     assert edge.values() == {}
+
+
+# Columns
+
+_PAIR = Types.ROW_NAMED(["key", "n"], [Types.STRING(), Types.LONG()])
+_LAYOUT = ColumnLayout(_PAIR)
+_KEYED = [
+    Partitioning(ShipStrategy.HASH, keys, keys.key_type)
+    for keys in (
+        KeyExpressions((col("key"),), _PAIR),
+        KeyExpressions((col("n") - 4,), _PAIR),
+        KeyExpressions((col("n") > 3,), _PAIR),
+        KeyExpressions((col("n"), col("key").is_null()), _PAIR),
+    )
+]
+_pairs = st.lists(
+    st.tuples(st.none() | st.text(max_size=3), st.integers(-(2**63) + 4, 2**63 - 1)), max_size=40
+)
+
+
+@given(
+    partitioning=st.sampled_from(
+        [FORWARD, GLOBAL, REBALANCE, RESCALE, SHUFFLE, BROADCAST, _hash(len), *_KEYED]
+    ),
+    batches=st.lists(_pairs.filter(bool), max_size=4),
+    in_columns=st.lists(st.booleans(), min_size=4, max_size=4),
+    stamped=st.booleans(),
+    targets=st.integers(1, 3),
+    size=st.none() | st.integers(1, 300),
+)
+def test_columns_go_where_their_records_go(
+    partitioning, batches, in_columns, stamped, targets, size
+):
+    from tests.task.conftest import Sent
+
+    if partitioning is FORWARD:
+        targets = 1
+    by_rows = Sent(partitioning, targets=targets)
+    by_columns = Sent(partitioning, targets=targets)
+    by_columns.writer.resize_buffers(size)
+    for pairs, is_column in zip(batches, in_columns, strict=False):
+        rows = [Row(key=key, n=number) for key, number in pairs]
+        stamps = list(range(len(rows))) if stamped else None
+        by_rows.emit(rows, stamps)
+        if is_column:
+            columns = ColumnBatch(_LAYOUT.columns_of(rows), _LAYOUT, stamps)
+            by_columns.writer.emit(columns)
+        else:
+            by_columns.emit(rows, stamps)
+    for edge in (by_rows, by_columns):
+        edge.writer.flush()
+        assert not edge.writer.has_records
+    assert repr(by_columns.values()) == repr(by_rows.values())
+    stamps_of = [
+        [
+            (target, stamp)
+            for target, (_, _, stamps) in sorted(edge.buffers(), key=lambda one: one[0])
+            for stamp in stamps or ()
+        ]
+        for edge in (by_rows, by_columns)
+    ]
+    assert stamps_of[0] == stamps_of[1]
+    assert by_rows.writer.records_out == by_columns.writer.records_out
+
+
+def test_columns_wait_for_a_full_buffer_or_a_flush(sent):
+    edge = sent(REBALANCE, targets=2)
+    columns = ColumnBatch(_LAYOUT.columns_of([Row(key="a", n=1)]), _LAYOUT)
+    edge.writer.emit(columns)
+    assert edge.writer.has_records
+    assert edge.rows == []
+    edge.writer.watermark(5)
+    assert [row.kind for row in edge.rows] == [DATA, WATERMARK, WATERMARK]
+    large = ColumnBatch(_LAYOUT.columns_of([Row(key="a" * 1000, n=1)] * 3000), _LAYOUT)
+    edge.writer.emit(large)
+    assert len(edge.rows) > 4
+    assert not edge.writer.has_records
+
+
+def test_an_abandoned_epoch_leaves_no_columns(sent):
+    edge = sent(REBALANCE, targets=2)
+    columns = ColumnBatch(_LAYOUT.columns_of([Row(key="a", n=1)]), _LAYOUT)
+    edge.writer.emit(columns)
+    edge.writer.abort_epoch()
+    edge.writer.emit(columns)
+    edge.writer.begin_epoch(2)
+    edge.writer.flush()
+    assert [row for row in edge.rows if row.kind == DATA] == []
