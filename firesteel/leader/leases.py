@@ -27,13 +27,13 @@ from firesteel.leader.lease_election import (
     TakeOver,
 )
 from firesteel.leader.services import (
+    DifferentVersionError,
     HighAvailabilityError,
     Leader,
     Listener,
     Member,
     Notifications,
     TermStore,
-    check_version,
     now,
 )
 
@@ -321,21 +321,28 @@ class LeaseServices:
                 f"{self._leases.location} cannot be created: {error}. Check "
                 "high-availability.storageDir."
             ) from error
-        self._check_version(member)
+        self.check_member(member)
         return LeaseThread(self._leases, member, listener, self._duration, self._interval)
 
-    def _check_version(self, member: Member) -> None:
-        """Refuse a leader of a different version, unless it is dead: its lease does not change."""
-        try:
-            check_version(self.leader(), member)
-        except HighAvailabilityError:
-            term = self._leases.term()
-            seen = self._leases.lease(term)
-            deadline = now() + (self._duration if seen is None else seen.duration)
-            while now() < deadline:
-                if (self._leases.term(), self._leases.lease(term)) != (term, seen):
-                    raise
-                time.sleep(_LOOK_SECONDS)
+    def check_member(self, member: Member) -> None:
+        # A leader is dead if its lease does not change.
+        seen: Lease | None = None
+        deadline = 0.0
+        while True:
+            try:
+                term = self._leases.term()
+            except FileNotFoundError:
+                return
+            lease = self._leases.lease(term)
+            if lease is None or lease.released or lease.version == member.version:
+                return
+            if seen is None or seen.term != term:
+                seen, deadline = lease, now() + lease.duration
+            elif lease != seen:
+                raise DifferentVersionError(lease.version, member.version)
+            elif now() >= deadline:
+                return
+            time.sleep(_LOOK_SECONDS)
 
     def store(self, term: int) -> TermStore:
         return self._leases.store(term)

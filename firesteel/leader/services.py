@@ -34,6 +34,17 @@ class HighAvailabilityError(FiresteelError, RuntimeError):
     """The system that elects the leader, or keeps its entries, does not answer or refuses."""
 
 
+class DifferentVersionError(HighAvailabilityError):
+    """The leader has a different version than a master that wants to stand by."""
+
+    def __init__(self, leader: str, own: str) -> None:
+        super().__init__(
+            f"The leader runs Firesteel {leader}, but this master has {own}, which cannot take over "
+            "its jobs. Install the same version on all masters. To change the version, stop the "
+            "jobs with savepoints, stop all masters, and start new ones."
+        )
+
+
 def is_passing(error: BaseException) -> bool:
     """Return True if entries or files cannot be read now, which says nothing about them."""
     if isinstance(error, StorageError):
@@ -110,8 +121,17 @@ class HighAvailability(Protocol):
     def leader(self) -> Leader | None:
         """Return the current leader, which may have died a moment ago."""
 
+    def check_member(self, member: Member) -> None:
+        """Raise DifferentVersionError if a leader of a different version leads.
+
+        It may take as long as a lease to see that a leader is dead.
+        """
+
     def contend(self, member: Member, listener: Listener) -> Election:
-        """Become a candidate. The listener is called in a thread of its own."""
+        """Become a candidate. The listener is called in a thread of its own.
+
+        Raises DifferentVersionError if a leader of a different version leads.
+        """
 
     def store(self, term: int) -> TermStore: ...
 
@@ -153,13 +173,3 @@ class Notifications:
                 call()
             except Exception:  # noqa: BLE001 - the election continues
                 _log.exception("a change of the leader could not be handled")
-
-
-def check_version(leader: Leader | None, member: Member) -> None:
-    """Raise HighAvailabilityError if a leader of a different version leads."""
-    if leader is not None and leader.version != member.version:
-        raise HighAvailabilityError(
-            f"The leader runs Firesteel {leader.version}, but this master has {member.version}, "
-            "which cannot take over its jobs. Install the same version on all masters. To change "
-            "the version, stop the jobs with savepoints, stop all masters, and start new ones."
-        )

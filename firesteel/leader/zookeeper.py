@@ -20,12 +20,12 @@ from firesteel.filesystems.file_systems import FileSystemOptions
 from firesteel.leader.fence import Fence
 from firesteel.leader.services import (
     KINDS,
+    DifferentVersionError,
     HighAvailabilityError,
     Leader,
     Listener,
     Member,
     Notifications,
-    check_version,
     now,
 )
 
@@ -156,11 +156,16 @@ class ZooKeeper:
     def leader(self) -> Leader | None:
         try:
             payload, stat = self.call(self.client.get_async, f"{self.path}/term")
-            if not self.call(self.client.get_children_async, f"{self.path}/election"):
-                return None
             found = json.loads(payload)
             member, version = found["member"], found["version"]
+            names = self.call(self.client.get_children_async, f"{self.path}/election")
+            if not names:
+                return None
+            # The member with the first node leads, or is about to begin its term.
+            first, _ = self.call(self.client.get_async, f"{self.path}/election/{min(names)}")
         except (NoNodeError, ValueError, KeyError, TypeError):
+            return None
+        if first != str(member).encode():
             return None
         try:
             # The address belongs to the session, so it vanishes with the leader.
@@ -171,8 +176,13 @@ class ZooKeeper:
 
     def contend(self, member: Member, listener: Listener) -> ZooKeeperElection:
         self.prepare()
-        check_version(self.leader(), member)
+        self.check_member(member)
         return ZooKeeperElection(self, member, listener)
+
+    def check_member(self, member: Member) -> None:
+        found = self.leader()
+        if found is not None and found.version != member.version:
+            raise DifferentVersionError(found.version, member.version)
 
     def store(self, term: int) -> ZooKeeperStore:
         return ZooKeeperStore(self, term)
