@@ -36,6 +36,8 @@ class CollectedOutput:
     """
 
     wait: bool = False
+    #: The last epoch that a checkpoint has confirmed.
+    confirmed: int = -1
     _waiting: list[_Records] = field(default_factory=list)
     _due: list[_Records] = field(default_factory=list)
 
@@ -45,6 +47,7 @@ class CollectedOutput:
 
     def confirm(self, epoch: int) -> None:
         """Release the records up to this epoch, because its checkpoint is complete."""
+        self.confirmed = epoch
         self._due += [one for one in self._waiting if one.epoch <= epoch]
         self._waiting = [one for one in self._waiting if one.epoch > epoch]
 

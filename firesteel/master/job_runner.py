@@ -167,12 +167,12 @@ class JobRunner:
             self.program = make_program(job_id, settings, self.recovery, self._executor.place())
             self.collected = CollectedOutput(wait=self.program.checkpointed)
             self._collectors = collectors_of(graph)
-            led = None
+            self._led: LedCheckpoints | None = None
             if ledger is not None:
                 self.program = replace(self.program, fence=ledger.fence)
-                led = LedCheckpoints(ledger, self.collected, self._collectors, self._changed)
+                self._led = LedCheckpoints(ledger, self.collected, self._collectors, self._changed)
             self._checkpoints = CheckpointExecutor(
-                SnapshotWriter(self.recovery.storage, self.program.file_systems, led),
+                SnapshotWriter(self.recovery.storage, self.program.file_systems, self._led),
                 edge.io_thread("firesteel-checkpoints"),
                 edge.io_thread("firesteel-savepoints"),
                 self._post,
@@ -415,6 +415,8 @@ class JobRunner:
         """Give confirmed records to their collectors. That may wait for a slow reader."""
         with self._changed:
             due = self.collected.take()
+        if self._led is not None:
+            self._led.publish()
         for node, records in due:
             self._collectors[node].add(records)
 
@@ -542,6 +544,9 @@ class JobRunner:
         if self._ledger is None or not status.is_globally_terminal_state():
             return status
         if isinstance(self._failure, LeadershipLostError):
+            return JobStatus.SUSPENDED
+        if status is JobStatus.FAILED and self._executor.has_ended():
+            _log.warning("%s is left to the next master, because Spark has ended", self._job_name)
             return JobStatus.SUSPENDED
         try:
             error = None if self._failure is None else encode_error(self._failure)

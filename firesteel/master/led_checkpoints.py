@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from threading import Condition
+from threading import Condition, Lock
 from typing import Any, Protocol, runtime_checkable
 
 from firesteel.leader.job_ledger import JobLedger, ResultRanges
@@ -14,7 +14,8 @@ from firesteel.master.driver_output import CollectedOutput, Collector
 class DurableCollector(Protocol):
     """A collector whose records survive the master.
 
-    Records are stored before the checkpoint that they belong to is complete, and published after.
+    Records are stored before the checkpoint that they belong to is complete, and published once the
+    job counts it as complete.
     """
 
     def store(self, records: list[Any]) -> ResultRanges:
@@ -47,18 +48,38 @@ class LedCheckpoints:
             node: one for node, one in collectors.items() if isinstance(one, DurableCollector)
         }
         self._lock = lock
+        # The epoch of the last checkpoint whose records are stored and not published.
+        self._stored: int | None = None
+        self._storing = Lock()
 
     def begin(self, checkpoint_id: int) -> None:
         self._ledger.begin(checkpoint_id)
 
     def complete(self, checkpoint_id: int, location: str, epoch: int) -> None:
-        with self._lock:
-            waiting = self._collected.until(epoch)
-        results = {
-            node: collector.store(waiting.get(node, []))
-            for node, collector in self._durable.items()
-        }
+        with self._storing:
+            self._publish()
+            with self._lock:
+                waiting = self._collected.until(epoch)
+            results = {
+                node: collector.store(waiting.get(node, []))
+                for node, collector in self._durable.items()
+            }
+            self._stored = epoch
         self._ledger.complete(checkpoint_id, location, results)
+
+    def publish(self) -> None:
+        """Let readers see the records of the last checkpoint, if it counts.
+
+        A job that ends while the checkpoint is being written gives it up, even after it was entered.
+        The next master then makes its records again.
+        """
+        with self._storing:
+            self._publish()
+
+    def _publish(self) -> None:
+        if self._stored is None or self._collected.confirmed < self._stored:
+            return
+        self._stored = None
         for collector in self._durable.values():
             collector.publish()
 
