@@ -21,7 +21,7 @@ from firesteel.common import Configuration
 from firesteel.common.job_status import JobStatus
 from firesteel.datastream.connectors.file_system import RollingPolicy
 from firesteel.errors import WriteFailedError
-from firesteel.filesystems.file_systems import ArrowFileSystem
+from firesteel.filesystems.file_systems import LocalFileSystem
 from firesteel.testing import (
     FaultyFileSystem,
     JobHarness,
@@ -313,13 +313,18 @@ def test_the_driver_reads_no_state(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     checkpoint = harness.checkpoint()
     harness.kill()
     read: list[str] = []
-    before = ArrowFileSystem.read
 
-    def noted(self: ArrowFileSystem, path: str) -> bytes:
-        read.append(Path(path).name)
-        return before(self, path)
+    def note(method: str) -> None:
+        before = getattr(LocalFileSystem, method)
 
-    monkeypatch.setattr(ArrowFileSystem, "read", noted)
+        def noted(self: LocalFileSystem, path: str) -> Any:
+            read.append(Path(path).name)
+            return before(self, path)
+
+        monkeypatch.setattr(LocalFileSystem, method, noted)
+
+    note("read")
+    note("open")
     for path in (savepoint, checkpoint):
         read.clear()
         resumed = harness.resume(path)

@@ -8,7 +8,7 @@ from random import randrange
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from firesteel.common import Configuration, JobStatus, Types
@@ -284,6 +284,25 @@ _PARTITIONINGS: dict[str, tuple[Any, Any]] = {
     with_savepoint=st.booleans(),
     execution=st.sampled_from(["micro-batch", "real-time"]),
     seed=st.integers(0, 99),
+)
+# One subtask has records with and without timestamps in the loop, the other one only without.
+@example(
+    feedback=["rebalance"],
+    parallelisms=[2, 1],
+    stamped=[True] * 4 + [False] * 4,
+    epochs=1,
+    with_savepoint=True,
+    execution="micro-batch",
+    seed=0,
+)
+@example(
+    feedback=["broadcast", "custom"],
+    parallelisms=[2, 3],
+    stamped=[True] * 4 + [False] * 4,
+    epochs=1,
+    with_savepoint=False,
+    execution="real-time",
+    seed=0,
 )
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_rescaling_brings_every_record_of_a_loop_to_its_head_with_its_timestamp(
