@@ -78,7 +78,7 @@ EMPTY_PAGES = {
 }
 
 CALM_PAGES = {
-    "job/J": ["Source: Numbers → Print", "1 vertices"],
+    "job/J": ["Source: Numbers → Print", "1 vertex"],
     "job/J/exceptions": ["No failures"],
     "job/J/checkpoints": ["No checkpoint yet"],
     "job/J/skew": ["Nothing to compare"],
@@ -281,7 +281,7 @@ def test_names_of_jobs_are_text_and_never_markup(browser: Browser) -> None:
         browser.open(f"{address}#/jobs")
         browser.see(evil)
         browser.run("location.hash = arguments[0]", f"#/job/{session.jobs[0].jid}")
-        browser.see(evil, "1 vertices")
+        browser.see(evil, "1 vertex")
         assert browser.all("main b img, main img") == []
 
 

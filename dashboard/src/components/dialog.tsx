@@ -94,7 +94,7 @@ export function TokenField() {
         onInput={(event) => token.set(event.currentTarget.value.trim())}
         placeholder="The token of the server"
       />
-      <small>The server asks for it because it listens beyond loopback. This tab remembers it until it is closed.</small>
+      <small><code>firesteel session list --token</code> prints that of a session. This tab remembers it until it is closed.</small>
     </label>
   );
 }

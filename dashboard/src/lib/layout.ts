@@ -6,6 +6,7 @@ export type Direction = "LR" | "TB";
 
 // Larger graphs have cards with the name and the load only.
 const COMPACT_ABOVE = 24;
+const MARGIN = 18;
 
 export interface Sizes {
   compact: boolean;
@@ -46,7 +47,7 @@ export interface Layout {
 export function layOut(nodes: PlanNode[], direction: Direction): Layout {
   const sizes = nodes.length > COMPACT_ABOVE ? COMPACT : FULL;
   const graph = new graphlib.Graph({ multigraph: true });
-  graph.setGraph({ rankdir: direction, nodesep: sizes.nodeGap, ranksep: sizes.rankGap, marginx: 16, marginy: 18 });
+  graph.setGraph({ rankdir: direction, nodesep: sizes.nodeGap, ranksep: sizes.rankGap });
   graph.setDefaultEdgeLabel(() => ({}));
   for (const node of nodes) graph.setNode(node.id, { width: sizes.width, height: sizes.height });
   for (const node of nodes) {
@@ -55,22 +56,36 @@ export function layOut(nodes: PlanNode[], direction: Direction): Layout {
     });
   }
   layout(graph);
-  const size = graph.graph() as { width?: number; height?: number };
   const center = (id: string) => graph.node(id) as Point;
+  const placed = graph.nodes().map((id) => {
+    const { x, y } = center(id);
+    return { id, x: x - sizes.width / 2, y: y - sizes.height / 2 };
+  });
+  const ways = graph.edges().map((edge) => {
+    const { points, strategy } = graph.edge(edge) as { points: Point[]; strategy: string };
+    const way = [leaving(center(edge.v), sizes, direction), ...points.slice(1, -1), entering(center(edge.w), sizes, direction)];
+    return { from: edge.v, to: edge.w, strategy, way };
+  });
+  // The size that dagre gives is larger than its picture, which would not be in the middle.
+  const corners = placed.flatMap(({ x, y }) => [{ x, y }, { x: x + sizes.width, y: y + sizes.height }]);
+  const all = [...corners, ...ways.flatMap(({ way }) => way)];
+  const [left, right] = extent(all.map(({ x }) => x));
+  const [top, bottom] = extent(all.map(({ y }) => y));
+  const moved = ({ x, y }: Point): Point => ({ x: x - left + MARGIN, y: y - top + MARGIN });
   return {
     sizes,
-    width: size.width ?? 0,
-    height: size.height ?? 0,
-    nodes: graph.nodes().map((id) => {
-      const { x, y } = center(id);
-      return { id, x: x - sizes.width / 2, y: y - sizes.height / 2 };
-    }),
-    edges: graph.edges().map((edge) => {
-      const { points, strategy } = graph.edge(edge) as { points: Point[]; strategy: string };
-      const way = [leaving(center(edge.v), sizes, direction), ...points.slice(1, -1), entering(center(edge.w), sizes, direction)];
-      return { from: edge.v, to: edge.w, strategy, path: smooth(way, direction), label: middle(way) };
+    width: right - left + 2 * MARGIN,
+    height: bottom - top + 2 * MARGIN,
+    nodes: placed.map((node) => ({ ...node, ...moved(node) })),
+    edges: ways.map(({ from, to, strategy, way }) => {
+      const points = way.map(moved);
+      return { from, to, strategy, path: smooth(points, direction), label: middle(points) };
     }),
   };
+}
+
+function extent(values: number[]): [number, number] {
+  return values.length === 0 ? [0, 0] : [Math.min(...values), Math.max(...values)];
 }
 
 /** Edges leave in the middle of the right side, or of the bottom, and enter in the middle of the opposite side. */

@@ -96,6 +96,24 @@ describe("layout", () => {
     expect(placed.edges.map((edge) => edge.strategy)).toEqual(["HASH", "FORWARD"]);
     expect(placed.nodes[0]!.x).toBeLessThan(placed.nodes[1]!.x);
   });
+  it("is as large as its picture, so that it can be shown in the middle", () => {
+    const steps = Array.from({ length: 60 }, (_, number) => number);
+    const nodes = steps.map((number) => ({
+      id: `${number}`,
+      description: "",
+      parallelism: 8,
+      inputs: number < 6 ? [] : [number - 6, (7 * number) % (number - 5)].map((id) => ({ id: `${id}`, ship_strategy: "HASH" })),
+    }));
+    const { nodes: placed, edges, sizes, width, height } = layOut(nodes, "LR");
+    // Ways of edges may bend around vertices.
+    const bends = edges.flatMap(({ path }) => [...path.matchAll(/[M ](-?[\d.]+),(-?[\d.]+)/g)].map((point) => ({ x: Number(point[1]), y: Number(point[2]) })));
+    const xs = [...placed.flatMap(({ x }) => [x, x + sizes.width]), ...bends.map(({ x }) => x)];
+    const ys = [...placed.flatMap(({ y }) => [y, y + sizes.height]), ...bends.map(({ y }) => y)];
+    expect(Math.min(...xs)).toBeCloseTo(18);
+    expect(Math.min(...ys)).toBeCloseTo(18);
+    expect(Math.max(...xs)).toBeCloseTo(width - 18);
+    expect(Math.max(...ys)).toBeCloseTo(height - 18);
+  });
 });
 
 describe("arguments of a program", () => {

@@ -28,7 +28,7 @@ export function JobOverview({ job, loads, vertex, tab, ended }: {
           <JobGraph job={job} loads={loads} selected={vertex} onSelect={open} />
         )}
       </Card>
-      <Card flush title={`${count(job.vertices.length)} vertices`}>
+      <Card flush title={job.vertices.length === 1 ? "1 vertex" : `${count(job.vertices.length)} vertices`}>
         <Table label="Vertices" columns={columns(job, loads)} rows={job.vertices} id={(one) => one.id} onRow={(one) => open(one.id)} selected={vertex} />
       </Card>
       {selected && <VertexDrawer key={selected.id} job={job} vertex={selected} loads={loads} tab={tab} ended={ended} />}
@@ -46,7 +46,7 @@ function Bottleneck({ job, loads }: { job: JobDetails; loads: Loads }) {
       <b>
         <a href={link("job", job.jid, "overview", root, "backpressure")}>{name(root)}</a> is the bottleneck.
       </b>{" "}
-      Its busiest subtask works {percent(load?.busy ?? NaN)} of the time, and the vertices before it wait.
+      {Number.isFinite(load?.busy) && `Its busiest subtask works ${percent(load!.busy)} of the time. `}The vertices before it wait.
       {others.length > 0 && ` Back pressure also begins at ${others.map(name).join(", ")}.`}{" "}
       <a href={link("job", job.jid, "overview", root, "flamegraph")}>See which function is hot.</a>
     </Banner>
