@@ -19,7 +19,7 @@ from firesteel.cli.settings import (
 
 _RULE = "-" * 62
 _SCHEDULED = ("CREATED", "INITIALIZING")
-_ENDED = ("FINISHED", "CANCELED", "FAILED")
+_ENDED = ("FINISHED", "CANCELED", "FAILED", "SUSPENDED")
 _FORMATS = click.Choice(["canonical", "native"], case_sensitive=False)
 
 

@@ -49,13 +49,13 @@ def config(call: Call) -> models.DashboardConfiguration:
 
 def overview(call: Call) -> models.ClusterOverview:
     counts = Counter(job.status() for job in call.dispatcher.jobs())
-    ended = (JobStatus.FINISHED, JobStatus.CANCELED, JobStatus.FAILED)
     slots = call.dispatcher.slots()
     return {
         "taskmanagers": len(processes(call.dispatcher)),
         "slots-total": slots.total,
         "slots-available": slots.free,
-        "jobs-running": counts.total() - sum(counts[status] for status in ended),
+        # Archived jobs of an earlier session may be suspended.
+        "jobs-running": sum(n for status, n in counts.items() if not status.is_terminal_state()),
         "jobs-finished": counts[JobStatus.FINISHED],
         "jobs-cancelled": counts[JobStatus.CANCELED],
         "jobs-failed": counts[JobStatus.FAILED],

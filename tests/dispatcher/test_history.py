@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from firesteel.cli.main import main
 from firesteel.common.configuration import Configuration
 from firesteel.dispatcher.dispatcher import Dispatcher
 from firesteel.dispatcher.history import HistoryDispatcher
@@ -127,6 +129,22 @@ def test_new_and_deleted_jobs_are_noticed(archive: Path, job: RunningJob, tmp_pa
     (tmp_path / file.name).unlink()
     wait_until(lambda: dispatcher.jobs() == [])
     dispatcher.close()
+
+
+def test_a_job_that_its_session_has_suspended_does_not_run(
+    archive: Path, job: RunningJob, tmp_path: Path
+) -> None:
+    document = json.loads((archive / f"{job.job_id}.json").read_text())
+    document["status"] = "SUSPENDED"
+    (tmp_path / f"{job.job_id}.json").write_text(json.dumps(document))
+    dispatcher = archiving(tmp_path)
+    dispatcher.load_archive()
+    with RestServer(dispatcher) as server:
+        address = f"localhost:{server.port}"
+        assert Client(server.port).get("/overview").json()["jobs-running"] == 0
+        listed = CliRunner().invoke(main, ["list", "-a", "-m", address]).output
+        assert f"{job.job_id} : archived (SUSPENDED)" in listed.partition("Terminated Jobs")[2]
+        assert "No running jobs." in CliRunner().invoke(main, ["list", "-m", address]).output
 
 
 def test_the_directory_must_be_named() -> None:
