@@ -145,10 +145,13 @@ class JournalCommitter(JdbcCommitter):
 
     def commit(self, committables: Sequence[Any]) -> None:
         batches = [name for one in committables for name in one["batches"]]
+        dropped = [name for one in committables for name in one.get("dropped", ())]
 
         def apply(connection: Any) -> None:
             self._database.begin(connection)
             self._table.apply(connection, batches)
+            # Batches of earlier checkpoints may be among them, and have been applied by now.
+            self._table.drop(connection, dropped)
             connection.commit()
 
         self._repeat(apply)
@@ -157,7 +160,16 @@ class JournalCommitter(JdbcCommitter):
         self._repeat(self._table.create_journal)
         if committables:
             self.commit(committables)
-        self._repeat(lambda connection: self._table.drop_others(connection, self._prefix, check))
+        self._repeat(lambda connection: self._drop_others(connection, check))
+
+    def _drop_others(self, connection: Any, check: Callable[[], None]) -> None:
+        """Delete the batches that no checkpoint contains.
+
+        ``check`` is called once they are known, and raises an error if they must stay.
+        """
+        found = self._table.batches(connection, self._prefix)
+        check()
+        self._table.drop(connection, found)
 
 
 def _literal(text: str) -> str:

@@ -110,15 +110,14 @@ class ChangelogTable:
             query(connection, upsert, [batch])
             query(connection, f"DELETE FROM {journal} WHERE {_BATCH} = ?", [batch])
 
-    def drop_others(self, connection: Any, prefix: str, check: Callable[[], None]) -> None:
-        """Delete the batches of a sink that no checkpoint contains.
-
-        ``check`` is called once they are known, and raises an error if they must stay.
-        """
+    def batches(self, connection: Any, prefix: str) -> list[str]:
+        """Return the names of the batches of a sink that are in the journal."""
         found = self._database.query(connection, f"SELECT DISTINCT {_BATCH} FROM {self._journal}")
-        check()
-        for (batch,) in found:
-            if is_name_of(prefix, batch):
-                self._database.query(
-                    connection, f"DELETE FROM {self._journal} WHERE {_BATCH} = ?", [batch]
-                )
+        return [batch for (batch,) in found if is_name_of(prefix, batch)]
+
+    def drop(self, connection: Any, batches: Sequence[str]) -> None:
+        """Delete batches that no checkpoint contains."""
+        for batch in batches:
+            self._database.query(
+                connection, f"DELETE FROM {self._journal} WHERE {_BATCH} = ?", [batch]
+            )

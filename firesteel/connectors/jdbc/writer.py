@@ -392,7 +392,10 @@ class ChangelogWriter(_BatchWriter):
 class JournaledChangelogWriter(ChangelogWriter):
     """Writes changes to a journal table. The committer applies them to the table.
 
-    Each flush is a batch of the journal with a name of its own. Checkpoints contain the names.
+    Each flush is a batch of the journal with a name of its own. Checkpoints contain the names. A
+    writer whose task is lost leaves batches that no checkpoint contains. The first and the last
+    committable of its successor tell the committer to drop them. They do so only if their
+    checkpoint is complete, so a writer that is lost itself drops nothing.
     """
 
     def __init__(
@@ -419,6 +422,7 @@ class JournaledChangelogWriter(ChangelogWriter):
         super().__init__(table, parameters, connection, execution)
         self._prefix = prefix
         self._subtask = context.subtask_index
+        self._looks_for_leftovers = True
         self._written: list[str] = []
         for one in state or ():
             self._written += [one] if isinstance(one, str) else one
@@ -426,7 +430,12 @@ class JournaledChangelogWriter(ChangelogWriter):
     def prepare_commit(self, end_of_input: bool) -> list[Any]:
         self._write_waiting()
         written, self._written = self._written, []
-        return [{"batches": written}] if written else []
+        committable = {"batches": written}
+        if self._looks_for_leftovers or end_of_input:
+            if leftovers := self._leftovers(written):
+                committable["dropped"] = leftovers
+            self._looks_for_leftovers = False
+        return [committable] if any(committable.values()) else []
 
     def snapshot_state(self) -> Any:
         return list(self._written)
@@ -444,6 +453,22 @@ class JournaledChangelogWriter(ChangelogWriter):
                 raise
             raise self._explained(error, self._table.append_one, rows) from error
         self._written.append(name)
+
+    def _leftovers(self, written: list[str]) -> list[str]:
+        """Return the batches of this subtask that are not among those of this checkpoint."""
+        found: list[str] = []
+
+        def look(connection: Any) -> None:
+            found[:] = self._table.batches(connection, self._prefix)
+
+        try:
+            self._in_transaction(look)
+        except Exception as error:
+            if not self._database.is_error(error):
+                raise
+            raise self._explained(error, self._table.append_one, []) from error
+        own = f"{self._prefix}/{self._subtask}/"
+        return [name for name in found if name.startswith(own) and name not in written]
 
 
 def writer_name(prefix: str) -> str:

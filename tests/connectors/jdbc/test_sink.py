@@ -14,7 +14,7 @@ import pytest
 
 from firesteel.common import Row, RowKind, Types
 from firesteel.connectors.jdbc.errors import JdbcTransactionLostError, JdbcWriteError
-from firesteel.datastream.connectors.base import WriteContext, WriterContext
+from firesteel.datastream.connectors.base import SinkWriter, WriteContext, WriterContext
 from firesteel.datastream.connectors.jdbc import (
     JdbcConnectionOptions,
     JdbcExactlyOnceOptions,
@@ -435,7 +435,12 @@ def test_a_journal_keeps_changes_until_the_commit(server: Server) -> None:
     for _ in range(2):
         commit(sink, committables)
         assert server.rows(table) == [(1, "a"), (3, "retried")]
-    assert len(server.rows(f"{table}_firesteel_journal")) == 1
+    # What the lost writer has left is gone, too. Another one is lost.
+    assert server.rows(f"{table}_firesteel_journal") == []
+    writer = sink.create_writer(place(), state)
+    writer.write(Row(5, "lost"), NOW)
+    writer.flush(end_of_input=False)
+    writer.close()
     # Another sink of the table has a batch in the same journal.
     neighbor = JdbcSink.changelog_sink(table, PAIR, ["id"], at(server), None, named("neighbor"))
     other = neighbor.create_writer(place())
@@ -446,6 +451,39 @@ def test_a_journal_keeps_changes_until_the_commit(server: Server) -> None:
     commit(neighbor, theirs)
     assert server.rows(table) == [(1, "a"), (3, "retried"), (4, "d")]
     assert server.rows(f"{table}_firesteel_journal") == []
+
+
+def test_a_commit_drops_what_lost_writers_of_its_subtask_have_left(server: Server) -> None:
+    table = server.table("id INT PRIMARY KEY, word TEXT")
+    journal = f"{table}_firesteel_journal"
+    sink = JdbcSink.changelog_sink(table, PAIR, ["id"], at(server), None, named(table))
+    neighbor = JdbcSink.changelog_sink(table, PAIR, ["id"], at(server), None, named("neighbor"))
+    sink.recover([])
+
+    def write(row: Row, subtask: int = 0, of: JdbcSink = sink) -> SinkWriter:
+        writer = of.create_writer(place(subtask))
+        writer.write(row, NOW)
+        writer.flush(end_of_input=False)
+        return writer
+
+    pending = write(Row(1, "pending")).prepare_commit(end_of_input=False)
+    write(Row(2, "lost"))
+    write(Row(3, "of another subtask"), 1)
+    write(Row(4, "of another sink"), of=neighbor)
+    writer = write(Row(5, "new"))
+    committables = writer.prepare_commit(end_of_input=False)
+    # Nothing is dropped before the checkpoint is complete: the task of this writer may be lost.
+    assert len(server.rows(journal)) == 5
+    commit(sink, [*pending, *committables])
+    assert server.rows(table) == [(1, "pending"), (5, "new")]
+    left = sorted(row[1] for row in server.rows(journal))
+    assert left == ["of another sink", "of another subtask"]
+    # A zombie writes late. The last checkpoint finds its batch.
+    write(Row(6, "late"))
+    writer.write(Row(7, "last"), NOW)
+    commit(sink, writer.prepare_commit(end_of_input=True))
+    assert server.rows(table) == [(1, "pending"), (5, "new"), (7, "last")]
+    assert len(server.rows(journal)) == 2
 
 
 def test_two_committers_of_the_same_batch(postgres: PostgresServer) -> None:
