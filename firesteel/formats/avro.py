@@ -340,6 +340,7 @@ class _AvroReader(RecordReader):
             self._header, self._sync = _read_header(file)
         except Exception as error:  # noqa: BLE001 - fastavro raises anything for garbage
             # One part reports the file. The others have nothing to read.
+            broken.check_storage()
             if part.start == 0:
                 self._report("the file is not a whole Avro file", error)
             return

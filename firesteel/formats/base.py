@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
@@ -21,6 +23,7 @@ __all__ = [
     "FilePart",
     "RecordReader",
     "StreamFormat",
+    "WatchedFile",
 ]
 
 
@@ -71,14 +74,73 @@ class BrokenRecordError(FiresteelError, ValueError):
         return type(self), (self.record,)
 
 
+class WatchedFile(io.RawIOBase):
+    """A file that remembers an error of its storage.
+
+    Formats raise the same kinds of errors for damaged data and for a storage that does not answer.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__()
+        self._file = file
+        self.failure: OSError | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> Any:
+        return self._watched(self._file.read, size)
+
+    def readinto(self, buffer: Any) -> Any:
+        return self._watched(self._file.readinto, buffer)  # type: ignore[attr-defined]  # all have it
+
+    def seek(self, offset: int, whence: int = 0) -> Any:
+        return self._watched(self._file.seek, offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def _watched(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return call(*arguments)
+        except OSError as error:
+            self.failure = error
+            raise
+
+
 class BrokenRecords:
     """Takes the broken records of a reader: raises an error, or keeps them for the source."""
 
     def __init__(self, *, fail: bool = True) -> None:
         self._fail = fail
         self._kept: list[BrokenRecord] = []
+        self._file: WatchedFile | None = None
+
+    def watch(self, file: BinaryIO) -> BinaryIO:
+        """Return a file to read instead. Errors of its storage are not taken for broken records."""
+        self._file = WatchedFile(file)
+        return cast(BinaryIO, self._file)
+
+    def check_storage(self) -> None:
+        """Raise the error of the storage, if there was one."""
+        if self._file is not None and self._file.failure is not None:
+            raise self._file.failure
 
     def add(self, record: BrokenRecord) -> None:
+        """Take a record that cannot be read.
+
+        Raises:
+            BrokenRecordError: The source fails on broken records.
+            OSError: The storage failed, so that nothing is known about the record.
+        """
+        self.check_storage()
         if self._fail:
             raise BrokenRecordError(record)
         self._kept.append(record)

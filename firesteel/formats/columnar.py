@@ -32,6 +32,7 @@ __all__ = [
     "ColumnarReader",
     "ColumnarRowInputFormat",
     "ColumnarWriter",
+    "UnfitColumnError",
     "UnitFile",
 ]
 
@@ -45,6 +46,10 @@ _ROWS_AT_ONCE = 8192
 
 # pyarrow raises these for files that are cut short or contain garbage.
 _DAMAGES = (pa.ArrowException, OSError, EOFError, ValueError)
+
+
+class UnfitColumnError(ValueError):
+    """A column of a file has values that the declared type of the rows does not have."""
 
 
 class UnitFile(ABC):
@@ -96,6 +101,7 @@ class ColumnarReader(RecordReader):
             self._source = open_units(file)
             self._units = [unit for unit in self._source.units(part) if unit >= self._unit]
         except _DAMAGES as error:
+            broken.check_storage()
             # One part reports the file. The others have nothing to read.
             if part.start == 0:
                 self._report(f"the file is not a whole {kind} file", error)
@@ -105,22 +111,30 @@ class ColumnarReader(RecordReader):
             self._skip(skip)
 
     def read(self, limit: int) -> list[Any]:
-        if self._taken == self._count and not self._load():
-            return []
-        if self._records is None:
-            self._records = self._to_records(self._batch)
-        records = self._records[self._taken : self._taken + limit]
-        self._taken += len(records)
-        return records
+        while self._taken < self._count or self._load():
+            if self._records is None:
+                try:
+                    self._records = self._to_records(self._batch)
+                except UnfitColumnError as error:
+                    self._leave_unit(error)
+                    continue
+            records = self._records[self._taken : self._taken + limit]
+            self._taken += len(records)
+            return records
+        return []
 
     def read_columns(self, limit: int) -> pa.RecordBatch | None:
-        if self._taken == self._count and not self._load():
-            return None
-        if self._columns is None:
-            self._columns = self._to_columns(self._batch)
-        columns = self._columns.slice(self._taken, limit)
-        self._taken += columns.num_rows
-        return columns
+        while self._taken < self._count or self._load():
+            if self._columns is None:
+                try:
+                    self._columns = self._to_columns(self._batch)
+                except UnfitColumnError as error:
+                    self._leave_unit(error)
+                    continue
+            columns = self._columns.slice(self._taken, limit)
+            self._taken += columns.num_rows
+            return columns
+        return None
 
     def _begin(self, batch: pa.RecordBatch | None) -> None:
         self._batch, self._records, self._columns = batch, None, None
@@ -133,15 +147,24 @@ class ColumnarReader(RecordReader):
             self._begin(None)
             batch = self._next_batch()
             if batch is None:
-                self._units.pop(0)
-                self._batches, self._before = None, 0
-                if self._units:
-                    self._unit = self._units[0]
+                self._end_unit()
                 continue
             self._begin(batch)
             if self._count:
                 return True
         return False
+
+    def _end_unit(self) -> None:
+        self._units.pop(0)
+        self._batches, self._before = None, 0
+        if self._units:
+            self._unit = self._units[0]
+
+    def _leave_unit(self, error: UnfitColumnError) -> None:
+        """Report a unit whose columns do not fit the rows, and leave out the rest of it."""
+        self._begin(None)
+        self._report(f"the {self._kind} file does not fit the declared type", error)
+        self._end_unit()
 
     def _next_batch(self) -> pa.RecordBatch | None:
         try:
@@ -166,7 +189,8 @@ class ColumnarReader(RecordReader):
             self._before += batch.num_rows
 
     def _report(self, problem: str, error: BaseException) -> None:
-        self._broken.add(BrokenRecord(self._path, None, f"{problem}: {error}"))
+        reason = f"{problem}: {error}".rstrip(".")
+        self._broken.add(BrokenRecord(self._path, None, reason))
 
     def at_end(self) -> bool:
         return not self._units
@@ -229,7 +253,7 @@ def _fitting(array: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
         # Timestamps of nanoseconds lose their last digits, which Python has no place for.
         return array.cast(wanted, safe=not pa.types.is_timestamp(array.type))
     except pa.ArrowException as error:
-        raise ValueError(
+        raise UnfitColumnError(
             f"the column {name!r} has the type {array.type}, which cannot be read as {wanted}: "
             f"{error}"
         ) from error

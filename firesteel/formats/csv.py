@@ -680,7 +680,7 @@ class _CsvReader(RecordReader):
         self._layout = layout
         self._broken = broken
         self._rows = layout.rows()
-        self._lines: Lines = open_raw_lines(file, part, position)
+        self._lines: Lines = open_raw_lines(file, part, position, broken)
         self._position: int = self._lines.position()
         self._buffer: list[bytes] = []
         self._next = 0

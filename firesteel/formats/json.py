@@ -475,7 +475,7 @@ class JsonReaderFormat(StreamFormat):
     def create_reader(
         self, file: BinaryIO, part: FilePart, position: Any, broken: BrokenRecords
     ) -> RecordReader:
-        lines = open_raw_lines(file, part, position)
+        lines = open_raw_lines(file, part, position, broken)
         rows = None
         if self._type_info is not None:
             rows = JsonRows(self._type_info, fail_on_missing_field=self._fail_on_missing_field)

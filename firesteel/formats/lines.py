@@ -11,6 +11,7 @@ import gzip
 import io
 import lzma
 import re
+import zlib
 from abc import abstractmethod
 from collections.abc import Callable
 from itertools import islice
@@ -19,7 +20,13 @@ from typing import IO, Any, BinaryIO, NamedTuple
 import pyarrow as pa
 
 from firesteel.common.typeinfo import TypeInformation, Types
-from firesteel.formats.base import BrokenRecords, FilePart, RecordReader, StreamFormat
+from firesteel.formats.base import (
+    BrokenRecord,
+    BrokenRecords,
+    FilePart,
+    RecordReader,
+    StreamFormat,
+)
 from firesteel.stability import public_evolving
 
 __all__ = ["Lines", "TextLineFormat", "compression_of", "open_raw_lines", "open_text_lines"]
@@ -53,7 +60,7 @@ class TextLineFormat(StreamFormat):
     def create_reader(
         self, file: BinaryIO, part: FilePart, position: Any, broken: BrokenRecords
     ) -> RecordReader:
-        return open_text_lines(file, part, position, self._codec, self._block_bytes)
+        return open_text_lines(file, part, position, broken, self._codec, self._block_bytes)
 
     def get_produced_type(self) -> TypeInformation:
         return Types.STRING()
@@ -79,6 +86,8 @@ _COMPRESSIONS = {
     ".xz": "xz",
     ".zst": "zstd",
 }
+# Decompressors raise these for files that are cut short or contain garbage.
+_DAMAGES = (EOFError, OSError, zlib.error, lzma.LZMAError, pa.ArrowException)
 # In these codecs a block of lines can be decoded at once, because decoding keeps line ends.
 _BLOCKWISE_CODECS = ("utf-8", "ascii", "iso8859", "cp125")
 
@@ -90,21 +99,32 @@ def compression_of(path: str) -> str | None:
 
 
 def open_text_lines(
-    file: BinaryIO, part: FilePart, position: Any, codec: str, block_bytes: int = _BLOCK_BYTES
+    file: BinaryIO,
+    part: FilePart,
+    position: Any,
+    broken: BrokenRecords,
+    codec: str,
+    block_bytes: int = _BLOCK_BYTES,
 ) -> Lines:
     """Open the lines of a part of a file as texts."""
     if part.counted:
-        return _CountedLines(_text_stream(file, part.compression, codec), position or 0)
+        stream = _text_stream(file, part.compression, codec)
+        return _CountedLines(stream, part.path, position or 0, broken)
     return _ByteRangeLines(file, part, position, _text_splitter(codec), block_bytes)
 
 
 def open_raw_lines(
-    file: BinaryIO, part: FilePart, position: Any, block_bytes: int = _BLOCK_BYTES
+    file: BinaryIO,
+    part: FilePart,
+    position: Any,
+    broken: BrokenRecords,
+    block_bytes: int = _BLOCK_BYTES,
 ) -> Lines:
     """Open the lines of a part of a file as bytes, with their line ends."""
     if part.counted:
         stream = io.BufferedReader(_decompressed(file, part.compression))
-        return _CountedLines(_LineStream(file, stream, list), position or 0)
+        lines = _LineStream(file, stream, list)
+        return _CountedLines(lines, part.path, position or 0, broken)
     return _ByteRangeLines(file, part, position, _split_raw, block_bytes)
 
 
@@ -231,11 +251,18 @@ class _ByteRangeLines(Lines):
 
 
 class _CountedLines(Lines):
-    """Lines of a stream that can only be read from its start. The position counts lines."""
+    """Lines of a stream that can only be read from its start. The position counts lines.
 
-    def __init__(self, stream: _LineStream, position: int) -> None:
+    Compressed data that is cut short or damaged is a broken record, and the end of the file.
+    """
+
+    def __init__(
+        self, stream: _LineStream, path: str, position: int, broken: BrokenRecords
+    ) -> None:
         self._stream = stream
+        self._path = path
         self._position = position
+        self._broken = broken
         self._ended = False
         while position > 0:
             skipped = len(list(islice(stream.lines, min(position, _SKIP_LINES))))
@@ -244,10 +271,19 @@ class _CountedLines(Lines):
             position -= skipped
 
     def read(self, limit: int) -> list[Any]:
-        lines = list(islice(self._stream.lines, limit))
+        lines: list[Any] = []
+        problem: BaseException | None = None
+        try:
+            # The list keeps the lines before an error.
+            lines.extend(islice(self._stream.lines, limit))
+        except _DAMAGES as error:
+            problem = error
         if len(lines) < limit:
             self._ended = True
         self._position += len(lines)
+        if problem is not None:
+            reason = f"the compressed file is cut short or damaged: {problem}"
+            self._broken.add(BrokenRecord(self._path, self._position + 1, reason))
         return self._stream.finish(lines)
 
     def at_end(self) -> bool:
@@ -308,14 +344,30 @@ def _text_splitter(codec: str) -> Callable[[bytes], list[str]]:
     return split_at_once if codec.startswith(_BLOCKWISE_CODECS) else split_each
 
 
+class _Decompressed(io.RawIOBase):
+    """Decompressed bytes, as soon as there are some: the last ones before a damage count, too."""
+
+    def __init__(self, file: gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile) -> None:
+        super().__init__()
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read1(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
 def _decompressed(file: BinaryIO, compression: str | None) -> Any:
     match compression:
         case "gzip":
-            return gzip.GzipFile(fileobj=file, mode="rb")
+            return _Decompressed(gzip.GzipFile(fileobj=file, mode="rb"))
         case "bzip2":
-            return bz2.BZ2File(file, "rb")
+            return _Decompressed(bz2.BZ2File(file, "rb"))
         case "xz":
-            return lzma.LZMAFile(file, "rb")
+            return _Decompressed(lzma.LZMAFile(file, "rb"))
         case "zstd":
             return pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
         case _:

@@ -172,8 +172,11 @@ def test_columns_that_differ(files, tmp_path, kind):
     assert exact == [Row(n=None, text=None)]
     assert files.read(kind.reads(NUMBERS, is_case_sensitive=False), path) == [Row(n=1, text=None)]
     kind.write_table(pa.table({"n": ["x"]}), path, 10)
-    with pytest.raises(ValueError, match="the column 'n' has the type string"):
+    reason = f"{path}: the {kind.name} file does not fit .* the column 'n' has the type string"
+    with pytest.raises(BrokenRecordError, match=reason):
         files.read(kind.reads(NUMBERS), path)
+    records, broken = files.broken(kind.reads(NUMBERS), path)
+    assert (records, len(broken)) == ([], 1)
 
 
 @formats

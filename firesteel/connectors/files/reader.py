@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from firesteel.connectors.base import SourceReader, SourceSplit
 from firesteel.connectors.files.paths import FilePaths
+from firesteel.errors import FiresteelError
 from firesteel.filesystems.file_systems import without_password
 from firesteel.formats.base import BrokenRecords, FileFormat, FilePart, RecordReader
 
@@ -38,9 +39,13 @@ class FileReader(SourceReader):
     def read(self, limit: int) -> list[Any] | pa.RecordBatch:
         try:
             return self._read(limit)
-        except EOFError as error:
+        except (EOFError, OSError) as error:
+            # Errors with a number come from a disk, and name the file.
+            if isinstance(error, FiresteelError) or getattr(error, "errno", None) is not None:
+                raise
             path = without_password(self._splits[0].properties["path"])
-            raise EOFError(f"{path}: {error}") from error
+            kind = EOFError if isinstance(error, EOFError) else OSError
+            raise kind(f"{path}: {error}") from error
 
     def _read(self, limit: int) -> list[Any] | pa.RecordBatch:
         while self._splits and limit > 0 and len(self._broken) < _MOST_BROKEN:
@@ -90,7 +95,7 @@ class FileReader(SourceReader):
             properties["compression"],
             properties["counted"],
         )
-        file = self._paths.open(path)
+        file = self._broken.watch(self._paths.open(path))
         try:
             return self._format.create_reader(file, part, split.position, self._broken)
         except BaseException:
