@@ -343,6 +343,14 @@ class _HybridReader(SourceReader):
     def broken_records(self) -> list[Any]:
         return [] if self._reader is None else self._reader.broken_records()
 
+    def begin_checkpoint(self, checkpoint_id: int) -> None:
+        if self._reader is not None:
+            self._reader.begin_checkpoint(checkpoint_id)
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        if self._reader is not None:
+            self._reader.notify_checkpoint_complete(checkpoint_id)
+
     def close(self) -> None:
         if self._reader is not None:
             self._reader.close()

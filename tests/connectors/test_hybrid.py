@@ -140,6 +140,44 @@ def test_positions_and_state_are_json(driver, tmp_path):
         one.close()
 
 
+class Confirming(NumberSequenceSource):
+    """Tells the place of its server up to which checkpoints contain its records."""
+
+    confirmed: list[Any]
+
+    def create_reader(self, context: ReaderContext) -> Any:
+        reader: Any = super().create_reader(context)
+        positions: dict[int, Any] = {}
+
+        def begin(checkpoint_id: int) -> None:
+            positions[checkpoint_id] = [split.position for split in reader.snapshot_splits()]
+
+        reader.begin_checkpoint = begin
+        reader.notify_checkpoint_complete = lambda number: self.confirmed.append(positions[number])
+        return reader
+
+
+def test_a_reader_learns_of_complete_checkpoints() -> None:
+    """A server would keep all that is not confirmed: the log of PostgreSQL, a queue of RabbitMQ."""
+    following = Confirming(4, 9)
+    following.confirmed = []
+    hybrid = HybridSource.builder(NumberSequenceSource(1, 3)).add_source(following).build()
+    reader = hybrid.create_reader(ReaderContext(0, 1))
+    # There is no reader yet.
+    reader.begin_checkpoint(1)
+    reader.notify_checkpoint_complete(1)
+    enumerator = hybrid.create_enumerator(1)
+    reader.add_splits(enumerator.discover_splits())
+    assert list(reader.read(10)) == [1, 2, 3]
+    enumerator.all_splits_read()
+    reader.add_splits(enumerator.discover_splits())
+    assert list(reader.read(2)) == [4, 5]
+    reader.begin_checkpoint(2)
+    assert list(reader.read(2)) == [6, 7]
+    reader.notify_checkpoint_complete(2)
+    assert following.confirmed == [[6]]
+
+
 def test_watermarks_of_a_source_that_does_not_name_its_splits(tmp_path):
     from firesteel.common import Duration
     from firesteel.datastream.window import TumblingEventTimeWindows
