@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -24,10 +24,11 @@ from firesteel.datastream.connectors.elasticsearch import (
     Elasticsearch6SinkBuilder,
     Elasticsearch7SinkBuilder,
     ElasticsearchEmitter,
+    ElasticsearchSink,
     FlushBackoffType,
 )
 from firesteel.errors import FiresteelError, InvalidProgramError
-from firesteel.testing import Crash, JobHarness, ScriptedSource
+from firesteel.testing import Crash, JobHarness, ScriptedSource, check_sink
 from tests.recovery.jobs import RESTARTS
 from tests.servers.bulk_server import BulkServer, bulk_server
 from tests.servers.ports import free_ports
@@ -266,6 +267,21 @@ def test_a_job_that_crashes_writes_each_document(server: BulkServer) -> None:
     assert server.of_index("numbers") == expected(range(9))
     # Without a checkpoint, the job writes the first documents again.
     assert sum(server.requests) == 13
+
+
+@pytest.mark.parametrize("key", ["id", None])
+def test_the_contract_of_connectors(server: BulkServer, key: str | None) -> None:
+    number = 0
+
+    def create() -> tuple[ElasticsearchSink, Callable[[], list[dict[str, Any]]]]:
+        nonlocal number
+        number += 1
+        index = f"numbers-{number}"
+        emitter = ElasticsearchEmitter.static_index(index, key)
+        sink = builder(server.host).set_emitter(emitter).set_bulk_flush_max_actions(3).build()
+        return sink, lambda: list(server.of_index(index).values())
+
+    check_sink(create, documents(range(30)), exactly_once=False, seeds=range(3))
 
 
 def test_a_record_that_is_no_document_is_shown(server: BulkServer) -> None:
