@@ -54,10 +54,16 @@ def consume(servers: str, topic: str, count: int) -> None:
     consumer.close()
 
 
-def produce(servers: str, topic: str, count: int) -> None:
+def produce(servers: str, topic: str, count: int, *, idempotent: bool = False) -> None:
     from confluent_kafka import Producer
 
-    producer = Producer({"bootstrap.servers": servers, "delivery.report.only.error": True})
+    producer = Producer(
+        {
+            "bootstrap.servers": servers,
+            "delivery.report.only.error": True,
+            "enable.idempotence": idempotent,
+        }
+    )
     for _ in range(count):
         while True:
             try:
@@ -216,6 +222,8 @@ def measure(arguments: Arguments) -> None:
         at_least_once = partial(write_in_a_job, DeliveryGuarantee.AT_LEAST_ONCE)
         cases: tuple[tuple[str, Any, Any, Callable[[], str]], ...] = (
             ("KafkaSource", read_in_a_job, consume, lambda: filled),
+            # The sink is idempotent by default, as the Java client. The loop does without it.
+            ("idempotent loop", partial(produce, idempotent=True), produce, broker.topic),
             ("KafkaSink, EXACTLY_ONCE", exactly_once, produce, broker.topic),
             ("KafkaSink, AT_LEAST_ONCE", at_least_once, produce, broker.topic),
         )

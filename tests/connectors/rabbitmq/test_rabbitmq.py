@@ -17,7 +17,7 @@ from firesteel.connectors.rabbitmq.connection_config import RMQClient, RMQConnec
 from firesteel.datastream.connectors.base import ReaderContext, SourceReader
 from firesteel.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink, RMQSource
 from firesteel.errors import FiresteelError
-from firesteel.testing import Fault, JobHarness, ListSink
+from firesteel.testing import Fault, JobHarness, ListSink, check_sink
 from tests.connectors.conftest import persisted
 from tests.recovery.jobs import RESTARTS
 from tests.servers.rabbitmq import RabbitServer, running_rabbitmq
@@ -126,6 +126,15 @@ def test_a_sink_writes_whole_epochs(rabbit: RabbitServer) -> None:
         records_per_epoch=7,
     ).run()
     assert Counter(rabbit.drain(queue)) == Counter(texts)
+
+
+def test_the_contract_of_connectors(rabbit: RabbitServer) -> None:
+    def create() -> tuple[RMQSink, Callable[[], list[str]]]:
+        queue = rabbit.queue()
+        sink = RMQSink(rabbit.config(), queue, SimpleStringSchema())
+        return sink, lambda: rabbit.drain(queue)
+
+    check_sink(create, [str(number) for number in range(40)], exactly_once=False, seeds=range(3))
 
 
 def test_a_message_without_an_id(rabbit: RabbitServer) -> None:
