@@ -85,3 +85,14 @@ class KeyExpressions:
             keys: list[Any] = arrays[0].to_pylist()
             return keys
         return list(zip(*[array.to_pylist() for array in arrays], strict=True))
+
+    def arrays_in(self, keys: list[Any]) -> list[pa.Array] | None:
+        """Return the values of each expression, given the keys; None if they do not fit."""
+        types = [one.type_info.to_arrow_type() for one in self._evaluations]
+        try:
+            if len(types) == 1:
+                return [pa.array(keys, types[0])]
+            columns = zip(*keys, strict=True)
+            return [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            return None

@@ -10,13 +10,16 @@ from dataclasses import replace
 
 from firesteel.common.columns import reason_for_rows
 from firesteel.common.key_expressions import KeyExpressions
+from firesteel.graph.column_aggregation import ColumnAggregation
 from firesteel.graph.operator_specs import (
+    AggregationSpec,
     BatchFunctionSpec,
     ComputeSpec,
     ConditionSpec,
     DataFrameSourceSpec,
     SourceSpec,
     TimestampsAndWatermarksSpec,
+    WindowSpec,
 )
 from firesteel.graph.partitioning import ShipStrategy
 from firesteel.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
@@ -24,6 +27,7 @@ from firesteel.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
 # They pass columns on as columns, and rows as rows.
 _EITHER_WAY = (ComputeSpec, ConditionSpec, TimestampsAndWatermarksSpec)
 _KNOWING = (BatchFunctionSpec, *_EITHER_WAY)
+_AGGREGATING = (AggregationSpec, WindowSpec)
 
 
 def with_column_flow(graph: StreamGraph, *, batch: bool = False) -> StreamGraph:
@@ -64,7 +68,16 @@ def _form(graph: StreamGraph, edge_id: int, reason: str | None) -> str:
     target = graph.nodes[next(edge.target for edge in graph.edges if edge.id == edge_id)]
     if isinstance(target.spec, _KNOWING):
         return "columns"
+    if isinstance(target.spec, _AGGREGATING):
+        found = target.spec.columns
+        return "columns" if _aggregates(target) else f"columns, made rows by {target.name}: {found}"
     return f"columns, made rows: {target.name} works on rows"
+
+
+def _aggregates(node: StreamNode) -> bool:
+    """Return True if an aggregation works on columns, when it gets them."""
+    spec = node.spec
+    return isinstance(spec, _AGGREGATING) and isinstance(spec.columns, ColumnAggregation)
 
 
 def column_flow(graph: StreamGraph, *, batch: bool = False) -> dict[int, str | None]:
@@ -95,7 +108,7 @@ def _reason_of_node(
             return "the source gives rows"
         lacking = reason_for_rows(node.output_type)
         return None if lacking is None else f"the stream has {lacking}"
-    if isinstance(spec, _EITHER_WAY):
+    if isinstance(spec, _EITHER_WAY) or _aggregates(node):
         inputs = [reasons.get(edge.id, "") for edge in graph.in_edges(node.id)]
         return next((f"{node.name} gets rows" for one in inputs if one is not None), None)
     return f"{node.name} works on rows"

@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+# The reason for which an aggregation works on rows, if there is no other.
+_ROWS = "it works on rows"
+
 
 @dataclass(frozen=True, slots=True)
 class OperatorSpec:
@@ -186,10 +189,14 @@ class FoldSpec(KeyedAggregationSpec):
 
 @dataclass(frozen=True, slots=True)
 class AggregationSpec(KeyedAggregationSpec):
-    """``kind`` is one of sum, min, max, min_by, max_by; ``position`` an index or a field name."""
+    """``kind`` is one of sum, min, max, min_by, max_by; ``position`` an index or a field name.
+
+    ``columns``: the ColumnAggregation, or the reason for which records are rows.
+    """
 
     kind: str
     position: int | str
+    columns: Any = field(default=_ROWS, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +267,7 @@ class WindowSpec(OperatorSpec):
 
     ``window_function``: None emits the contents.
     ``output_mode``: None (results at each firing), or one of "append", "update", "complete".
+    ``columns``: the ColumnAggregation, or the reason for which records are rows.
     """
 
     assigner: Any
@@ -270,6 +278,7 @@ class WindowSpec(OperatorSpec):
     allowed_lateness: int = 0
     late_tag: str | None = None
     output_mode: str | None = None
+    columns: Any = field(default=_ROWS, kw_only=True)
 
     @property
     def late_tags(self) -> tuple[str | None, ...]:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from firesteel.common import Duration, Row, Time, Types, WatermarkStrategy
 from firesteel.common.columns import ColumnLayout
-from firesteel.datastream import KeyedProcessFunction, OutputTag, col
+from firesteel.datastream import KeyedProcessFunction, OutputTag, ProcessFunction, col
 from firesteel.datastream.connectors.base import (
     Boundedness,
     Source,
@@ -31,7 +31,6 @@ from firesteel.testing import Fault, JobHarness
 from tests.thoroughness import examples
 
 EVENT = Types.ROW_NAMED(["key", "number", "time"], [Types.STRING(), Types.LONG(), Types.LONG()])
-LAYOUT = ColumnLayout(EVENT)
 LATE = OutputTag("late", EVENT)
 
 
@@ -53,9 +52,9 @@ class Once(SplitEnumerator):
 
 
 class EventsReader(SourceReader):
-    def __init__(self, rows: list[Row], in_columns: bool) -> None:
+    def __init__(self, rows: list[Row], layout: ColumnLayout | None) -> None:
         self._rows = rows
-        self._columns = LAYOUT.columns_of(rows) if in_columns else None
+        self._columns = None if layout is None else layout.columns_of(rows)
         self._splits: list[SourceSplit] = []
 
     def add_splits(self, splits: Any) -> None:
@@ -76,8 +75,9 @@ class EventsReader(SourceReader):
 
 
 class Events(Source):
-    def __init__(self, rows: list[Row], in_columns: bool) -> None:
+    def __init__(self, rows: list[Row], in_columns: bool, produced: Any = EVENT) -> None:
         self._rows = rows
+        self._type = produced
         self.gives_columns = in_columns
 
     def get_boundedness(self) -> Boundedness:
@@ -87,10 +87,10 @@ class Events(Source):
         return Once(bool(state))
 
     def create_reader(self, context: Any) -> SourceReader:
-        return EventsReader(self._rows, self.gives_columns)
+        return EventsReader(self._rows, ColumnLayout(self._type) if self.gives_columns else None)
 
     def get_produced_type(self) -> Any:
-        return EVENT
+        return self._type
 
 
 class Numbered(KeyedProcessFunction):
@@ -214,8 +214,16 @@ class Run:
     """A run of the job in one of the two forms, and its results."""
 
     def __init__(
-        self, rows: list[Row], parallelism: int, budget: int, build: Callable[[Any], Any]
+        self,
+        rows: list[Row],
+        parallelism: int,
+        budget: int,
+        build: Callable[[Any], Any],
+        later: Callable[[Any], Any] | None = None,
+        later_parallelism: int | None = None,
     ) -> None:
+        self._later = later or build
+        self._later_parallelism = later_parallelism or parallelism
         self._epochs = -(-len(rows) // budget) + _MORE_EPOCHS
         self._harness = JobHarness(
             build, parallelism=parallelism, records_per_epoch=budget, checkpoint_every=1
@@ -228,7 +236,9 @@ class Run:
             if epoch == disturbance:
                 path = self._harness.checkpoint()
                 self._harness.kill()
-                self._harness = self._harness.resume(path)
+                self._harness = self._harness.resume(
+                    path, program=self._later, parallelism=self._later_parallelism
+                )
             faults = None
             if isinstance(disturbance, dict) and epoch in disturbance:
                 place, fault = disturbance[epoch]
@@ -270,3 +280,98 @@ def test_columns_give_what_rows_give(
     by_rows, state = run(in_columns=False, disturbance={})
     assert run(in_columns=True, disturbance={}) == (by_rows, state)
     assert run(in_columns=True, disturbance=disturbance)[1] == state
+
+
+AMOUNT = Types.ROW_NAMED(
+    ["key", "number", "price", "time"],
+    [Types.STRING(), Types.LONG(), Types.DOUBLE(), Types.LONG()],
+)
+LATE_AMOUNT = OutputTag("late", AMOUNT)
+_PRICES = [0.1, 0.2, 0.3, 1e16, -1e16, 0.0, -0.0, float("inf"), float("nan")]
+
+
+def aggregates(
+    env: Any, rows: list[Row], kind: str, field: str, key: str, lateness: int, *, in_columns: bool
+) -> Any:
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(
+        Duration.of_millis(20)
+    ).with_timestamp_assigner(col("time") * 10)
+    stream = env.from_source(Events(rows, in_columns, AMOUNT), strategy, "amounts")
+    keyed = stream.set_parallelism(1).key_by(_KEYS[key])
+    windows = (
+        keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(30)))
+        .allowed_lateness(lateness)
+        .side_output_late_data(LATE_AMOUNT)
+    )
+    rolling = getattr(keyed, kind)(field).uid("rolling")
+    fired = getattr(windows, kind)(field).uid("windows")
+    stamped = fired.process(Stamped())
+    return rolling, stamped, fired.get_side_output(LATE_AMOUNT)
+
+
+class Stamped(ProcessFunction):
+    """Each record after its key and timestamp."""
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        yield value.key, ctx.timestamp(), value
+
+
+def as_text(state: Any) -> Any:
+    """The state as text, because NaN does not equal itself, and the two zeros are equal."""
+    if isinstance(state, dict):
+        return sorted((repr(key), as_text(value)) for key, value in state.items())
+    return repr(state)
+
+
+amounts = st.lists(
+    st.builds(
+        Row,
+        key=st.none() | st.sampled_from(["a", "b", "ß"]),
+        number=st.integers(-5, 5),
+        price=st.sampled_from(_PRICES),
+        time=st.integers(0, 12),
+    ),
+    min_size=1,
+    max_size=40,
+)
+
+
+@given(
+    rows=amounts,
+    kind=st.sampled_from(["sum", "min", "max"]),
+    field=st.sampled_from(["number", "price"]),
+    key=st.sampled_from(["col", "number"]),
+    lateness=st.sampled_from([0, 0, 20]),
+    parallelism=st.integers(1, 2),
+    later_parallelism=st.integers(1, 3),
+    budget=st.integers(1, 25),
+    disturbance=_disturbances,
+)
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_aggregates_of_columns_are_those_of_rows(
+    rows: list[Row],
+    kind: str,
+    field: str,
+    key: str,
+    lateness: int,
+    parallelism: int,
+    later_parallelism: int,
+    budget: int,
+    disturbance: dict[int, Any] | int,
+) -> None:
+    def run(first: bool, later: bool) -> Any:
+        def build(in_columns: bool) -> Callable[[Any], Any]:
+            return lambda env: aggregates(
+                env, rows, kind, field, key, lateness, in_columns=in_columns
+            )
+
+        one = Run(rows, parallelism, budget, build(first), build(later), later_parallelism)
+        found, state = one.results(disturbance)
+        return found, as_text(state)
+
+    by_rows = run(False, False)
+    assert run(True, True) == by_rows
+    if isinstance(disturbance, int):
+        # A checkpoint of one way continues in the other one.
+        assert run(True, False) == by_rows
+        assert run(False, True) == by_rows

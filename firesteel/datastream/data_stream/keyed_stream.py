@@ -39,6 +39,7 @@ from firesteel.datastream.window import (
     WindowAssigner,
 )
 from firesteel.errors import InvalidProgramError
+from firesteel.graph.column_aggregation import column_aggregation
 from firesteel.graph.operator_specs import (
     AggregationSpec,
     FoldSpec,
@@ -163,8 +164,14 @@ class KeyedAggregations(ABC):
         return self._aggregate("max_by", position_to_max_by)
 
     def _aggregate(self, kind: str, position: object) -> DataStream:
-        spec = AggregationSpec(kind, field_position(kind, position))
+        field = field_position(kind, position)
+        columns = self._column_aggregation(kind, field)
+        spec = AggregationSpec(kind, field, columns=columns)
         return self._aggregated("Reduce", spec, self.get_type())
+
+    def _column_aggregation(self, kind: str, field: int | str) -> Any:
+        """Return the aggregation of columns, or the reason for which it works on rows."""
+        return "it works on rows"
 
 
 _PARTITIONING = "Cannot override partitioning for KeyedStream: key_by() decides where records go."
@@ -230,6 +237,7 @@ class KeyedStream(StreamBase, KeyedAggregations):
         )
         self._unkeyed = unkeyed
         self._key_type: TypeInformation = by_key.key_type
+        self.key_selector = by_key.key_selector
 
     if not TYPE_CHECKING:  # type checkers must report these names as missing
 
@@ -305,6 +313,9 @@ class KeyedStream(StreamBase, KeyedAggregations):
         self, name: str, spec: KeyedAggregationSpec, result_type: TypeInformation
     ) -> DataStream:
         return self._apply(name, spec, result_type)
+
+    def _column_aggregation(self, kind: str, field: int | str) -> Any:
+        return column_aggregation(kind, field, self.get_type(), self.key_selector)
 
     # -- windows -------------------------------------------------------------------------------
 

@@ -36,10 +36,12 @@ from firesteel.datastream.functions.basic import SortPartition, field_of
 from firesteel.datastream.order import Order
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.window import (
+    EventTimeTrigger,
     Evictor,
     GlobalWindows,
     MergingWindowAssigner,
     Trigger,
+    TumblingEventTimeWindows,
     WindowAssigner,
 )
 from firesteel.datastream.window.assigners import (
@@ -48,6 +50,7 @@ from firesteel.datastream.window.assigners import (
 )
 from firesteel.datastream.window.windows import to_millis
 from firesteel.errors import InvalidProgramError, shorten
+from firesteel.graph.column_aggregation import column_aggregation
 from firesteel.graph.operator_specs import (
     AggregatedField,
     AggregatedRecords,
@@ -464,12 +467,26 @@ class WindowOperations(WindowSettings):
             allowed_lateness=self._allowed_lateness,
             late_tag=None if tag is None else tag.tag_id,
             output_mode=self._output_mode,
+            columns=self._columns_of(contents, trigger),
         )
         if self._output_mode in (UPDATE, COMPLETE):
             # ((key, window), result)
             output_type = Types.PICKLED_BYTE_ARRAY()
         stream = _add_window_operator(self._keyed_stream, spec, output_type, *described)
         return stream if self._is_parallel else stream.force_non_parallel()
+
+    def _columns_of(self, contents: WindowContents, trigger: Trigger[Any, Any]) -> Any:
+        """Return the aggregation of columns, or the reason for which it works on rows."""
+        if type(self._window_assigner) is not TumblingEventTimeWindows:
+            return "only tumbling windows of event time work on columns"
+        if type(trigger) is not EventTimeTrigger or self._window_assigner.is_staggered:
+            return "its windows do not fire together"
+        if self._evictor is not None or not isinstance(contents, AggregatedField):
+            return "only sum, min and max work on columns"
+        if self._output_mode not in (None, APPEND):
+            return f"output mode {self._output_mode} works on rows"
+        selector = self._keyed_stream.key_selector
+        return column_aggregation(contents.kind, contents.position, self.get_input_type(), selector)
 
     def _check(self, contents: WindowContents, window_function: Any) -> None:
         assigner, mode = self._window_assigner, self._output_mode

@@ -136,8 +136,9 @@ def column_targets(
     if len(arrays) == 1 and pa.types.is_integer(first.type) and not first.null_count:
         folded = np.mod(first.to_numpy().astype(np.int64), FOLDED_INTS)
         table: Integers = np.array(router.small_ints, np.int64)
-        return table.take(folded)
+        targets: Integers = table[folded]
+        return targets
     groups = groups_of(arrays)
     places = pa.array(groups.first)
-    targets = router.targets(expressions.keys_of([array.take(places) for array in arrays]))
-    return np.take(np.array(targets, np.int64), groups.numbers)
+    of_groups = router.targets(expressions.keys_of([array.take(places) for array in arrays]))
+    return np.take(np.array(of_groups, np.int64), groups.numbers)

@@ -2,21 +2,35 @@
 
 sum, min and max keep the other fields of the first record. min_by and max_by keep the whole record,
 and the earlier one if two are equal. A value that is no tuple, list or row is its own field 0.
+
+sum, min and max of columns read and write the value of a key once per batch. The values are those
+of the row path.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from firesteel.common.types import Row, copy_row
 from firesteel.errors import InvalidProgramError
+from firesteel.graph.column_aggregation import ColumnAggregation
 from firesteel.graph.operator_specs import AggregationSpec, ReduceSpec
+from firesteel.state.tables import MISSING
 from firesteel.task.codegen import aggregations
 from firesteel.task.codegen.fusion import CALL_REDUCTION, Step, StepKind
+from firesteel.task.column_aggregates import FieldAggregates
+from firesteel.task.column_batch import ColumnBatch
+from firesteel.task.column_groups import groups_of
 from firesteel.task.operators.base import OperatorContext
+from firesteel.task.operators.keyed_aggregation import EveryResult
 from firesteel.task.operators.reduce import ReduceOperator
+from firesteel.task.record_batch import RecordBatch
 
 Combine = Callable[[Any, Any], Any]
 
@@ -28,6 +42,68 @@ class AggregationOperator(ReduceOperator):
         super().__init__(ReduceSpec(None, output_mode=spec.output_mode), context)
         self._spec = spec
         self._aggregation: FieldAggregation | None = None
+        self._aggregates: FieldAggregates | None = None
+        if isinstance(spec.columns, ColumnAggregation) and type(self.results) is EveryResult:
+            self._aggregates = FieldAggregates(spec.columns)
+
+    def process(self, batch: RecordBatch) -> None:
+        if self._aggregates is not None and isinstance(batch, ColumnBatch):
+            results = self._roll(batch, self._aggregates)
+            if results is not None:
+                self.output.emit(results)
+                return
+        super().process(batch)
+
+    def _roll(self, batch: ColumnBatch, aggregates: FieldAggregates) -> ColumnBatch | None:
+        """Return the results of a batch, or None, without a change, if only rows have them."""
+        if not aggregates.accepts(batch):
+            return None
+        columns = batch.columns
+        values = aggregates.values_in(columns)
+        if values is None:
+            return None
+        try:
+            arrays = aggregates.keys.arrays_of(columns)
+        except pa.ArrowException:
+            return None
+        groups = groups_of(arrays)
+        first = pa.array(groups.first)
+        keys = aggregates.keys.keys_of([array.take(first) for array in arrays])
+        kept = self._kept(keys)
+        places = np.array([place for place, one in enumerate(kept) if one is not MISSING], np.int64)
+        records = [one for one in kept if one is not MISSING]
+        held, bound = aggregates.begin(values, groups), aggregates.bound_of(values)
+        firsts = columns.take(first)
+        if records:
+            known, of_kept = aggregates.values_of(records), aggregates.columns_of(records)
+            if known is None or of_kept is None:
+                return None
+            held[places] = known
+            bound += aggregates.bound_of(known)
+            # The records of the keys that are known replace the first ones of the batch.
+            order = np.arange(len(groups))
+            order[places] = np.arange(len(records)) + len(groups)
+            firsts = pa.concat_batches([firsts, of_kept]).take(pa.array(order))
+        if aggregates.overflows(bound):
+            return None
+        rolled = aggregates.roll(held, values, groups)
+        try:
+            results = aggregates.with_values(firsts.take(pa.array(groups.numbers)), rolled)
+        except pa.ArrowException:
+            return None
+        self.table.overlay.update(zip(keys, aggregates.records_of(firsts, held), strict=True))
+        return ColumnBatch(results, aggregates.layout, batch.stamps)
+
+    def _kept(self, keys: list[Any]) -> list[Any]:
+        """Return the records that are kept for the keys, or MISSING."""
+        overlay, missing = self.table.overlay, MISSING
+        in_memory = self.context.keyed_state.in_memory
+        in_base = self.table.base.get if in_memory else self.table.reader(keys)
+        kept = list(map(overlay.get, keys, repeat(missing)))
+        return [
+            in_base(key, missing) if one is missing else one
+            for key, one in zip(keys, kept, strict=True)
+        ]
 
     def step(self) -> Step:
         step = self.step_of(StepKind.REDUCE, self._reduce)
