@@ -176,8 +176,11 @@ class RecordReader(ABC):
     def read(self, limit: int) -> list[Any]:
         """Return up to ``limit`` records. It may return none although there are more."""
 
-    def read_columns(self, limit: int) -> pa.RecordBatch | None:
-        """Return the same as columns, or None for none. Only for ``FileFormat.gives_columns``."""
+    def read_columns(self, limit: int) -> pa.RecordBatch | list[Any] | None:
+        """Return the same as columns, or None for none. Only for ``FileFormat.gives_columns``.
+
+        Records that have no columns are returned as they are.
+        """
         raise NotImplementedError
 
     @abstractmethod

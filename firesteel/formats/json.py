@@ -15,8 +15,13 @@ from itertools import repeat
 from operator import itemgetter
 from typing import Any, BinaryIO, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import orjson
+import pyarrow as pa
+import pyarrow.json
 
+from firesteel.common.columns import ColumnLayout, fields_of, reason_for_rows
 from firesteel.common.serialization import DeserializationSchema, Encoder, SerializationSchema
 from firesteel.common.time import Instant
 from firesteel.common.typeinfo import (
@@ -319,6 +324,100 @@ class JsonRows:
         return new_row(fields, self._names, RowKind.INSERT)
 
 
+_NEWLINE, _OPEN, _CLOSE, _BRACKET = map(ord, "\n{}[")
+# orjson refuses deeper values.
+_DEPTH = 1000
+
+
+def _line_ends(block: bytes) -> npt.NDArray[np.int64]:
+    return np.flatnonzero(np.frombuffer(block, np.uint8) == _NEWLINE)
+
+
+def _has_columns(type_info: RowTypeInfo) -> bool:
+    """Return True if Arrow can read the fields: primitives, but no FLOAT, which it rounds."""
+    if reason_for_rows(type_info) is not None:
+        return False
+    names = [name for name, _ in fields_of(type_info)]
+    return len(set(names)) == len(names) and all(
+        isinstance(kind, BasicTypeInfo) and kind.basic_type is not BasicType.FLOAT
+        for _, kind in fields_of(type_info)
+    )
+
+
+class JsonColumns:
+    """Makes columns of blocks of lines, if they are those of the rows that JsonRows makes.
+
+    Arrow reads objects, regardless of lines. It is more lenient than orjson with text, and less
+    lenient with numbers. A block for which that could matter is left to rows.
+    """
+
+    def __init__(self, type_info: RowTypeInfo, *, allows_null: bool) -> None:
+        self._layout = ColumnLayout(type_info)
+        self._allows_null = allows_null
+        self._options = pyarrow.json.ParseOptions(
+            explicit_schema=self._layout.schema, unexpected_field_behavior="ignore"
+        )
+
+    def of_block(self, block: bytes) -> pa.RecordBatch | None:
+        """Return the columns, or None if the lines must be read one by one."""
+        count = _objects_in(block)
+        if not count:
+            return None
+        options = pyarrow.json.ReadOptions(use_threads=False, block_size=len(block) + 1)
+        try:
+            table = pyarrow.json.read_json(pa.BufferReader(block), options, self._options)
+        except pa.ArrowException:
+            return None
+        if table.num_rows != count:
+            return None
+        arrays = [pa.concat_arrays(table.column(name).chunks) for name in self._layout.schema.names]
+        if not all(map(self._is_exact, arrays)):
+            return None
+        return pa.RecordBatch.from_arrays(arrays, schema=self._layout.schema)
+
+    def _is_exact(self, array: pa.Array) -> bool:
+        """False for an infinite number, and for -0, which may have been an integer."""
+        if array.null_count and not self._allows_null:
+            return False
+        if not pa.types.is_floating(array.type):
+            return True
+        numbers = array.drop_null().to_numpy()
+        is_negative_zero = (numbers == 0) & np.signbit(numbers)
+        return bool(np.isfinite(numbers).all() and not is_negative_zero.any())
+
+    def of_rows(self, rows: list[Any]) -> pa.RecordBatch | list[Any]:
+        """Return the columns of rows, or the rows if they have none."""
+        try:
+            return self._layout.columns_of(rows)
+        except TypeError:
+            return rows
+
+
+def _objects_in(block: bytes) -> int:
+    """Return the number of lines, if each is one object, as far as that can be seen; otherwise 0.
+
+    No object has a line that ends with } before one that begins with {, so objects do not cross
+    lines. Then Arrow finds more objects than lines if a line has two.
+    """
+    if not block.startswith(b"{") or not block.endswith((b"}", b"}\n")) or b"\r" in block:
+        return 0
+    # Half a pair of surrogates is broken. Bytes that are not UTF-8 are broken, too.
+    if b"\\" in block and (b"\\ud" in block or b"\\uD" in block):
+        return 0
+    if not block.isascii():
+        try:
+            block.decode()
+        except UnicodeDecodeError:
+            return 0
+    codes = np.frombuffer(block, np.uint8)
+    ends = _line_ends(block[:-1])
+    if (codes[ends - 1] != _CLOSE).any() or (codes[ends + 1] != _OPEN).any():
+        return 0
+    count = len(ends) + 1
+    opened = np.count_nonzero(codes == _OPEN) + np.count_nonzero(codes == _BRACKET)
+    return 0 if opened - count > _DEPTH else count
+
+
 def _parser(type_info: TypeInformation | None) -> Callable[[bytes], Any]:
     """Return the parser for a type. orjson is faster, but rounds numbers of more than 64 bits."""
     return _parse_exactly if type_info is not None and _needs_exact(type_info) else orjson.loads
@@ -445,6 +544,7 @@ class JsonReaderFormat(StreamFormat):
     def __init__(self, type_info: RowTypeInfo | None, *, fail_on_missing_field: bool) -> None:
         self._type_info = type_info
         self._fail_on_missing_field = fail_on_missing_field
+        self.gives_columns = type_info is not None and _has_columns(type_info)
 
     @staticmethod
     def for_type_info(
@@ -476,10 +576,12 @@ class JsonReaderFormat(StreamFormat):
         self, file: BinaryIO, part: FilePart, position: Any, broken: BrokenRecords
     ) -> RecordReader:
         lines = open_raw_lines(file, part, position, broken)
-        rows = None
+        rows = columns = None
         if self._type_info is not None:
             rows = JsonRows(self._type_info, fail_on_missing_field=self._fail_on_missing_field)
-        return _JsonLines(lines, _parser(self._type_info), rows, part, broken)
+            if self.gives_columns:
+                columns = JsonColumns(self._type_info, allows_null=not self._fail_on_missing_field)
+        return _JsonLines(lines, _parser(self._type_info), rows, columns, part, broken)
 
     def get_produced_type(self) -> TypeInformation | None:
         return self._type_info
@@ -496,9 +598,15 @@ class _JsonLines(RecordReader):
         lines: Lines,
         parse: Callable[[bytes], Any],
         rows: JsonRows | None,
+        columns: JsonColumns | None,
         part: FilePart,
         broken: BrokenRecords,
     ) -> None:
+        self._to_columns = columns
+        # The columns of a block, its bytes, and the number of records that were taken.
+        self._columns: pa.RecordBatch | None = None
+        self._block = b""
+        self._taken = 0
         self._lines = lines
         self._parse = parse
         self._rows = rows
@@ -512,6 +620,22 @@ class _JsonLines(RecordReader):
             return objects if self._rows is None else self._rows.rows(objects)
         except _MISFITS:
             return self._one_by_one(lines)
+
+    def read_columns(self, limit: int) -> pa.RecordBatch | list[Any] | None:
+        to_columns = self._to_columns
+        assert to_columns is not None
+        if self._columns is None:
+            self._block = self._lines.next_block()
+            self._columns, self._taken = to_columns.of_block(self._block), 0
+        if self._columns is None:
+            rows = self.read(limit)
+            return to_columns.of_rows(rows) if rows else None
+        part = self._columns.slice(self._taken, limit)
+        self._taken += part.num_rows
+        if self._taken == self._columns.num_rows:
+            self._lines.skip_block()
+            self._columns = None
+        return part
 
     def _one_by_one(self, lines: list[bytes]) -> list[Any]:
         """Return the records of a batch with a blank or broken line."""
@@ -545,7 +669,10 @@ class _JsonLines(RecordReader):
         return self._lines.at_end()
 
     def position(self) -> Any:
-        return self._lines.position()
+        position = self._lines.position()
+        if self._columns is None or not self._taken:
+            return position
+        return position + int(_line_ends(self._block)[self._taken - 1]) + 1
 
     def close(self) -> None:
         self._lines.close()

@@ -131,6 +131,17 @@ def open_raw_lines(
 class Lines(RecordReader):
     """The lines of one part of a file."""
 
+    def next_block(self) -> bytes:
+        """Return the whole lines that follow, undivided, if they are at hand as a block.
+
+        ``read`` and ``skip_block`` take them. Until then, ``position`` is that of the block.
+        """
+        return b""
+
+    def skip_block(self) -> None:
+        """Take the block that ``next_block`` has returned."""
+        raise NotImplementedError
+
     @abstractmethod
     def number_at(self, position: int) -> int:
         """Return the number of the line at a position, from 1. It may read the file up to there."""
@@ -161,20 +172,39 @@ class _ByteRangeLines(Lines):
         self._block_start = self._next_block
         self._lines: list[Any] = []
         self._taken = 0
+        # A block that is not divided yet.
+        self._undivided = b""
         # The offset up to which line ends are counted, and their number. Errors ask for it.
         self._counted = (0, 0)
 
+    def next_block(self) -> bytes:
+        if not self._undivided and self._taken == len(self._lines):
+            self._load_block()
+        return self._undivided
+
+    def skip_block(self) -> None:
+        self._undivided = b""
+
     def read(self, limit: int) -> list[Any]:
         if self._taken == len(self._lines):
-            self._load_block()
+            self.next_block()
+            self._lines = self._split_block(self._undivided)
+            self._taken = 0
+            self._undivided = b""
         lines = self._lines[self._taken : self._taken + limit]
         self._taken += len(lines)
         return lines
 
     def at_end(self) -> bool:
-        return self._taken == len(self._lines) and self._next_block >= self._stop
+        return (
+            self._taken == len(self._lines)
+            and not self._undivided
+            and self._next_block >= self._stop
+        )
 
     def position(self) -> int:
+        if self._undivided:
+            return self._block_start
         if self._taken == len(self._lines):
             return self._next_block
         raw_lines = self._block.splitlines(keepends=True)
@@ -202,8 +232,8 @@ class _ByteRangeLines(Lines):
         self._block = self._read_block()
         self._block_start = self._next_block
         self._next_block += len(self._block)
-        self._lines = self._split_block(self._block)
-        self._taken = 0
+        self._lines, self._taken = [], 0
+        self._undivided = self._block
 
     def _read_block(self) -> bytes:
         """Read whole lines: about one block, or more if a single line is longer."""

@@ -2,15 +2,19 @@ from __future__ import annotations
 
 import datetime as dt
 import gzip
+import io
 import json
 import pickle
 from decimal import Decimal
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firesteel.common import Row, Types, WatermarkStrategy
+from firesteel.common.columns import ColumnLayout
 from firesteel.common.time import Instant
 from firesteel.datastream import OutputTag
 from firesteel.datastream.connectors.file_system import (
@@ -25,6 +29,8 @@ from firesteel.datastream.formats.json import (
     JsonRowDeserializationSchema,
     JsonRowSerializationSchema,
 )
+from firesteel.formats.base import BrokenRecord, BrokenRecords, FilePart
+from firesteel.formats.json import JsonColumns
 from firesteel.testing import JobHarness
 from tests.thoroughness import examples
 
@@ -302,3 +308,102 @@ def test_lines_written_by_a_sink_are_read_by_a_source(tmp_path):
     assert JsonEncoder().encode({"a": Decimal("1.50")}) == b'{"a":1.50}\n'
     with pytest.raises(TypeError):
         JsonEncoder().encode({"a": object()})
+
+
+# Columns
+
+_COLUMNAR = Types.ROW_NAMED(
+    ["s", "n", "i", "d", "b"],
+    [Types.STRING(), Types.LONG(), Types.BYTE(), Types.DOUBLE(), Types.BOOLEAN()],
+)
+_TOKENS = [
+    b"null", b"1", b"-0", b"0.5", b"-0.0", b"1.0", b"1e2", b"1e400", b"200", b"9223372036854775808",
+    b"123456789012345678901234567890", b"true", b'"a"', b'"7"', b'"\xc3\x9f"', b'"\xff"',
+    rb'"\ud800"', rb'"\u00df\n"', b'"}"', b'"{"', b"[]", b'{"x": 1}', b"{", b"", b"NaN", b"01",
+]  # fmt: skip
+_fitting = st.fixed_dictionaries(
+    {
+        "s": st.none() | st.text(max_size=4),
+        "n": st.none() | st.integers(-(2**63), 2**63 - 1),
+        "i": st.integers(-128, 127),
+        "d": st.none() | st.floats(allow_nan=False, allow_infinity=False) | st.integers(-9, 9),
+        "b": st.booleans(),
+    }
+).map(lambda fields: json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace"))
+_strange = st.lists(
+    st.tuples(st.sampled_from(["s", "n", "i", "d", "b", "other", "s"]), st.sampled_from(_TOKENS)),
+    max_size=3,
+).map(lambda fields: b"{" + b",".join(b'"%b":%b' % (n.encode(), v) for n, v in fields) + b"}")
+_raw = st.sampled_from([b"", b" ", b"[1]", b"{}", b"{} {}", b'{"n":1}{"n":2}', b'{"n":', b"1}"])
+_files = st.lists(
+    st.tuples(
+        st.one_of(_fitting, _fitting, _fitting, _strange, _raw),
+        st.sampled_from([b"\n"] * 9 + [b"\r\n", b"\r", b"\n\n"]),
+    ),
+    max_size=12,
+).map(lambda lines: b"".join(line + end for line, end in lines))
+
+
+def _all_of(data: bytes, *, in_columns: bool, limit: int, fail_on_missing: bool) -> Any:
+    """The records, the broken ones, and both again from each position in between."""
+    json_format = JsonReaderFormat.for_type_info(_COLUMNAR, fail_on_missing)
+    layout = ColumnLayout(_COLUMNAR)
+    assert json_format.gives_columns
+
+    def read(position: Any) -> tuple[list[str], list[BrokenRecord], list[Any]]:
+        broken = BrokenRecords(fail=False)
+        part = FilePart("in.json", len(data), 0, len(data))
+        reader = json_format.create_reader(io.BytesIO(data), part, position, broken)
+        records: list[str] = []
+        seen = []
+        while not reader.at_end():
+            if in_columns:
+                found = reader.read_columns(limit)
+                assert found is None or isinstance(found, pa.RecordBatch)
+                records += map(repr, [] if found is None else layout.values_of(found))
+            else:
+                records += map(repr, reader.read(limit))
+            seen.append((reader.position(), len(records), len(broken)))
+        return records, broken.take(), seen
+
+    records, broken, positions = read(None)
+    for position, count, broken_count in positions:
+        later, later_broken, _ = read(position)
+        assert (later, later_broken) == (records[count:], broken[broken_count:])
+    return records, broken
+
+
+@given(
+    data=_files,
+    limit=st.integers(1, 15),
+    fail_on_missing=st.booleans(),
+)
+@settings(max_examples=examples(600), deadline=None)
+def test_columns_of_json_are_those_of_its_rows(
+    data: bytes, limit: int, fail_on_missing: bool
+) -> None:
+    by_rows = _all_of(data, in_columns=False, limit=limit, fail_on_missing=fail_on_missing)
+    by_columns = _all_of(data, in_columns=True, limit=limit, fail_on_missing=fail_on_missing)
+    assert by_columns == by_rows
+
+
+def test_fitting_lines_are_read_by_arrow() -> None:
+    columns = JsonColumns(_COLUMNAR, allows_null=True)
+    line = b'{"s": "a[{", "n": 1, "i": 2, "d": 3, "b": true, "x": {"y": [null]}}\n'
+    found = columns.of_block(line * 3)
+    assert found is not None
+    assert found.to_pylist() == [{"s": "a[{", "n": 1, "i": 2, "d": 3.0, "b": True}] * 3
+    assert columns.of_block(b'{"s": "' + b"[" * 2000 + b'"}') is None
+
+
+@pytest.mark.parametrize(
+    "type_info",
+    [
+        Types.ROW_NAMED(["f"], [Types.FLOAT()]),
+        Types.ROW_NAMED(["a"], [Types.LIST(Types.INT())]),
+        Types.ROW([]),
+    ],
+)
+def test_some_types_have_no_columns_in_json(type_info: Any) -> None:
+    assert not JsonReaderFormat.for_type_info(type_info).gives_columns
+    assert not JsonReaderFormat.for_objects().gives_columns
