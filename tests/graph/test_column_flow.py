@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from firesteel.common import Row, Types, WatermarkStrategy
+from firesteel.common import Row, Time, Types, WatermarkStrategy
 from firesteel.datastream import (
     OutputTag,
     RuntimeExecutionMode,
@@ -14,6 +14,11 @@ from firesteel.datastream import (
     col,
 )
 from firesteel.datastream.connectors.base import Boundedness, Source
+from firesteel.datastream.window import (
+    CountTrigger,
+    EventTimeSessionWindows,
+    TumblingEventTimeWindows,
+)
 from firesteel.graph.column_flow import forms_of_edges
 
 TYPE = Types.ROW_NAMED(["user", "time"], [Types.STRING(), Types.LONG()])
@@ -122,6 +127,65 @@ def test_side_outputs_are_rows() -> None:
 )
 def test_exchanges_pass_columns_on(exchange: Any, form: str) -> None:
     assert forms(lambda env: exchange(stream_of(env)))[0] == form
+
+
+def windows(stream: Any) -> Any:
+    return stream.key_by(col("user")).window(TumblingEventTimeWindows.of(Time.seconds(5)))
+
+
+_MADE_ROWS = "columns, made rows by"
+_ONLY_TUMBLING = "only tumbling windows of event time work on columns"
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "form"),
+    [
+        (lambda s: windows(s).sum("time"), "columns"),
+        (lambda s: windows(s).output_mode("append").max(1), "columns"),
+        (lambda s: s.key_by(col("user")).min("time"), "columns"),
+        (
+            lambda s: s.key_by(col("user")).min("user"),
+            f"{_MADE_ROWS} Reduce: a field of the type String",
+        ),
+        (
+            lambda s: s.key_by(col("user")).max_by("time"),
+            f"{_MADE_ROWS} Reduce: max_by works on rows",
+        ),
+        (
+            lambda s: s.key_by(col("user")).sum(-1),
+            f"{_MADE_ROWS} Reduce: -1 is a field of rows",
+        ),
+        (
+            lambda s: s.key_by(col("user")).output_mode("update").sum("time"),
+            f"{_MADE_ROWS} Reduce: it works on rows",
+        ),
+        (
+            lambda s: windows(s).output_mode("update").sum("time"),
+            f"{_MADE_ROWS} TumblingEventTimeWindows: output mode update works on rows",
+        ),
+        (
+            lambda s: windows(s).trigger(CountTrigger.of(2)).sum("time"),
+            f"{_MADE_ROWS} TumblingEventTimeWindows: its windows do not fire together",
+        ),
+        (
+            lambda s: windows(s).reduce(lambda one, other: one),
+            f"{_MADE_ROWS} TumblingEventTimeWindows: only sum, min and max work on columns",
+        ),
+        (
+            lambda s: (
+                s.key_by(col("user"))
+                .window(EventTimeSessionWindows.with_gap(Time.seconds(5)))
+                .sum("time")
+            ),
+            f"{_MADE_ROWS} EventTimeSessionWindows: {_ONLY_TUMBLING}",
+        ),
+    ],
+)
+def test_some_aggregations_work_on_columns(aggregate: Any, form: str) -> None:
+    found = forms(lambda env: aggregate(stream_of(env)))
+    assert found[0] == form
+    is_columns = form == "columns"
+    assert found[1].startswith("columns, made rows: Sink" if is_columns else "rows: ")
 
 
 def test_records_that_are_sent_at_once_are_rows() -> None:

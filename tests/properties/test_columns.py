@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +28,7 @@ from firesteel.datastream.connectors.base import (
 )
 from firesteel.datastream.state import ValueStateDescriptor
 from firesteel.datastream.window import TumblingEventTimeWindows
+from firesteel.errors import FiresteelError
 from firesteel.testing import Fault, JobHarness
 from tests.thoroughness import examples
 
@@ -375,3 +377,57 @@ def test_aggregates_of_columns_are_those_of_rows(
         # A checkpoint of one way continues in the other one.
         assert run(True, False) == by_rows
         assert run(False, True) == by_rows
+
+
+_SMALL = Types.ROW_NAMED(["key", "number", "time"], [Types.STRING(), Types.SHORT(), Types.LONG()])
+_LARGE = Types.ROW_NAMED(["key", "number", "time"], [Types.STRING(), Types.LONG(), Types.LONG()])
+
+
+@pytest.mark.parametrize("windowed", [False, True])
+@pytest.mark.parametrize(
+    ("produced", "numbers"),
+    [(_SMALL, [2**15 - 1, 1]), (_LARGE, [2**62, 2**62]), (_LARGE, [1, None])],
+)
+def test_errors_of_columns_are_those_of_rows(
+    windowed: bool, produced: Any, numbers: list[Any]
+) -> None:
+    def error(in_columns: bool) -> str:
+        def build(env: Any) -> Any:
+            rows = [Row(key="a", number=number, time=1) for number in numbers]
+            strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+                col("time")
+            )
+            stream = env.from_source(Events(rows, in_columns, produced), strategy, "numbers")
+            keyed = stream.key_by(col("key"))
+            if windowed:
+                keyed = keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(5)))
+            return keyed.sum("number")
+
+        def run() -> None:
+            harness = JobHarness(build)
+            harness.run_epoch()
+            harness.stop(drain=True)
+
+        with pytest.raises(FiresteelError) as raised:
+            run()
+        return str(raised.value)
+
+    assert error(in_columns=True) == error(in_columns=False)
+
+
+def test_a_window_of_columns_may_exceed_64_bits_in_between() -> None:
+    def build(env: Any) -> Any:
+        rows = [Row(key="a", number=n, time=1) for n in (2**62, 2**62, -(2**62), -1)]
+        strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+            col("time")
+        )
+        stream = env.from_source(Events(rows, True, _LARGE), strategy, "numbers")
+        windows = stream.key_by(col("key")).window(
+            TumblingEventTimeWindows.of(Time.milliseconds(5))
+        )
+        return windows.sum("number")
+
+    harness = JobHarness(build)
+    harness.run_epoch()
+    harness.stop(drain=True)
+    assert [tuple(row) for row in harness.collected] == [("a", 2**62 - 1, 1)]
