@@ -137,6 +137,7 @@ def run_session(settings: tuple[str, ...]) -> None:
         dispatcher.close()
         raise
     dispatcher.url = server.url
+    dispatcher.watch_spark()
     file = remember(
         KnownSession(
             server.url,
@@ -163,6 +164,8 @@ def run_session(settings: tuple[str, ...]) -> None:
             # Not earlier: no job of this master runs any more.
             leadership.close()
         server.close()
+    if dispatcher.failure is not None:
+        raise dispatcher.failure
 
 
 def _start_process(settings: tuple[str, ...]) -> Any:

@@ -13,7 +13,13 @@ from firesteel.config import checkpoint_options, rest_options
 from firesteel.dispatcher.job_store import ARCHIVE, CHECKPOINTS, JobStore
 from firesteel.dispatcher.session import SessionDispatcher
 from firesteel.errors import FiresteelError, LeadershipLostError
-from firesteel.leader.services import Election, HighAvailability, Listener, Member
+from firesteel.leader.services import (
+    DifferentVersionError,
+    Election,
+    HighAvailability,
+    Listener,
+    Member,
+)
 from firesteel.leader.settings import LeaderSettings
 
 _log = logging.getLogger("firesteel")
@@ -69,7 +75,7 @@ class SessionLeadership:
     def stand(self, url: str) -> None:
         """Become a candidate. ``url`` is the address of this master.
 
-        Raises HighAvailabilityError if the leader has a different version.
+        Raises DifferentVersionError if the leader has a different version.
         """
         self._url = url
         self._contend()
@@ -87,9 +93,28 @@ class SessionLeadership:
         """Make a standby warm, once a different master leads. The first job of a leader does so."""
         while self._ready_term is None and not self._closed.is_set():
             if self.leader() is not None:
-                self._dispatcher.warm_up()
+                if self._fits() and self._ready_term is None:
+                    self._dispatcher.warm_up()
                 return
             self._closed.wait(_LOOK_SECONDS)
+
+    def _fits(self) -> bool:
+        """Return True if the leader has the version of this master. Otherwise this master ends.
+
+        A master learns that late if there was no leader, or a dying one, when it was started.
+        """
+        try:
+            self._services.check_member(Member())
+        except DifferentVersionError as error:
+            self._refuse(error)
+            return False
+        except (FiresteelError, OSError) as error:
+            _log.debug("the version of the leader is not known: %s", error)
+        return True
+
+    def _refuse(self, error: DifferentVersionError) -> None:
+        self._dispatcher.failure = error
+        self._dispatcher.stop_requested.set()
 
     def term(self) -> int | None:
         """Return the term in which this master leads and has taken over all jobs, or None."""
@@ -141,6 +166,9 @@ class SessionLeadership:
                     return
                 try:
                     self._contend()
+                except DifferentVersionError as error:
+                    self._refuse(error)
+                    return
                 except (FiresteelError, OSError) as error:
                     _log.warning("this master is no candidate yet: %s", error)
                 else:

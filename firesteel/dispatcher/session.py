@@ -19,6 +19,7 @@ from pathlib import Path
 
 from firesteel.common.configuration import Configuration
 from firesteel.common.job_id import JobID
+from firesteel.common.job_status import JobStatus
 from firesteel.config import check_keys, options
 from firesteel.config.loader import CONF_DIR_VARIABLES
 from firesteel.dispatcher.dispatcher import Dispatcher, Slots
@@ -41,7 +42,7 @@ from firesteel.protocol.submission import (
     read_manifest,
     unpack_submission,
 )
-from firesteel.spark.application import Gateway
+from firesteel.spark.application import Gateway, when_spark_ends
 from firesteel.spark.session import stop_own_session, user_session
 from firesteel.spark.task_slots import task_slots
 from firesteel.version import __version__
@@ -93,7 +94,11 @@ class SessionDispatcher(Dispatcher):
         self._is_one_of_several = False
         # The number of times that the master of a job was killed, by job.
         self._deaths: Counter[str] = Counter()
+        # Jobs whose end is noted. A job that has failed without that continues with the next leader.
+        self._noted: set[str] = set()
         self._warming: subprocess.Popen[bytes] | None = None
+        #: The error with which the session ends by itself.
+        self.failure: FiresteelError | None = None
         # A client has asked for the end of the session.
         self.stop_requested = threading.Event()
         self.load_archive()
@@ -284,12 +289,32 @@ class SessionDispatcher(Dispatcher):
             dropped = [job for job in self._jobs.values() if isinstance(job, SessionJob)]
             self._jobs = {}
         for job in dropped:
-            job.abandon(reason)
+            job.abandon(f"The job continues with a different master: {reason}")
         for job in dropped:
             job.wait_until_gone(_END_SECONDS)
             with self._submitting:
                 self._pool.release(str(job.job_id))
             shutil.rmtree(job.directory, ignore_errors=True)
+
+    def watch_spark(self) -> None:
+        """End the session if Spark ends. A master that cannot run jobs must not lead."""
+        when_spark_ends(self._spark_has_ended)
+
+    def _spark_has_ended(self) -> None:
+        with self._submitting:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        reason = "Spark's JVM has ended by itself, so this session ends, too"
+        _log.error("%s", reason)
+        self.failure = FiresteelError(
+            f"{reason}. Perhaps the system was short of memory and has killed it. The checkpoints of "
+            "its jobs are still there."
+        )
+        for job in self.jobs():
+            if isinstance(job, SessionJob):
+                job.abandon(reason)
+        self.stop_requested.set()
 
     def new_file(self) -> Path:
         """Return a path for a submission that is being received."""
@@ -391,6 +416,7 @@ class SessionDispatcher(Dispatcher):
             try:
                 if not self._is_over(job, store):
                     return
+                self._noted.add(str(job.job_id))
             except (FiresteelError, OSError) as error:
                 _log.warning("the end of job %s is left to the next leader: %s", job.job_id, error)
                 return
@@ -400,16 +426,33 @@ class SessionDispatcher(Dispatcher):
             with suppress(FiresteelError, OSError):
                 store.remove(str(job.job_id))
 
+    def has_ended(self, job: JobHandle) -> bool:
+        """Return False for a job that runs, or that a different master continues later."""
+        if not job.result().done():
+            return False
+        if not self._is_one_of_several or not isinstance(job, SessionJob):
+            return True
+        if job.status() is JobStatus.FAILED:
+            return str(job.job_id) in self._noted
+        return job.status() is not JobStatus.SUSPENDED
+
     def _is_over(self, job: JobHandle, store: JobStore) -> bool:
         """Return False for a job that the next leader continues."""
         if store.has_ended(str(job.job_id)):
             return True
-        if not job.status().is_globally_terminal_state() or isinstance(
-            job.result().exception(), LeadershipLostError
+        status, error = job.status(), job.result().exception()
+        if not status.is_globally_terminal_state() or isinstance(error, LeadershipLostError):
+            return False
+        if status is JobStatus.FAILED and (
+            self._is_closed
+            or (isinstance(job, SessionJob) and job.has_told_end)
+            or (error and is_passing(error))
         ):
+            # Its process was killed because it did not end with the session, or has left the job to
+            # the next master on purpose, or could not start yet.
             return False
         # It has ended before its master could note that, for example while it waited for slots.
-        store.note_end(str(job.job_id), job.status().name)
+        store.note_end(str(job.job_id), status.name)
         return True
 
     def slots(self) -> Slots:
@@ -451,6 +494,7 @@ class SessionDispatcher(Dispatcher):
     def _forgotten(self, job: JobHandle) -> None:
         if isinstance(job, SessionJob):
             shutil.rmtree(job.directory, ignore_errors=True)
+        self._noted.discard(str(job.job_id))
         if self._store is not None:
             with suppress(FiresteelError, OSError):
                 self._store.forget(str(job.job_id))

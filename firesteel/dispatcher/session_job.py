@@ -92,6 +92,8 @@ class SessionJob:
         # The job master answers calls.
         self._has_started = False
         self._is_canceled = False
+        #: The job master has told the end of the job, and so could note it before.
+        self.has_told_end = False
         # The reason for which the job master could not start yet.
         self._postponed: FiresteelError | None = None
         # The job master has not answered in time. Its next message ends that.
@@ -218,6 +220,7 @@ class SessionJob:
             case {"event": "refused", "error": error}:
                 self._end(JobStatus.FAILED, decode_error(error))
             case {"event": "ended"}:
+                self.has_told_end = True
                 self._documents.update(message["documents"])
                 self._details = message["details"]
                 error = message["error"]
@@ -265,11 +268,10 @@ class SessionJob:
         else:
             self._channel.end()
 
-    def abandon(self, reason: str) -> None:
-        """Kill the process of the job master: a different master may run the job now."""
+    def abandon(self, message: str) -> None:
+        """Kill the process of the job master: a different master may run the job, now or later."""
         self.kill()
-        error = JobExecutionError(f"The job continues with a different master: {reason}")
-        self._end(JobStatus.SUSPENDED, error)
+        self._end(JobStatus.SUSPENDED, JobExecutionError(message))
 
     def when_gone(self, call: Callable[[Any], None]) -> None:
         """Call a function once the process of the job master has ended."""

@@ -17,6 +17,7 @@ class _Application:
     """The leadership of this program, if it has one."""
 
     led: LedApplication | None = None
+    watches_spark = False
 
 
 def lead_program(application: LedApplication) -> None:
@@ -40,7 +41,13 @@ def launch_of_program(
     end = ledger.ended()
     if end is not None:
         return EndedJob(job_id, settings.job_name, end)
-    return launch(stream_graph, levels, settings, job_id, ledger)
+    job = launch(stream_graph, levels, settings, job_id, ledger)
+    if not _Application.watches_spark:
+        from firesteel.spark.application import when_spark_ends
+
+        _Application.watches_spark = True
+        when_spark_ends(_Application.led.spark_has_ended)
+    return job
 
 
 def launch(

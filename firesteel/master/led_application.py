@@ -61,7 +61,16 @@ class LedApplication:
         self._granted.set()
 
     def _has_been_revoked(self, term: int, reason: str) -> None:
-        _log.error("the jobs of this program end, because it no longer leads: %s", reason)
+        self._end_jobs(f"it no longer leads: {reason}")
+
+    def spark_has_ended(self) -> None:
+        """End the program, so that a supervisor starts it again, with a new JVM."""
+        if running_jobs:
+            self._end_jobs("Spark's JVM has ended by itself")
+
+    @staticmethod
+    def _end_jobs(reason: str) -> None:
+        _log.error("the jobs of this program end, because %s", reason)
         running_jobs.suspended = True
         running_jobs.cancel_all()
 

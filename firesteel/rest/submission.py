@@ -130,7 +130,7 @@ def session_endpoints(dispatcher: SessionDispatcher, token: str) -> tuple[Endpoi
         Endpoint(
             "GET",
             "/firesteel/jobs/{jobid}/result",
-            _result,
+            lambda call: _result(call, dispatcher),
             dict[str, Any],
             "Returns the outcome of a job, once it has ended",
             own=True,
@@ -224,11 +224,11 @@ def _run_options(call: Call) -> tuple[list[str], list[str]]:
     return options, list(arguments)
 
 
-def _result(call: Call) -> Any:
+def _result(call: Call, dispatcher: SessionDispatcher) -> Any:
     job = call.job()
-    result = job.result()
-    if not result.done():
+    if not dispatcher.has_ended(job):
         return {"completed": False}
+    result = job.result()
     error = result.exception()
     return {
         "completed": True,

@@ -84,6 +84,18 @@ env.execute("writing")
 """
 
 
+def processes_below(process_id: int) -> list[int]:
+    """Return a process, and all that it has started directly or indirectly."""
+    found, todo = [], [process_id]
+    while todo:
+        pid = todo.pop()
+        found.append(pid)
+        with suppress(OSError):
+            for task in Path(f"/proc/{pid}/task").iterdir():
+                todo += map(int, (task / "children").read_text().split())
+    return found
+
+
 @dataclass
 class Group:
     """Sessions of one group of masters."""
@@ -129,14 +141,7 @@ class Group:
 
     def pids(self, address: str) -> list[int]:
         """Return the processes of a session: all of its process tree."""
-        found, todo = [], [self.sessions[address]]
-        while todo:
-            pid = todo.pop()
-            found.append(pid)
-            with suppress(OSError):
-                for task in Path(f"/proc/{pid}/task").iterdir():
-                    todo += map(int, (task / "children").read_text().split())
-        return found
+        return processes_below(self.sessions[address])
 
     def kill(self, address: str) -> None:
         """Kill a session and everything that it has started, as a machine that dies."""
@@ -354,6 +359,57 @@ def test_a_program_that_is_started_again_continues_from_its_newest_checkpoint(
     assert "has ended as FINISHED in an earlier run" in err
 
 
+def jvm_of(processes: list[int]) -> int:
+    found = []
+    for pid in processes:
+        with suppress(OSError):
+            if b"org.apache.spark.deploy.SparkSubmit" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(pid)
+    [jvm] = found
+    return jvm
+
+
+@pytest.mark.slow
+def test_a_leader_whose_jvm_is_killed_ends_and_its_jobs_continue(group, tmp_path):
+    """As the system does it when memory is short."""
+    leader, standby = group.start(), group.start()
+    assert group.wait_for_leader() == leader
+    client = start_client(group, tmp_path)
+    wait_until(lambda: client.count() > 500 or client.process.poll() is not None)
+    processes = group.pids(leader)
+    os.kill(jvm_of(processes), signal.SIGKILL)
+    wait_until(lambda: not any(map(runs, processes)), lambda: str(list(filter(runs, processes))))
+    assert "Spark's JVM has ended by itself" in group.log(leader)
+    del group.sessions[leader]
+    assert group.wait_for_leader() == standby
+    client.check()
+
+
+@pytest.mark.slow
+def test_a_program_whose_jvm_is_killed_ends_and_continues_in_the_next_run(
+    group: Group, tmp_path: Path
+) -> None:
+    program = tmp_path / "writing.py"
+    program.write_text(WRITING)
+    options = [f"-D{key}={value}" for key, value in group.settings.items()]
+    output, checkpoints = tmp_path / "output", tmp_path / "ha" / "test"
+
+    def start() -> subprocess.Popen[str]:
+        return group.commands.start("run", "--ha", *options, str(program), str(output))
+
+    first = start()
+    wait_until(lambda: any(checkpoints.glob("term-*/checkpoints/*")) or first.poll() is not None)
+    os.kill(jvm_of(processes_below(first.pid)), signal.SIGKILL)
+    out, err = first.communicate(timeout=120)
+    assert first.returncode not in (0, None), out + err
+    again = start()
+    out, err = again.communicate(timeout=300)
+    assert again.returncode == 0, out + err
+    parts = [path for path in output.rglob("part-*") if path.is_file()]
+    written = sorted(int(line) for path in parts for line in path.read_text().split())
+    assert written == list(range(2000))
+
+
 CRASHING = WRITING.replace(
     'env.execute("writing")',
     """
@@ -416,6 +472,18 @@ def test_the_leader_dies_while_a_job_is_being_submitted(group, tmp_path):
     submissions = tmp_path / "ha" / "test" / "submissions"
     wait_until(lambda: submissions.exists() or client.process.poll() is not None)
     group.kill(leader)
+    assert group.wait_for_leader() == standby
+    client.check()
+
+
+@pytest.mark.slow
+def test_the_leader_is_stopped_while_a_client_waits(group, tmp_path):
+    leader, standby = group.start(), group.start()
+    assert group.wait_for_leader() == leader
+    client = start_client(group, tmp_path)
+    wait_until(lambda: client.count() > 500 or client.process.poll() is not None)
+    group.commands("session", "stop", "-m", leader)
+    del group.sessions[leader]
     assert group.wait_for_leader() == standby
     client.check()
 

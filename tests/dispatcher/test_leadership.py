@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +15,10 @@ from firesteel.dispatcher import leadership
 from firesteel.dispatcher.job_store import JobStore
 from firesteel.dispatcher.leadership import SessionLeadership
 from firesteel.dispatcher.session import SessionDispatcher
+from firesteel.leader.leases import LeaseServices
+from firesteel.leader.services import Member
 from firesteel.leader.settings import LeaderSettings
+from tests.leader.candidates import Candidate
 from tests.leader.groups import file_settings
 from tests.waiting import wait_until
 
@@ -25,6 +29,8 @@ class Session:
     def __init__(self, *failures: Exception) -> None:
         self.failures = list(failures)
         self.terms: list[int] = []
+        self.stop_requested = threading.Event()
+        self.failure: Exception | None = None
         self.reasons: list[str] = []
 
     def stand_by(self) -> None:
@@ -98,3 +104,26 @@ def test_a_master_that_cannot_take_over_the_jobs_can_be_stopped(start):
     _, second = start()
     wait_until(lambda: second.term() is not None)
     assert len(session.terms) == known
+
+
+def test_a_master_that_finds_a_leader_of_a_different_version_later_ends(
+    start, settings, monkeypatch
+):
+    """Both masters started at once, so none of them could see the other one's version."""
+    leader = Candidate(settings.open(), Member(version="1.0"))
+    try:
+        wait_until(lambda: leader.granted)
+        leader.election.announce(leader.granted[0], "http://other:8081")
+        real, calls = LeaseServices.check_member, []
+
+        def overlook_once(self: LeaseServices, member: Member) -> None:
+            calls.append(member)
+            if len(calls) > 1:
+                real(self, member)
+
+        monkeypatch.setattr(LeaseServices, "check_member", overlook_once)
+        session, _ = start()
+        assert session.stop_requested.wait(60)
+        assert "The leader runs Firesteel 1.0" in str(session.failure)
+    finally:
+        leader.close()

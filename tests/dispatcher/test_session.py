@@ -30,9 +30,10 @@ from firesteel.dispatcher.job_store import JobStore, StoredJob
 from firesteel.dispatcher.session import SessionDispatcher
 from firesteel.dispatcher.session_job import SessionJob
 from firesteel.dispatcher.slot_pool import NoResourceAvailableError
-from firesteel.errors import InvalidProgramError
+from firesteel.errors import InvalidProgramError, JobExecutionError
 from firesteel.leader.file_leases import LeaseDirectory
 from firesteel.leader.settings import settings_from_json, settings_to_json
+from firesteel.protocol.error_json import encode_error
 from tests.leader.groups import file_settings
 from tests.waiting import wait_until
 
@@ -291,20 +292,81 @@ def test_a_job_that_waits_for_its_entries_is_canceled_at_once(
     assert list(store.unfinished()) == []
 
 
+def start_hanging(job: SessionJob) -> None:
+    """Start the process of a job, which does nothing."""
+    hanging = [sys.executable, "-c", "import time; time.sleep(600)"]
+    popen = subprocess.Popen
+
+    def start(_: list[str], **options: Any) -> subprocess.Popen[bytes]:
+        return popen(hanging, **options)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(subprocess, "Popen", start)
+        job.start(2, {}, "workers")
+
+
+def test_a_job_that_does_not_end_with_its_session_continues_with_the_next_leader(
+    led: tuple[SessionDispatcher, JobStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "_END_SECONDS", 0.1)
+    session, store = led
+    job = session.submit(packed(session))
+    start_hanging(job)
+    assert not session.has_ended(job)
+    session.close()
+    assert job.wait_until_gone(60)
+    assert job.status() is JobStatus.FAILED
+    # Its client waits for the next leader.
+    assert not session.has_ended(job)
+    assert [one.job_id for one in store.unfinished()] == [str(job.job_id)]
+
+
+@pytest.mark.parametrize("noted", [True, False])
+def test_a_job_fails_for_good_if_its_master_has_noted_that(
+    noted: bool, led: tuple[SessionDispatcher, JobStore]
+) -> None:
+    """A master whose Spark has died, or whose term has ended, leaves the job to the next one."""
+    session, store = led
+    job = session.submit(packed(session))
+    if noted:
+        store.note_end(str(job.job_id), "FAILED")
+    failed = {"event": "ended", "status": "FAILED", "documents": {}, "details": {}, "runtime": 0}
+    job._take({**failed, "error": encode_error(JobExecutionError("Spark could not run it"))})
+    assert job.status() is JobStatus.FAILED
+    assert session.has_ended(job) == noted
+    assert bool(list(store.unfinished())) != noted
+
+
+@pytest.mark.parametrize("masters", ["one", "several"])
+def test_clients_wait_for_the_next_leader_when_a_session_of_several_ends(
+    masters: str, make: Make, request: pytest.FixtureRequest
+) -> None:
+    session = make() if masters == "one" else request.getfixturevalue("led")[0]
+    job = session.submit(packed(session))
+    session.close()
+    assert job.status() is JobStatus.SUSPENDED
+    assert session.has_ended(job) == (masters == "one")
+
+
+def test_a_job_that_is_postponed_when_its_session_ends_continues_with_the_next_leader(
+    led: tuple[SessionDispatcher, JobStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "_POSTPONED_SECONDS", 0.5)
+    session, store = led
+    job = session.submit(packed(session))
+    start_without_zookeeper(job)
+    wait_until(lambda: job._postponed is not None)
+    session.close()
+    assert job.wait_until_gone(60)
+    assert [one.job_id for one in store.unfinished()] == [str(job.job_id)]
+
+
 def test_a_job_whose_master_is_killed_after_its_cancellation_stays_canceled(
     led: tuple[SessionDispatcher, JobStore],
 ) -> None:
     session, store = led
     job = session.submit(packed(session))
-    hanging = [sys.executable, "-c", "import time; time.sleep(600)"]
-    popen = subprocess.Popen
-
-    def start_hanging(_: list[str], **options: Any) -> subprocess.Popen[bytes]:
-        return popen(hanging, **options)
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(subprocess, "Popen", start_hanging)
-        job.start(2, {}, "workers")
+    start_hanging(job)
     canceled = job.cancel()
     assert job.process_id is not None
     os.kill(job.process_id, signal.SIGKILL)
