@@ -11,7 +11,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,20 @@ class RabbitServer:
         return builder.build()
 
     def start(self) -> None:
-        with (self._directory / "output").open("ab") as output:
+        deadline = time.monotonic() + _START_SECONDS
+        process = self._launch()
+        while not self._answers():
+            text = (self._directory / "output").read_text()[-3000:]
+            assert time.monotonic() < deadline, text
+            if process.poll() is not None:
+                # A node that was killed may still hold the port.
+                assert "eaddrinuse" in text, text
+                self.kill()
+                process = self._launch()
+            time.sleep(0.1)
+
+    def _launch(self) -> subprocess.Popen[bytes]:
+        with (self._directory / "output").open("wb") as output:
             self._process = subprocess.Popen(
                 [sys.executable, leash.__file__, str(_SCRIPT)],
                 env=self._environment,
@@ -92,19 +105,15 @@ class RabbitServer:
                 stderr=output,
                 start_new_session=True,
             )
-        deadline = time.monotonic() + _START_SECONDS
-        while not self._answers():
-            text = (self._directory / "output").read_text()[-3000:]
-            assert self._process.poll() is None, text
-            assert time.monotonic() < deadline, text
-            time.sleep(0.1)
+        return self._process
 
     def kill(self) -> None:
         """Kill the processes of the node, as a failure of the machine would."""
         process, self._process = self._process, None
         if process is None:
             return
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait(timeout=30)
         assert process.stdin is not None
         process.stdin.close()
