@@ -298,7 +298,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
                 start, end = _bounds(table["number"], only)
                 prefix = table_prefix(self._numbers[name])
                 self._database.ingest(
-                    ([moved_to_table(row, prefix) for row in rows], values)
+                    (moved_to_table(rows, prefix), values)
                     for rows, values in other.cursor(start).before(end)
                 )
         finally:
@@ -310,7 +310,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
 
     def _loaded(
         self, payload: bytes, only: KeyGroupFilter | None
-    ) -> Iterator[tuple[list[bytes], Sequence[bytes]]]:
+    ) -> Iterator[tuple[Sequence[bytes], Sequence[bytes]]]:
         """The encoded rows of a file of a savepoint. Other content is added to the tables."""
         for part, description in decode_parts(payload):
             table = self._restored(part.table, description)
@@ -319,7 +319,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
                 continue
             number = self._numbers[part.table]
             prefix = table_prefix(number)
-            rows, values = [moved_to_table(row, prefix) for row in part.rows], part.values
+            rows, values = moved_to_table(part.rows, prefix), part.values
             if only is not None:
                 start, end = _bounds(number, only)
                 low, high = bisect_left(rows, start), bisect_left(rows, end)

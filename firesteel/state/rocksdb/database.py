@@ -35,10 +35,12 @@ from firesteel.state.backend_factory import StateBackendSettings
 # Operations per batch. Batches limit memory. Nothing reads the database between two batches, so
 # they do not have to be atomic.
 _BATCH_OPERATIONS = 5_000
-# Rows are read in chunks of up to so many, and of about so many bytes.
-_CHUNK_ROWS = 5_000
+# Rows are read in chunks of up to so many, and of about so many bytes. The objects of a chunk should
+# fit into a core's cache. With 5,000 rows of 100 bytes, a row costs twice as much.
+_CHUNK_ROWS = 1_000
 _CHUNK_BYTES = 1 << 20
 _FIRST_CHUNK_ROWS = 64
+_READ_AHEAD_BYTES = 2 << 20
 # A row begins with the number of its table.
 _TABLE_BYTES = 2
 
@@ -71,7 +73,8 @@ class Cursor:
         chunk = list(islice(self._remaining, self._size))
         if not chunk:
             return False
-        self._keys, self._values = zip(*chunk, strict=True)
+        self._keys = [row[0] for row in chunk]
+        self._values = [row[1] for row in chunk]
         self._position = 0
         size = sum(map(len, self._values))
         if size < _CHUNK_BYTES:
@@ -89,7 +92,7 @@ class View:
 
     def __init__(self, db: Rdict, prefix: bytes) -> None:
         self._seeking: RdictIter | None = db.iter(_scan_options())
-        self._cursor: Cursor | None = Cursor(db.items(from_key=prefix, read_opt=_scan_options()))
+        self._cursor: Cursor | None = Cursor(db.items(from_key=prefix, read_opt=_bulk_options()))
 
     def first(self, start: bytes) -> tuple[bytes, bytes] | None:
         """The first row at or after ``start``."""
@@ -179,7 +182,7 @@ class Database:
 
     def cursor(self, start: bytes) -> Cursor:
         """Read the rows from ``start`` on."""
-        return Cursor(self._db.items(from_key=start, read_opt=_scan_options()))
+        return Cursor(self._db.items(from_key=start, read_opt=_bulk_options()))
 
     def view(self, prefix: bytes) -> View:
         """The rows of a table at this moment. A different thread may read them."""
@@ -368,6 +371,14 @@ def _shared_memory(size: int) -> tuple[Cache, WriteBufferManager]:
 def _scan_options() -> ReadOptions:
     options = ReadOptions()
     options.set_total_order_seek(True)
+    return options
+
+
+def _bulk_options() -> ReadOptions:
+    """Options for reading many rows once. They leave the cache to the rows that the job uses."""
+    options = _scan_options()
+    options.fill_cache(False)  # type: ignore[call-arg]  # its stub lacks the parameter
+    options.set_readahead_size(_READ_AHEAD_BYTES)
     return options
 
 

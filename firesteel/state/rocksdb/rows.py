@@ -59,9 +59,11 @@ def table_prefix(number: int) -> bytes:
     return _TABLE.pack(number)
 
 
-def moved_to_table(row: bytes, prefix: bytes) -> bytes:
-    """The same row in the table with this prefix."""
-    return prefix + row[_TABLE.size :]
+def moved_to_table(rows: Sequence[bytes], prefix: bytes) -> Sequence[bytes]:
+    """The sorted rows of one table, as rows of the table with this prefix."""
+    if not rows or (rows[0].startswith(prefix) and rows[-1].startswith(prefix)):
+        return rows
+    return [prefix + row[_TABLE.size :] for row in rows]
 
 
 class RowFormat:

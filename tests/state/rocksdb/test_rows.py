@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from firesteel.checkpoint.savepoints.keyed_state_files import write_frozen_state
+from firesteel.checkpoint.storage.storage import open_storage
+from firesteel.checkpoint.storage.verification import facts_of
+from firesteel.common import Types
+from firesteel.state.backend import KeyedStateBackend
 from firesteel.state.backend_factory import StateBackendSettings, create_keyed_state
 from firesteel.state.changelog import SegmentStore
-from firesteel.state.rocksdb.rows import RowFormat
+from firesteel.state.rocksdb.rows import RowFormat, moved_to_table
 from firesteel.state.table_descriptions import TableDescription, TableKind
 from firesteel.state.tables import MISSING
 
@@ -64,3 +71,42 @@ def test_a_reader_of_a_batch_finds_the_values_of_the_base(namespaced: bool) -> N
         assert table.reader(keys[5:7])(keys[6], MISSING) == (keys[6], 6)
     finally:
         backend.close()
+
+
+def test_rows_of_the_wanted_table_stay_as_they_are() -> None:
+    rows = [b"\x00\x03\x00\x01a", b"\x00\x03\x00\x02b"]
+    assert moved_to_table(rows, b"\x00\x03") is rows
+    assert moved_to_table(rows, b"\x00\x07") == [b"\x00\x07\x00\x01a", b"\x00\x07\x00\x02b"]
+    assert moved_to_table([], b"\x00\x03") == []
+
+
+@pytest.mark.parametrize("order", [["a", "b"], ["b", "a"]])
+def test_tables_of_a_savepoint_are_found_by_name_whatever_their_numbers(
+    tmp_path: Path, order: list[str]
+) -> None:
+    """The tables have more rows than a chunk."""
+    settings = StateBackendSettings("rocksdb", (str(tmp_path / "local"),))
+
+    def create() -> KeyedStateBackend:
+        return create_keyed_state(settings, Types.LONG(), 128)
+
+    def tables(backend: KeyedStateBackend, names: list[str]) -> dict[str, Any]:
+        return {name: backend.value_table(name, element_type=Types.STRING()) for name in names}
+
+    with closing(create()) as backend, closing(create()) as restored:
+        for name, table in tables(backend, ["a", "b"]).items():
+            for key in range(2_500):
+                table.put(key, f"{name}{key}")
+        backend.seal(1, SegmentStore(None, 0))
+        backend.confirm()
+        found = tables(restored, order)
+        storage = open_storage(str(tmp_path / "savepoint"))
+        frozen = backend.freeze(128)
+        for file in write_frozen_state(frozen, storage, "state", key_type=Types.LONG()):
+            restored.load(storage.read("state-0", facts_of(file)))
+        frozen.release()
+        for name, table in found.items():
+            assert [table.get(key) for key in range(2_501)] == [
+                *(f"{name}{key}" for key in range(2_500)),
+                MISSING,
+            ]
