@@ -28,7 +28,7 @@ from firesteel.common.typeinfo import (
 from firesteel.common.types import values_of
 from firesteel.errors import InvalidProgramError
 
-__all__ = ["Evaluation", "evaluation_of", "name_of"]
+__all__ = ["Evaluation", "evaluation_of", "field_place", "name_of"]
 
 OfColumns = Callable[[pa.RecordBatch], Any]
 OfRecord = Callable[[Any], Any]
@@ -97,6 +97,15 @@ def name_of(expression: Expression, record_type: TypeInformation) -> str:
     if isinstance(expression, Column):
         return _field(expression, record_type)[1]
     raise InvalidProgramError(f"{expression!r} has no name. Give it one with alias().")
+
+
+def field_place(column: Column, record_type: TypeInformation) -> int:
+    """Return the position of a field of a record.
+
+    Raises:
+        InvalidProgramError: The field does not exist.
+    """
+    return _field(column, record_type)[0]
 
 
 def _evaluation(expression: Expression, record_type: TypeInformation) -> Evaluation:

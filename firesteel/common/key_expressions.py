@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from firesteel.common.expression_evaluation import evaluation_of
-from firesteel.common.expressions import Expression
+from firesteel.common.expression_evaluation import evaluation_of, field_place
+from firesteel.common.expressions import Column, Expression
 from firesteel.common.typeinfo import BasicType, BasicTypeInfo, TypeInformation, Types
 
 __all__ = ["KeyExpressions"]
@@ -67,6 +67,15 @@ class KeyExpressions:
             if one.type_info.basic_type not in _EXACT:
                 return f"a key of the type {one.type_info}"
         return None
+
+    @property
+    def fields(self) -> list[int]:
+        """The positions of the fields that are keys as they are."""
+        return [
+            field_place(one, self.record_type)
+            for one in self._expressions
+            if isinstance(one, Column)
+        ]
 
     def arrays_of(self, columns: pa.RecordBatch) -> list[pa.Array]:
         """Return the values of each expression.

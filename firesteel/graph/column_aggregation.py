@@ -29,6 +29,16 @@ class ColumnAggregation:
     is_float: bool
     keys: KeyExpressions
 
+    @property
+    def reason_for_rows_in_panes(self) -> str | None:
+        """The reason for which panes cannot be merged in any order, or None."""
+        if self.kind == "sum" and self.is_float:
+            return "sums of floats depend on the order of records"
+        places = {*self.keys.fields, self.place}
+        if len(places) < len(fields_of(self.keys.record_type)):
+            return "a field is neither the key nor aggregated, so the first record counts"
+        return None
+
 
 def column_aggregation(
     kind: str,

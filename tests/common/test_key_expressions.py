@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -24,7 +25,7 @@ def keys_of(keys: KeyExpressions, rows: list[Row]) -> list[object]:
 
 
 @pytest.mark.parametrize("expression", [col("user"), col("n") % 2, col("n") > 1])
-def test_columns_have_the_keys_of_their_records(expression: object) -> None:
+def test_columns_have_the_keys_of_their_records(expression: Any) -> None:
     keys = pickle.loads(pickle.dumps(KeyExpressions((expression,), TYPE)))
     assert keys_of(keys, ROWS) == [keys(row) for row in ROWS]
     assert keys.reason_for_rows is None
@@ -56,6 +57,6 @@ def test_a_program_with_wrong_keys_is_refused() -> None:
     with pytest.raises(InvalidProgramError, match=r"is of the type String, not Long"):
         stream.key_by(col("user"), Types.LONG())
     with pytest.raises(InvalidProgramError, match=r'Write col\("name"\)'):
-        stream.key_by(("user",))
+        stream.key_by(("user",))  # type: ignore[arg-type]  # the mistake
     with pytest.raises(InvalidProgramError, match="at least one"):
         stream.key_by(())

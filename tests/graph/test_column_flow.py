@@ -17,6 +17,7 @@ from firesteel.datastream.connectors.base import Boundedness, Source
 from firesteel.datastream.window import (
     CountTrigger,
     EventTimeSessionWindows,
+    SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
 from firesteel.graph.column_flow import forms_of_edges
@@ -134,7 +135,14 @@ def windows(stream: Any) -> Any:
 
 
 _MADE_ROWS = "columns, made rows by"
-_ONLY_TUMBLING = "only tumbling windows of event time work on columns"
+_FIRST_COUNTS = "a field is neither the key nor aggregated, so the first record counts"
+_OTHER_WINDOWS = "its windows have gaps, allowed lateness or an output mode"
+_ONLY_ALIGNED = "only tumbling and sliding windows of event time work on columns"
+
+
+def slides(stream: Any, *keys: Any) -> Any:
+    assigner = SlidingEventTimeWindows.of(Time.seconds(6), Time.seconds(2))
+    return stream.key_by(keys or col("user")).window(assigner)
 
 
 @pytest.mark.parametrize(
@@ -143,6 +151,15 @@ _ONLY_TUMBLING = "only tumbling windows of event time work on columns"
         (lambda s: windows(s).sum("time"), "columns"),
         (lambda s: windows(s).output_mode("append").max(1), "columns"),
         (lambda s: s.key_by(col("user")).min("time"), "columns"),
+        (lambda s: slides(s).sum("time"), "columns"),
+        (
+            lambda s: slides(s, col("time")).sum("time"),
+            f"{_MADE_ROWS} SlidingEventTimeWindows: {_FIRST_COUNTS}",
+        ),
+        (
+            lambda s: slides(s).allowed_lateness(1).sum("time"),
+            f"{_MADE_ROWS} SlidingEventTimeWindows: {_OTHER_WINDOWS}",
+        ),
         (
             lambda s: s.key_by(col("user")).min("user"),
             f"{_MADE_ROWS} Reduce: a field of the type String",
@@ -177,7 +194,7 @@ _ONLY_TUMBLING = "only tumbling windows of event time work on columns"
                 .window(EventTimeSessionWindows.with_gap(Time.seconds(5)))
                 .sum("time")
             ),
-            f"{_MADE_ROWS} EventTimeSessionWindows: {_ONLY_TUMBLING}",
+            f"{_MADE_ROWS} EventTimeSessionWindows: {_ONLY_ALIGNED}",
         ),
     ],
 )

@@ -32,7 +32,7 @@ _records = st.lists(
 )
 
 
-def aggregates_of(kind: str, element: Any) -> FieldAggregates:
+def aggregates_of(kind: str, element: Any) -> Any:
     found = Types.ROW_NAMED(["key", "x"], [Types.LONG(), element])
     aggregation = column_aggregation(kind, "x", found, KeyExpressions((col("key"),), found))
     assert isinstance(aggregation, ColumnAggregation)
@@ -110,7 +110,7 @@ def test_tuples_and_values(record_type: Any, position: int, record: Any, wanted:
         "sum", position, record_type, KeyExpressions((col(0),), record_type)
     )
     assert isinstance(aggregation, ColumnAggregation)
-    aggregates = FieldAggregates(aggregation)
+    aggregates: Any = FieldAggregates(aggregation)
     assert aggregates.values_of([record]).tolist() == [4]
     columns = ColumnLayout(record_type).columns_of([record])
     assert aggregates.records_of(columns, np.array([9])) == [wanted]

@@ -40,6 +40,7 @@ from firesteel.datastream.window import (
     Evictor,
     GlobalWindows,
     MergingWindowAssigner,
+    SlidingEventTimeWindows,
     Trigger,
     TumblingEventTimeWindows,
     WindowAssigner,
@@ -477,16 +478,25 @@ class WindowOperations(WindowSettings):
 
     def _columns_of(self, contents: WindowContents, trigger: Trigger[Any, Any]) -> Any:
         """Return the aggregation of columns, or the reason for which it works on rows."""
-        if type(self._window_assigner) is not TumblingEventTimeWindows:
-            return "only tumbling windows of event time work on columns"
-        if type(trigger) is not EventTimeTrigger or self._window_assigner.is_staggered:
+        assigner = self._window_assigner
+        if type(assigner) not in (TumblingEventTimeWindows, SlidingEventTimeWindows):
+            return "only tumbling and sliding windows of event time work on columns"
+        assert isinstance(assigner, TumblingEventTimeWindows | SlidingEventTimeWindows)
+        if type(trigger) is not EventTimeTrigger or assigner.is_staggered:
             return "its windows do not fire together"
         if self._evictor is not None or not isinstance(contents, AggregatedField):
             return "only sum, min and max work on columns"
         if self._output_mode not in (None, APPEND):
             return f"output mode {self._output_mode} works on rows"
         selector = self._keyed_stream.key_selector
-        return column_aggregation(contents.kind, contents.position, self.get_input_type(), selector)
+        found = column_aggregation(
+            contents.kind, contents.position, self.get_input_type(), selector
+        )
+        if isinstance(found, str) or assigner.slide == assigner.size:
+            return found
+        if assigner.slide > assigner.size or self._allowed_lateness or self._output_mode:
+            return "its windows have gaps, allowed lateness or an output mode"
+        return found.reason_for_rows_in_panes or found
 
     def _check(self, contents: WindowContents, window_function: Any) -> None:
         assigner, mode = self._window_assigner, self._output_mode

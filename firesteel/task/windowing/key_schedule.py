@@ -18,6 +18,9 @@ class KeySchedule:
         # A key that moved to an earlier time is still in the list of the later one, without effect.
         self._next_look: dict[Any, int] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._next_look)
+
     def clear(self) -> None:
         self._times.clear()
         self._waiting.clear()

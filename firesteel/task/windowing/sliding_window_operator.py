@@ -13,6 +13,10 @@ The other keys have runs (``window_runs.py``). Records are added to each of thei
 - windows of a key with the same records share an accumulator until their records differ;
 - keys wait together for the end of a window.
 
+sum, min and max of columns have panes of columns, if the order of records does not matter at all.
+They are written into the tables of panes at the end of an epoch, or when the operator continues by
+rows. It does so until no key has runs.
+
 Expired windows stay in the runs until the key gets a record or its last window expires, so that
 silent keys are not written again. A key with runs gets no panes before its last window has expired.
 """
@@ -25,10 +29,16 @@ from itertools import islice
 from operator import le
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from firesteel.common.constants import MAX_WATERMARK
 from firesteel.datastream.window import TimeWindow
+from firesteel.graph.column_aggregation import ColumnAggregation
 from firesteel.graph.operator_specs import WindowSpec
-from firesteel.state.tables import MISSING
+from firesteel.state.tables import MISSING, has_missing
+from firesteel.task.column_aggregates import FieldAggregates
+from firesteel.task.column_batch import ColumnBatch
 from firesteel.task.copies import are_scalars, copies_of, copy_of
 from firesteel.task.operators.base import OperatorContext
 from firesteel.task.record_batch import RecordBatch
@@ -38,8 +48,16 @@ from firesteel.task.windowing.base_window_operator import (
     FiringWindow,
     PassedTime,
 )
+from firesteel.task.windowing.column_slices import (
+    ColumnSlice,
+    KeyedColumns,
+    MergedPanes,
+    emit_columns,
+    part_of,
+    places_in_slices,
+)
 from firesteel.task.windowing.key_schedule import KeySchedule
-from firesteel.task.windowing.slices import SliceLayout, pick, positions_of
+from firesteel.task.windowing.slices import SliceLayout, accumulators, pick, positions_of
 from firesteel.task.windowing.window_panes import WindowPanes
 from firesteel.task.windowing.window_runs import Run, WindowRuns, last_end
 
@@ -70,6 +88,12 @@ class SlidingWindowOperator(BaseWindowOperator):
         self._may_have_panes = (
             context.keyed_state.in_memory and not self._updates and self.calls.clear is None
         )
+        self._aggregates: FieldAggregates | None = None
+        if isinstance(spec.columns, ColumnAggregation) and self._may_have_panes:
+            self._aggregates = FieldAggregates(spec.columns)
+            self._merged_panes = MergedPanes(self._layout, self._aggregates)
+        # The panes, if they are columns. Their tables have what earlier epochs left.
+        self._columns: dict[int, ColumnSlice] = {}
         self._passed = PassedTime(context)
         # For records of windows that fired before a restart without a watermark.
         self._timers = context.timers.create(
@@ -79,6 +103,10 @@ class SlidingWindowOperator(BaseWindowOperator):
     # Records
 
     def process(self, batch: RecordBatch) -> None:
+        if self._aggregates is not None:
+            if isinstance(batch, ColumnBatch) and self._process_columns(batch, self._aggregates):
+                return
+            self._make_rows()
         values, keys, timestamps = self.event_time_columns(batch)
         self._aggregator.prepare(values)
         if self._takes_panes():
@@ -87,6 +115,93 @@ class SlidingWindowOperator(BaseWindowOperator):
             self._convert(self._panes.keys())
             self._add_each(values, keys, timestamps)
         self.emit_collected()
+
+    def _process_columns(self, batch: ColumnBatch, aggregates: FieldAggregates) -> bool:
+        """Add a batch of columns. Return False, and change nothing, if it must be added as rows."""
+        stamps = batch.stamps
+        if stamps is None or not aggregates.accepts(batch):
+            return False
+        self.ensure_loaded()
+        if self.context.clock.watermark < self._passed.fired_until:
+            return False
+        values = aggregates.values_in(batch.columns)
+        if values is None:
+            return False
+        parts = places_in_slices(self._layout, stamps.to_numpy())
+        if parts is None or not self._has_columns(aggregates):
+            return False
+        # A window has several panes.
+        bound = sum(one.bound for one in self._columns.values())
+        if aggregates.overflows(bound + aggregates.bound_of(values)):
+            return False
+        try:
+            keys = aggregates.keys.arrays_of(batch.columns)
+        except pa.ArrowException:
+            return False
+        columns = KeyedColumns(batch.columns, keys, values)
+        late = []
+        for start, places in parts.items():
+            if self._plan(start) is _LATE:
+                late.append(places)
+                continue
+            if start not in self._columns:
+                self._columns[start] = ColumnSlice(aggregates)
+                self._panes.create(start)
+                self._look_at_panes()
+            self._columns[start].add(columns.at(places))
+            self._merged_panes.added(start)
+        if late:
+            self.late.add(part_of(batch, np.sort(np.concatenate(late))))
+        return True
+
+    def _has_columns(self, aggregates: FieldAggregates) -> bool:
+        """Return True if all panes are columns now, and no key has runs."""
+        if self._schedule:
+            return False
+        if self._columns or not self._panes:
+            return True
+        found = {}
+        for start, table in self._panes.by_slice():
+            found[start] = ColumnSlice(aggregates)
+            if has_missing(table.overlay) or not found[start].load(accumulators(table)):
+                return False
+        self._columns = found
+        self._merged_panes.forget()
+        return True
+
+    def _write_columns(self) -> None:
+        """Write the panes of keys that have changed into their tables."""
+        if self._columns:
+            for start, table in self._panes.by_slice():
+                table.overlay.update(zip(*self._columns[start].take_changed(), strict=True))
+
+    def _make_rows(self) -> None:
+        """Continue by rows."""
+        if self._columns:
+            self._write_columns()
+            self._columns = {}
+            self._panes.forget_merged()
+
+    def _fire_columns(self, end: int) -> bool:
+        """Emit the results of a window. Return False if only rows have them, or the error."""
+        assert self._aggregates is not None
+        found = self._merged_panes.window(end, self._columns)
+        if found is None:
+            return True
+        try:
+            results = self._aggregates.with_values(found.records, found.values)
+        except pa.ArrowException:
+            self._make_rows()
+            return False
+        emit_columns(self.output, ColumnBatch(results, self._aggregates.layout), end - 1)
+        return True
+
+    def _fire_panes(self, end: int) -> None:
+        for _, table in self._panes.by_slice():
+            # No record may have come since the restart.
+            self._aggregator.prepare(list(islice(accumulators(table).values(), 1)))
+            break
+        self._emit(end, *self._merged(self._panes.fire, end))
 
     def _takes_panes(self) -> bool:
         # After a restart without a watermark, windows may begin again, without their old records.
@@ -288,10 +403,13 @@ class SlidingWindowOperator(BaseWindowOperator):
             self._panes_due <= watermark or watermark == MAX_WATERMARK
         ):
             end = self._panes_due + 1 - self._fire_delay
-            self._emit(end, *self._merged(self._panes.fire, end))
+            if not self._columns or not self._fire_columns(end):
+                self._fire_panes(end)
             self._look_at_panes(end)
         if self._panes:
             self._panes.drop(lambda end: self._expiry(end) <= watermark)
+            if self._columns:
+                self._columns = {start: self._columns[start] for start, _ in self._panes.by_slice()}
         for time, keys in self._schedule.due(watermark):
             # Before anything is dropped.
             self.context.timers.advance_watermark(time)
@@ -417,6 +535,7 @@ class SlidingWindowOperator(BaseWindowOperator):
     def load(self) -> None:
         super().load()
         self._passed.load()
+        self._columns = {}
         self._panes.load()
         self._look_at_panes()
         self._schedule.clear()
@@ -438,6 +557,7 @@ class SlidingWindowOperator(BaseWindowOperator):
     def snapshot_state(self, checkpoint_id: int | None, timestamp: int = 0) -> None:
         super().snapshot_state(checkpoint_id, timestamp)
         self._passed.save()
+        self._write_columns()
 
 
 def _copies(runs: list[Run]) -> list[Run]:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from firesteel.graph.column_aggregation import ColumnAggregation
 from firesteel.graph.operator_specs import WindowSpec
 from firesteel.state.tables import MISSING, ValueTable
-from firesteel.task.column_aggregates import FieldAggregates, Values
+from firesteel.task.column_aggregates import FieldAggregates
 from firesteel.task.column_batch import ColumnBatch
 from firesteel.task.column_groups import Integers
 from firesteel.task.copies import copy_of, is_immutable
@@ -27,15 +27,16 @@ from firesteel.task.operators.base import OperatorContext
 from firesteel.task.record_batch import RecordBatch
 from firesteel.task.windowing.aggregators import create_aggregator
 from firesteel.task.windowing.aligned_window_operator import AlignedWindowOperator
-from firesteel.task.windowing.column_slices import ColumnSlice
+from firesteel.task.windowing.column_slices import (
+    ColumnSlice,
+    KeyedColumns,
+    emit_columns,
+    part_of,
+    places_in_slices,
+)
 from firesteel.task.windowing.slices import AccumulatorTables, accumulators
 
 _EMIT_RECORDS = 4096
-_EMIT_COLUMNS = 1 << 16
-# Columns pay from this many records of a batch in each slice.
-_RECORDS_PER_SLICE = 16
-# Times beyond it could overflow when slices are computed.
-_LATEST = 2**62
 
 
 class TumblingWindowOperator(AlignedWindowOperator):
@@ -79,13 +80,14 @@ class TumblingWindowOperator(AlignedWindowOperator):
         values = aggregates.values_in(batch.columns)
         if values is None:
             return False
-        parts = self._places_in_slices(stamps.to_numpy())
+        parts = places_in_slices(self._layout, stamps.to_numpy())
         if parts is None:
             return False
         try:
             keys = aggregates.keys.arrays_of(batch.columns)
         except pa.ArrowException:
             return False
+        columns = KeyedColumns(batch.columns, keys, values)
         too_late: list[Integers] = []
         late: list[Integers] = []
         for start, places in parts.items():
@@ -93,51 +95,25 @@ class TumblingWindowOperator(AlignedWindowOperator):
                 too_late.append(places)
             elif self._fires_late and self._refires(start):
                 late.append(places)
-            elif not self._add_columns(start, batch, places, keys, values):
-                self._add_as_rows(start, _part(batch, places))
+            elif not self._add_columns(start, columns.at(places)):
+                self._add_as_rows(start, part_of(batch, places))
         if too_late:
             # Their order is visible, so they keep the order of arrival.
-            self.late.add(_part(batch, np.sort(np.concatenate(too_late))), self.side)
+            self.late.add(part_of(batch, np.sort(np.concatenate(too_late))), self.side)
         if late:
-            part = _part(batch, np.sort(np.concatenate(late)))
+            part = part_of(batch, np.sort(np.concatenate(late)))
             late_values, late_keys, late_stamps = self.event_time_columns(part)
             self._prepare(late_values, late_keys)
             self._add_late(late_values, late_keys, self._layout.slices_of(late_stamps))
         return True
 
-    def _places_in_slices(self, stamps: Integers) -> dict[int, Integers] | None:
-        """Return the places of the records of each slice, or None if columns do not pay."""
-        layout = self._layout
-        first, last = int(stamps.min()), int(stamps.max())
-        if max(-first, last) > _LATEST:
-            return None
-        start = layout.slice_of(first)
-        if last < start + layout.width:
-            return {start: np.arange(len(stamps))}
-        starts = stamps - np.mod(stamps - layout.offset, layout.width)
-        distinct = np.unique(starts)
-        if len(distinct) * _RECORDS_PER_SLICE > max(len(stamps), 4 * _RECORDS_PER_SLICE):
-            return None
-        return {int(one): np.flatnonzero(starts == one) for one in distinct}
-
-    def _add_columns(
-        self,
-        start: int,
-        batch: ColumnBatch,
-        places: Integers,
-        keys: list[pa.Array],
-        values: Values,
-    ) -> bool:
+    def _add_columns(self, start: int, columns: KeyedColumns) -> bool:
         """Add records to a slice of columns. Return False if the slice must be rows."""
         found = self._column_slice(start)
-        if found is None:
+        if found is None or not found.takes(columns.values):
             return False
-        records = batch.columns
-        if len(places) < len(values):
-            chosen = pa.array(places)
-            records, values = records.take(chosen), values.take(places)
-            keys = [array.take(chosen) for array in keys]
-        return found.add(records, keys, values)
+        found.add(columns)
+        return True
 
     def _column_slice(self, start: int) -> ColumnSlice | None:
         """Return the columns of a slice, or None if it must be rows."""
@@ -218,16 +194,15 @@ class TumblingWindowOperator(AlignedWindowOperator):
     def _fire_columns(self, start: int, timestamp: int) -> bool:
         """Emit the results of a slice. Return False if only rows have the results, or the error."""
         assert self._aggregates is not None
+        kept = self._columns[start].kept()
+        if kept is None:
+            return True
         try:
-            results = self._columns[start].results()
+            results = self._aggregates.with_values(kept.records, kept.values)
         except pa.ArrowException:
             self._make_rows(start)
             return False
-        if results is not None:
-            stamps = pa.array(np.full(results.num_rows, timestamp))
-            batch = ColumnBatch(results, self._aggregates.layout, stamps)
-            for first in range(0, len(batch), _EMIT_COLUMNS):
-                self.output.emit(batch.part(first, min(first + _EMIT_COLUMNS, len(batch))))
+        emit_columns(self.output, ColumnBatch(results, self._aggregates.layout), timestamp)
         return True
 
     def _results(self, found: Iterable[Any]) -> list[Any]:
@@ -293,7 +268,3 @@ class TumblingWindowOperator(AlignedWindowOperator):
         self._slices.restore()
         for start in self._slices:
             self._schedule_slice(start)
-
-
-def _part(batch: ColumnBatch, places: Integers) -> ColumnBatch:
-    return batch if len(places) == len(batch) else batch.taken(pa.array(places))

@@ -62,15 +62,31 @@ class WindowPanes:
 
     def add(self, start: int, values: list[Any], keys: list[Any]) -> bool:
         """Add records to a slice. Returns True if the slice is new."""
-        table = self._tables.get(start)
-        is_new = table is None
-        if table is None:
-            table = self._tables.create(start)
-            insort(self._starts, start)
-        self._aggregator.add_batch(table, values, keys)
+        is_new = self.create(start)
+        self._aggregator.add_batch(self._table(start), values, keys)
         if self._next_end is not None and start < self._covered:
             self._stale.update(keys)
         return is_new
+
+    def create(self, start: int) -> bool:
+        """Create the table of a slice. Returns False if it exists."""
+        if self._tables.get(start) is not None:
+            return False
+        self._tables.create(start)
+        insort(self._starts, start)
+        return True
+
+    def by_slice(self) -> Iterator[tuple[int, ValueTable]]:
+        """Yield the slices, with their tables."""
+        return ((start, self._table(start)) for start in self._starts)
+
+    def forget_merged(self) -> None:
+        """Merge everything again, because tables were changed."""
+        self._next_end = None
+        self._ends, self._beginning = {}, {}
+        self._stale.clear()
+        for start in self._starts:
+            self._merge(self._entries(start).values())
 
     def keys_after(self, start: int, keys: list[Any]) -> set[Any]:
         """Return those of the keys that have a record in a later slice."""
@@ -296,9 +312,5 @@ class WindowPanes:
         """Read the state after it was replaced."""
         self._tables.restore()
         self._starts = sorted(self._tables)
-        self._next_end = None
-        self._ends, self._beginning = {}, {}
-        self._stale.clear()
         self._are_scalars = True
-        for start in self._starts:
-            self._merge(self._entries(start).values())
+        self.forget_merged()

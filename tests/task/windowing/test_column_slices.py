@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from firesteel.common import Row, Types
 from firesteel.common.expressions import col
@@ -12,11 +14,15 @@ from firesteel.common.key_expressions import KeyExpressions
 from firesteel.graph.column_aggregation import ColumnAggregation
 from firesteel.task.column_aggregates import FieldAggregates
 from firesteel.task.windowing import column_slices
-from firesteel.task.windowing.column_slices import ColumnSlice
+from firesteel.task.windowing.column_slices import ColumnSlice, KeyedColumns, MergedPanes
+from firesteel.task.windowing.slices import SliceLayout
 
 TYPE = Types.ROW_NAMED(["key", "n", "text"], [Types.LONG(), Types.LONG(), Types.STRING()])
 KEYS = KeyExpressions((col("key"),), TYPE)
 SUM = FieldAggregates(ColumnAggregation("sum", 1, False, KEYS))
+
+
+_few = st.integers(-3, 3)
 
 
 @pytest.fixture(params=[1, 1000])
@@ -28,7 +34,10 @@ def add(found: ColumnSlice, *records: tuple[int, int, str]) -> bool:
     columns = SUM.layout.columns_of([row(*record) for record in records])
     values = SUM.values_in(columns)
     assert values is not None
-    return found.add(columns, KEYS.arrays_of(columns), values)
+    if not found.takes(values):
+        return False
+    found.add(KeyedColumns(columns, KEYS.arrays_of(columns), values))
+    return True
 
 
 def row(key: int, n: int, text: str) -> Row:
@@ -36,8 +45,11 @@ def row(key: int, n: int, text: str) -> Row:
 
 
 def results(found: ColumnSlice) -> list[tuple[Any, ...]]:
-    batch = found.results()
-    return [] if batch is None else [tuple(one) for one in SUM.layout.values_of(batch)]
+    kept = found.kept()
+    if kept is None:
+        return []
+    records = SUM.layout.values_of(SUM.with_values(kept.records, kept.values))
+    return [tuple(one) for one in records]
 
 
 @pytest.mark.usefixtures("waiting")
@@ -61,6 +73,42 @@ def test_only_changed_keys_go_into_the_table() -> None:
     add(found, (3, 1, "d"))
     assert found.take_changed() == ([2, 3], [row(2, 7, "b"), row(3, 1, "d")])
     assert results(found) == [(1, 5, "a"), (2, 7, "b"), (3, 1, "d")]
+
+
+@given(
+    st.dictionaries(st.integers(-9, 20), st.lists(st.tuples(_few, _few), min_size=1), min_size=1),
+    st.sampled_from([(4, 2), (6, 4), (5, 1)]),
+    st.data(),
+)
+def test_windows_merge_their_panes(
+    records: dict[int, list[tuple[int, int]]], sizes: tuple[int, int], data: st.DataObject
+) -> None:
+    size, slide = sizes
+    layout = SliceLayout(size, slide, 0)
+    panes: dict[int, ColumnSlice] = {}
+    windows = MergedPanes(layout, SUM)
+    known: list[tuple[int, int, int]] = []
+    waiting = [(time, *pair) for time, pairs in sorted(records.items()) for pair in pairs]
+    first = layout.ends(layout.slice_of(min(records)))[-1]
+    for end in range(first, layout.last_end(layout.slice_of(max(records))) + 1, slide):
+        while waiting and (waiting[0][0] < end or data.draw(st.booleans())):
+            # Some come before their windows, and some after windows that have fired.
+            time, key, number = waiting.pop(data.draw(st.integers(0, len(waiting) - 1)))
+            known.append((time, key, number))
+            start = layout.slice_of(time)
+            add(panes.setdefault(start, ColumnSlice(SUM)), (key, number, ""))
+            windows.added(start)
+        wanted: dict[int, int] = {}
+        for time, key, number in known:
+            if end - size <= time < end:
+                wanted[key] = wanted.get(key, 0) + number
+        found = windows.window(end, panes)
+        keys = [] if found is None else found.keys[0].to_pylist()
+        assert (
+            dict(zip(keys, [] if found is None else found.values.tolist(), strict=True)) == wanted
+        )
+        for start in [one for one in panes if layout.last_end(one) <= end]:
+            del panes[start]
 
 
 def test_a_sum_that_could_overflow_is_refused_and_changes_nothing() -> None:
