@@ -22,7 +22,7 @@ def test_the_page_runs(
         _PAGE.read_text(),
         re.MULTILINE | re.DOTALL,
     )
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     namespace: dict[str, Any] = {"__name__": "columns_page"}
     for number, (program, expected) in enumerate(blocks):
         with on_harness():
