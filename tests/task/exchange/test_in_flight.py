@@ -7,6 +7,10 @@ from typing import Any
 
 import pytest
 
+from firesteel.common import Types
+from firesteel.common.columns import ColumnLayout
+from firesteel.common.expressions import col
+from firesteel.common.key_expressions import KeyExpressions
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.graph.partitioning import ShipStrategy
 from firesteel.protocol.messages import InFlight
@@ -20,8 +24,10 @@ from firesteel.protocol.rows import (
 )
 from firesteel.state.changelog import Segment, SegmentStore
 from firesteel.state.key_groups import KeyRouter
-from firesteel.task.exchange.buffers import decode_buffer
+from firesteel.task.column_batch import ColumnBatch
+from firesteel.task.exchange.buffers import BufferEncoder, decode_buffer
 from firesteel.task.exchange.in_flight import InFlightRows, InFlightRowsError, may_overtake
+from firesteel.task.exchange.keys import key_selection
 from firesteel.testing import JobHarness
 from firesteel.usercode import pickling
 
@@ -156,3 +162,37 @@ def test_an_operator_that_is_chained_now_gets_its_records_without_an_exchange() 
     rows = InFlightRows("map", 0, 1)
     batches = rows.restored_in_chain(InFlight(segments, is_rescaled=True), STORE)
     assert [batch.values for batch in batches] == [[0], [1]]
+
+
+@pytest.mark.parametrize("key", [col("value"), col("value") % 3 == 0])
+def test_a_new_subtask_gets_the_columns_of_its_keys(key: Any) -> None:
+    def program(env: StreamExecutionEnvironment) -> None:
+        numbers = env.from_sequence(1, 10).map(lambda n: n, Types.LONG())
+        numbers.key_by(key).map(lambda n: n).print()
+
+    def rows_of(parallelism: int, subtask: int) -> InFlightRows:
+        graph = JobHarness(program, parallelism=parallelism)._program.levels.job_graph
+        edge = next(one for one in graph.edges if one.partitioning.strategy is ShipStrategy.HASH)
+        rows = InFlightRows("map", subtask, parallelism)
+        selection = key_selection(edge, "key_by")
+        rows.add_edge(edge, graph.nodes[edge.source], graph.nodes[edge.target], selection)
+        return rows
+
+    layout = ColumnLayout(Types.LONG())
+    numbers = list(range(-20, 20))
+    columns = ColumnBatch(layout.columns_of(numbers), layout, numbers)
+    payload, _ = BufferEncoder().encode(columns)
+    before = rows_of(1, 0)
+    row = BufferRow(0, edge_of(before), 0, COUNTED, DATA, payload)
+    segments = written(before, row)
+    assert before.restored(InFlight((segments,)), STORE) == [row]
+    router = KeyRouter(3, 128)
+    key_of = KeyExpressions((key,), Types.LONG())
+    for subtask in range(3):
+        later = rows_of(3, subtask)
+        found = later.restored(InFlight((segments,), is_rescaled=True), STORE)
+        batches = [decode_buffer(one.payload) for one in found]
+        assert all(isinstance(batch, ColumnBatch) for batch in batches)
+        own = [n for n in numbers if router.targets([key_of(n)]) == [subtask]]
+        assert [value for batch in batches for value in batch.values] == own
+        assert [stamp for batch in batches for stamp in batch.timestamps or ()] == own
