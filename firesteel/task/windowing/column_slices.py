@@ -26,6 +26,8 @@ _WAITING_RECORDS = 1 << 16
 _EMIT_RECORDS = 1 << 16
 # Columns pay from this many records of a batch in each slice.
 _RECORDS_PER_SLICE = 16
+# So many slices are tried. More are found by sorting.
+_FEW_SLICES = 16
 # Times beyond it could overflow when slices are computed.
 _LATEST = 2**62
 
@@ -39,10 +41,13 @@ def places_in_slices(layout: SliceLayout, stamps: Integers) -> dict[int, Integer
     if last < start + layout.width:
         return {start: np.arange(len(stamps))}
     starts = stamps - np.mod(stamps - layout.offset, layout.width)
-    distinct = np.unique(starts)
+    distinct = list(range(start, layout.slice_of(last) + 1, layout.width)[: _FEW_SLICES + 1])
+    if len(distinct) > _FEW_SLICES:
+        distinct = np.unique(starts).tolist()
     if len(distinct) * _RECORDS_PER_SLICE > max(len(stamps), 4 * _RECORDS_PER_SLICE):
         return None
-    return {int(one): np.flatnonzero(starts == one) for one in distinct}
+    found = {one: np.flatnonzero(starts == one) for one in distinct}
+    return {one: places for one, places in found.items() if len(places)}
 
 
 def part_of(batch: ColumnBatch, places: Integers) -> ColumnBatch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,8 +15,13 @@ from firesteel.common.key_expressions import KeyExpressions
 from firesteel.graph.column_aggregation import ColumnAggregation
 from firesteel.task.column_aggregates import FieldAggregates
 from firesteel.task.windowing import column_slices
-from firesteel.task.windowing.column_slices import ColumnSlice, KeyedColumns, MergedPanes
-from firesteel.task.windowing.slices import SliceLayout
+from firesteel.task.windowing.column_slices import (
+    ColumnSlice,
+    KeyedColumns,
+    MergedPanes,
+    places_in_slices,
+)
+from firesteel.task.windowing.slices import SliceLayout, positions_of
 
 TYPE = Types.ROW_NAMED(["key", "n", "text"], [Types.LONG(), Types.LONG(), Types.STRING()])
 KEYS = KeyExpressions((col("key"),), TYPE)
@@ -139,3 +145,23 @@ def test_a_slice_continues_from_its_table() -> None:
 )
 def test_other_tables_stay_rows(entries: dict[Any, Any]) -> None:
     assert not ColumnSlice(SUM).load(entries)
+
+
+@given(
+    stamps=st.lists(st.integers(-100, 100), min_size=1, max_size=400),
+    sizes=st.sampled_from([(10, 10, 0), (10, 10, 3), (200, 100, 7), (6, 4, 1)]),
+)
+def test_places_are_those_of_each_slice(stamps: list[int], sizes: tuple[int, int, int]) -> None:
+    layout = SliceLayout(*sizes)
+    found = places_in_slices(layout, np.array(stamps, np.int64))
+    wanted = positions_of(layout.slices_of(stamps))
+    if found is None:
+        assert len(wanted) > 4
+    else:
+        assert {start: places.tolist() for start, places in found.items()} == wanted
+
+
+def test_times_near_the_end_of_time_are_left_to_rows() -> None:
+    layout = SliceLayout(10, 10, 3)
+    assert places_in_slices(layout, np.array([2**63 - 1])) is None
+    assert places_in_slices(layout, np.array([-(2**63)])) is None
