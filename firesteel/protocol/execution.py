@@ -179,5 +179,8 @@ class Executor(Protocol):
         Raises InsufficientSlotsError if there are too few. Then everything stays as it is.
         """
 
+    def has_ended(self) -> bool:
+        """Return True if nothing can run here any more, because the system behind it has died."""
+
     def close(self) -> None:
         """Release everything that belongs to the job."""

@@ -9,6 +9,9 @@ one.
 from __future__ import annotations
 
 import os
+import subprocess
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +62,40 @@ def attach(workers: str) -> None:
     # Not as an argument: PySpark would write it into the configuration that all drivers share.
     context.environment[WORKERS_VARIABLE] = workers
     SparkSession(context)
+
+
+def when_spark_ends(call: Callable[[], None]) -> None:
+    """Call a function in a thread when the JVM that this process has started ends by itself."""
+    jvm = _own_jvm()
+    if jvm is None:
+        return
+
+    def wait() -> None:
+        jvm.wait()
+        call()
+
+    threading.Thread(target=wait, name="firesteel-jvm", daemon=True).start()
+
+
+def spark_has_ended() -> bool:
+    """Return True if this process has a Spark application that does not answer any more."""
+    jvm = _own_jvm()
+    if jvm is not None:
+        return jvm.poll() is not None
+    context = SparkContext._active_spark_context  # noqa: SLF001 - PySpark has no public name
+    if context is None or context._jsc is None:  # noqa: SLF001 - no public way
+        return False
+    try:
+        return bool(context._jsc.sc().isStopped())  # noqa: SLF001 - no public way
+    except (Py4JError, OSError):
+        return True
+
+
+def _own_jvm() -> subprocess.Popen[bytes] | None:
+    """Return the JVM of this process, or None if there is none or a different one has started it."""
+    gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark has no public name
+    found: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from firesteel.graph.settings import JobSettings
 from firesteel.graph.stream_graph import StreamGraph
 from firesteel.protocol.execution import Execution, Placement
 from firesteel.protocol.program import JobProgram
+from firesteel.spark.application import spark_has_ended
 from firesteel.spark.batch_execution import BatchExecution
 from firesteel.spark.execution_choice import choose_live, has_dataframe_sources, may_be_live
 from firesteel.spark.job_files import JobFiles
@@ -71,6 +72,9 @@ class SparkExecutor:
         if self._is_live:
             self._occupy(required)
         self._graph = graph
+
+    def has_ended(self) -> bool:
+        return spark_has_ended()
 
     def place(self) -> Placement:
         """Ship the files of the job to the tasks. ``start`` ships the program."""

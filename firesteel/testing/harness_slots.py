@@ -304,6 +304,9 @@ class HarnessExecutor:
     def reserve(self, graph: StreamGraph, levels: Levels) -> None:
         """Do nothing: the slots of this process are not counted."""
 
+    def has_ended(self) -> bool:
+        return False
+
     def close(self) -> None:
         """Do nothing: the harness deletes the directory of the job."""
 
