@@ -393,6 +393,10 @@ class JobRunner:
             # No restart repeats the driver's part of a batch: some of it may be visible already.
             raise error
         with self._changed:
+            for loss in rows.losses:
+                # The attempt goes on, so no restart shows that a process was lost.
+                now = int(self._edge.now() * 1000)
+                self._failures.append(record_failure(loss, now, restarted=True))
             if error is not None:
                 self.master.fail(self._explained(error))
             try:

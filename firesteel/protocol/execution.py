@@ -63,7 +63,8 @@ class EpochRows:
 
     ``outputs`` are pairs of a node and its lines or records. ``error`` is raised by the part of the
     epoch that the executor runs in the driver, such as a function that takes DataFrames. ``void``
-    are the acks of earlier tries of the epoch, which do not count.
+    are the acks of earlier tries of the epoch, which do not count. ``losses`` are the reasons for
+    which those tries ended.
     """
 
     acks: list[SlotAck] = field(default_factory=list)
@@ -71,6 +72,7 @@ class EpochRows:
     outputs: list[tuple[int, list[Any]]] = field(default_factory=list)
     error: Exception | None = None
     void: list[SlotAck] = field(default_factory=list)
+    losses: list[FiresteelError] = field(default_factory=list)
 
     @staticmethod
     def sort(rows: Iterable[Any]) -> EpochRows:

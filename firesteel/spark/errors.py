@@ -14,6 +14,8 @@ SPARK_ERRORS = (PySparkException, Py4JError)
 
 # The last line of a traceback of Firesteel, which Spark quotes in its message.
 _OURS = re.compile(r"^\s*firesteel\.[\w.]+Error: (.+)$", re.MULTILINE)
+# Lines of Spark before its stack frames, and before the plan of the query.
+_BEFORE_FRAMES, _BEFORE_PLAN = "Driver stacktrace:", "=== Streaming Query ==="
 # Spark's message about a dead worker, for slots that live in Spark's workers.
 _WORKER_DIED = "Python worker exited unexpectedly"
 
@@ -29,7 +31,14 @@ def failure_of(job_name: str, error: BaseException) -> str:
     return f"Job '{job_name}' failed: Spark could not run it: {reason_of(error)}"
 
 
+def loss_of(job_name: str, failure: str) -> str:
+    """Return the message about a process that was lost, from the message of ``failure_of``."""
+    reason = failure.removeprefix(f"Job '{job_name}' failed: ")
+    return f"Job '{job_name}' has lost a process, and continues from its last epoch: {reason}"
+
+
 def reason_of(error: BaseException) -> str:
-    """Return the message without the stack frames of the JVM."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
+    """Return the message without the stack frames of the JVM and the plan of the query."""
+    text = str(error).partition(_BEFORE_PLAN)[0].replace(_BEFORE_FRAMES, "")
+    lines = [line for line in text.splitlines() if line.strip()]
     return "\n".join(line for line in lines if not line.lstrip().startswith(("at ", "... ")))

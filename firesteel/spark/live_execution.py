@@ -20,7 +20,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from firesteel.errors import JobExecutionError
+from firesteel.errors import FiresteelError, JobExecutionError
 from firesteel.processes import release_memory
 from firesteel.protocol.execution import (
     EpochBrokenOffError,
@@ -35,7 +35,7 @@ from firesteel.protocol.program import JobProgram
 from firesteel.protocol.reports import SlotReport
 from firesteel.protocol.rows import LIVE_SPARK_SCHEMA, BufferRow
 from firesteel.spark.arrow_map import map_in_arrow
-from firesteel.spark.errors import SPARK_ERRORS, failure_of
+from firesteel.spark.errors import SPARK_ERRORS, failure_of, loss_of
 from firesteel.spark.job_files import JobFiles
 from firesteel.spark.live_connections import LOST, Connections
 from firesteel.spark.live_task import LiveLevel
@@ -127,19 +127,22 @@ class LiveExecution(Execution):
         if plan.by_force:
             return self._close_by_force(plan)
         void: list[SlotAck] = []
+        losses: list[FiresteelError] = []
         for attempt in range(1, self._task_attempts + 1):
             try:
                 if self._query is None:
                     self._start()
-                return replace(self._run(plan), void=void)
+                return replace(self._run(plan), void=void, losses=losses)
             except _QueryIsGoneError as gone:
                 void += gone.rows.acks
                 reason, is_accident = self._end_query()
                 may_retry = is_accident and self._may_retry and attempt < self._task_attempts
                 if plan.closing or not may_retry:
                     raise ExecutionFailedError(reason, void) from gone
+                loss = loss_of(self._job_name, str(reason))
+                _log.warning("%s", loss)
+                losses.append(JobExecutionError(loss, job_name=self._job_name))
                 plan = retried(plan, gone.rows.acks, self._program.transactional_nodes)
-                _log.warning("%s continues after the loss of a process: %s", self._job_name, reason)
         raise AssertionError("unreachable")
 
     def hasten(self) -> None:

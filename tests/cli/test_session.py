@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -175,12 +176,24 @@ def test_a_job_survives_its_client_a_crash_a_savepoint_and_a_rescale(
         if process != worker:
             first.setdefault(key, count)
     assert all(first[key] > 1 for key in before), "the state of a key was lost"
+    # The job did not restart for it, so only its history tells of the loss.
+    client = RestClient(f"http://{session.address}")
+
+    def failures() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = client.get(f"/jobs/{job_id}/exceptions")["exceptionHistory"][
+            "entries"
+        ]
+        return found
+
+    wait_until(failures)
+    [loss] = failures()
+    assert loss["restarted"]
+    assert "has lost a process, and continues from its last epoch" in loss["stacktrace"]
 
     # In place: the counts of all keys continue, and no record is counted twice.
     seen = len(lines_of(out))
     rescaled = session("rescale", "-p", "2", job_id, "-m", session.address)
     assert f"Rescaled job {job_id}." in rescaled
-    client = RestClient(f"http://{session.address}")
     wait_until(lambda: len(lines_of(out)) > seen + 100)
     parallelism = [vertex["parallelism"] for vertex in client.get(f"/jobs/{job_id}")["vertices"]]
     assert max(parallelism) == 2

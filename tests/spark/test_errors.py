@@ -25,6 +25,12 @@ _OTHER = """[NO_DISK] No space.
 	at org.apache.spark.Somewhere(Where.scala:1)
 	... 3 more
 """
+_QUERY = """Job aborted due to stage failure: Task 0 in stage 8.0 failed 1 times.
+Driver stacktrace:
+=== Streaming Query ===
+Logical Plan:
++- MemoryStream
+"""
 
 
 @pytest.mark.parametrize(
@@ -33,8 +39,9 @@ _OTHER = """[NO_DISK] No space.
         (_SLOT_DIED, "Job 'j' failed: the process of slot 0 died (exit code 7)."),
         (_WORKER_DIED, "Job 'j' failed: a Python worker of Spark died. A function"),
         (_OTHER, "Job 'j' failed: Spark could not run it: [NO_DISK] No space."),
+        (_QUERY, "Job 'j' failed: Spark could not run it: Job aborted due to stage failure: Task"),
     ],
-    ids=["slot", "worker", "other"],
+    ids=["slot", "worker", "other", "query"],
 )
 def test_a_failure_says_what_happened_without_frames_of_the_jvm(text: str, said: str) -> None:
     message = failure_of("j", RuntimeError(text))
