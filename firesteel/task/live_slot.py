@@ -152,6 +152,10 @@ class LiveSlot:
         self._to_driver = to_driver
         self._renew = renew
         self._now_millis = now_millis
+        # The seconds by which sources are asked again. In a harness they pass with its clock.
+        self._seconds = time.perf_counter
+        if now_millis is not None:
+            self._seconds = lambda: now_millis() / 1000
         # The most records that a source may read in the running epoch.
         self._limit = 0
         self._store = program.open_segment_store() if store is None else store
@@ -443,7 +447,7 @@ class LiveSlot:
         if self._waits or self._is_ahead or self._windows.is_full:
             return _IDLE_SECONDS
         soonest = _IDLE_SECONDS
-        now = time.perf_counter()
+        now = self._seconds()
         for index, subtask in enumerate(self._sources):
             if subtask.head.records_read >= self._limit:
                 self._want_end()
