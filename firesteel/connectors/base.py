@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -833,6 +833,22 @@ class Sink(ABC):
         >>> from firesteel.testing import ListSink
         >>> ListSink().recover([])
         """
+
+    @public_evolving
+    def recover_in_term(self, committables: Sequence[Any], check: Callable[[], None]) -> None:
+        """Call ``recover`` in the term of a master. Not in PyFlink.
+
+        Override it if ``recover`` removes what it finds in the external system: list it, call
+        ``check``, and remove it. So a master that was frozen removes nothing of a later one.
+
+        Args:
+            committables: The committables of all subtasks in the restored checkpoint.
+            check: Raises an error if a different master leads the job now.
+
+        >>> from firesteel.testing import ListSink
+        >>> ListSink().recover_in_term([], lambda: None)
+        """
+        self.recover(committables)
 
     @public_evolving
     def with_configuration(self, configuration: Configuration) -> Sink:

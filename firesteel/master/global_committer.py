@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from firesteel.connectors.base import Sink
 from firesteel.graph.operator_specs import SinkSpec, TwoPhaseCommitSinkSpec
@@ -16,23 +16,6 @@ from firesteel.task.operators.two_phase_commit_sink import Transaction
 from firesteel.task.runtime_context import SubtaskInfo, TaskRuntimeContext
 from firesteel.usercode import pickling, value_pickler
 from firesteel.usercode.failures import called
-
-
-@runtime_checkable
-class RecoversInTerm(Protocol):
-    """A sink that removes only work of masters before the own one, even after it was frozen.
-
-    It first lists the work to remove, then checks that its term lasts. So the list has nothing of a
-    later master.
-    """
-
-    def recover_in_term(self, committables: Sequence[Any], check: Callable[[], None]) -> None:
-        """Do the work of ``Sink.recover``.
-
-        Args:
-            committables: The committables of all subtasks in the restored checkpoint.
-            check: Raises LeadershipLostError if a different master leads.
-        """
 
 
 def commit_prepared(
@@ -71,11 +54,7 @@ def recover_sinks(
             continue
         prepared = [one for by_node in committables.values() for one in by_node.get(node.id, ())]
         thread = io_thread(f"firesteel-sink-{node.name}")
-        recover = (
-            partial(spec.sink.recover_in_term, check=check)
-            if isinstance(spec.sink, RecoversInTerm)
-            else spec.sink.recover
-        )
+        recover = partial(spec.sink.recover_in_term, check=check)
         recovering[node.id] = thread.submit(called, node.name, recover, prepared)
         thread.shutdown(wait=False)
     return recovering

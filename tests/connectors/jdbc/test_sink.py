@@ -22,7 +22,6 @@ from firesteel.datastream.connectors.jdbc import (
     JdbcSink,
 )
 from firesteel.errors import InvalidProgramError, LeadershipLostError
-from firesteel.master.global_committer import RecoversInTerm
 from firesteel.testing import JobHarness
 from tests.servers.postgres import PostgresServer
 from tests.servers.sqlite import SqliteServer
@@ -272,7 +271,6 @@ def test_recovery_that_was_frozen_leaves_prepared_transactions(postgres: Postgre
 def check_frozen_recovery(server: Server, table: str, sink: JdbcSink) -> None:
     prepared_by(sink, Row(1, "lost"))
     prepared: list[Any] = []
-    assert isinstance(sink, RecoversInTerm)
     sink.recover_in_term([], lambda: prepared.extend(prepared_by(sink, Row(2, "next"), subtask=1)))
 
     def lose() -> None:
