@@ -102,9 +102,9 @@ def test_no_master_leads_without_a_quorum_and_one_leads_when_it_is_back(tmp_path
 
 
 def _writes(masters: list[Candidate], payload: bytes) -> bool:
-    """Return True if the newest leader can write an entry."""
+    """Return True if the newest leader can write an entry. One that has stepped down leads no more."""
     newest = max(masters, key=lambda one: max(one.granted, default=0))
-    if not newest.granted:
+    if not newest.granted or newest.granted[-1] in newest.revoked:
         return False
     try:
         newest.services.store(newest.granted[-1]).put("jobs", "a", payload)
