@@ -176,6 +176,16 @@ def test_panes_move_with_their_keys():
     )
 
 
+def test_restored_panes_are_merged_without_a_new_record():
+    program = windows(sliding(10, 5), lambda w: w.sum(1))
+    with OperatorHarness.of(program) as harness:
+        feed(harness, ("a", 1, 1), ("a", 2, 6))
+        snapshot = harness.snapshot()
+    with OperatorHarness.restored(program, snapshot) as restored:
+        restored.process_watermark(9)
+        assert [record[1] for record in restored.output] == [1, 3]
+
+
 def test_a_window_that_expired_before_a_savepoint_begins_again_without_old_records():
     program = windows(sliding(10, 5), lambda w: w.aggregate(Calls(), Tell()))
     with OperatorHarness.of(program) as harness:
