@@ -94,6 +94,9 @@ _TASK_ATTEMPTS = 4
 # In real time the JVM only moves rows. Optimized code would make that a tenth cheaper, after minutes
 # in which the compiler takes a fifth of the CPU time on two cores.
 _NO_OPTIMIZING_COMPILER = "-XX:TieredStopAtLevel=1"
+# With a few rows per second, the JVM would interpret the code that moves them for minutes. So it is
+# compiled after a tenth of the usual number of calls.
+_COMPILE_SOON = "-XX:CompileThresholdScaling=0.1"
 # Threads of Spark on one machine. A job in real time needs one per slot of every level, and they
 # cost nothing while no task uses them.
 _LEAST_THREADS = 64
@@ -307,7 +310,7 @@ def compiler_options(configuration: Configuration, *, is_for_live_job: bool) -> 
     optimizes = configuration.get_optional(options.OPTIMIZING_COMPILER)
     if optimizes is None:
         optimizes = not is_for_live_job
-    return [] if optimizes else [_NO_OPTIMIZING_COMPILER]
+    return [] if optimizes else [_NO_OPTIMIZING_COMPILER, _COMPILE_SOON]
 
 
 def _executor_settings(configuration: Configuration) -> dict[str, str]:
