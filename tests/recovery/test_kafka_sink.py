@@ -118,7 +118,7 @@ def run(history: History, kills: int, brokers: list[KafkaBroker] | None = None) 
     )
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_five_kills(newest_kafka: KafkaBroker, tmp_path: Path, seed: int) -> None:
     run(History(newest_kafka, tmp_path, seed), 5)
 
