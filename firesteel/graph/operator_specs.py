@@ -196,7 +196,7 @@ class AggregationSpec(KeyedAggregationSpec):
 
     kind: str
     position: int | str
-    columns: Any = field(default=_ROWS, kw_only=True)
+    columns: Any = field(default=_ROWS, kw_only=True, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +278,7 @@ class WindowSpec(OperatorSpec):
     allowed_lateness: int = 0
     late_tag: str | None = None
     output_mode: str | None = None
-    columns: Any = field(default=_ROWS, kw_only=True)
+    columns: Any = field(default=_ROWS, kw_only=True, compare=False)
 
     @property
     def late_tags(self) -> tuple[str | None, ...]:
