@@ -153,16 +153,14 @@ def test_aggregations(keyed, node, kind):
     result = getattr(keyed, kind)(1)
     assert result.get_type() == PAIR
     assert result.get_name() == "Reduce"
-    spec = node("Reduce").spec
-    assert (spec.kind, spec.position) == (kind, 1)
+    assert node("Reduce").spec == specs.AggregationSpec(kind, 1)
     with pytest.raises(TypeError, match=f"{kind}: the field must be"):
         getattr(keyed, kind)(1.5)
 
 
 def test_aggregation_of_the_whole_record_by_default(env, node):
     env.from_sequence(1, 3).key_by(lambda n: 1).sum()
-    spec = node("Reduce").spec
-    assert (spec.kind, spec.position) == ("sum", 0)
+    assert node("Reduce").spec == specs.AggregationSpec("sum", 0)
 
 
 def test_process(keyed, node):
