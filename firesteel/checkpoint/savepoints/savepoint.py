@@ -17,7 +17,7 @@ from firesteel.checkpoint.storage.metadata_file import (
 from firesteel.checkpoint.storage.storage import Storage, StorageError, is_temporary
 from firesteel.checkpoint.storage.verification import find_defects
 from firesteel.errors import FiresteelError
-from firesteel.filesystems.file_systems import FileSystemOptions
+from firesteel.filesystems.file_systems import FileSystemOptions, is_uri, qualify
 
 
 class SavepointFileError(FiresteelError, RuntimeError):
@@ -36,8 +36,12 @@ class NoSavepointError(FiresteelError, ValueError):
 
 
 def savepoint_directory(target: str, job_id: str, unique: str) -> str:
-    """The directory of a new savepoint below the user's directory, named as in Flink."""
-    return posixpath.join(target, f"savepoint-{job_id[:6]}-{unique[:12]}")
+    """The directory of a new savepoint below the user's directory, named as in Flink.
+
+    A relative path is below the working directory of the driver. That of slots is different.
+    """
+    parent = target if is_uri(target) else qualify(target)
+    return posixpath.join(parent, f"savepoint-{job_id[:6]}-{unique[:12]}")
 
 
 def complete_savepoint(metadata: CheckpointMetadata, target: Storage) -> None:

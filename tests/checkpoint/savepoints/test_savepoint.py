@@ -500,6 +500,18 @@ def test_the_name_of_a_savepoint_is_flinks() -> None:
     )
 
 
+def test_a_relative_directory_is_that_of_the_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slots have working directories of their own."""
+    monkeypatch.chdir(tmp_path)
+    relative, uri = (
+        savepoint_directory(target, "0123456789abcdef", "f" * 32) for target in ("s", "s3://bucket")
+    )
+    assert relative == f"{tmp_path}/s/savepoint-012345-ffffffffffff"
+    assert uri == "s3://bucket/savepoint-012345-ffffffffffff"
+
+
 def test_the_memory_of_the_driver_does_not_depend_on_the_size_of_the_state(tmp_path: Path) -> None:
     """It completes a savepoint that a slot has written, and opens it to restore the job."""
     peaks: list[int] = []
