@@ -182,8 +182,8 @@ docs: $(STAMP) ## update the generated pages of the manual, and build it into si
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build
 
 .PHONY: figures
-figures: $(STAMP) ## draw the figures of the manual again: architecture, execution, benchmarks, demo
-	@for figure in architecture execution benchmarks demo; do \
+figures: $(STAMP) ## draw the figures of the manual again: architecture, execution, benchmarks, demo, command line
+	@for figure in architecture execution benchmarks demo command_line; do \
 	  printf '\033[1m==> %s\033[0m\n' "python -m tools.figures.$$figure"; \
 	  $(PY) -m tools.figures.$$figure; done
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from firesteel.common.job_id import JobID
+from firesteel.config import checkpoint_options
 from firesteel.errors import ConfigurationError, InvalidProgramError
 from firesteel.filesystems.file_systems import is_uri, qualify
 from firesteel.graph.levels import Levels
@@ -54,7 +55,7 @@ def pack_job(
         bounded=settings.bounded,
         buffer_timeout=settings.buffer_timeout,
         has_dataframes=bool(frames),
-        configuration=settings.configuration.to_dict(),
+        configuration=_with_whole_paths(settings.configuration.to_dict()),
         description=asdict(describe_job(str(job_id), settings, levels)),
         collected=tuple(
             node.id for node in graph.nodes.values() if isinstance(node.spec, CollectSpec)
@@ -64,6 +65,13 @@ def pack_job(
         manifest = replace(manifest, files=_add_files(settings, writer))
         writer.finish(manifest, parts)
     return manifest
+
+
+def _with_whole_paths(configuration: dict[str, str]) -> dict[str, str]:
+    """Resolve relative directories here: the job runs in a directory that is deleted with it."""
+    keys = (checkpoint_options.CHECKPOINT_DIR.key, checkpoint_options.SAVEPOINT_DIR.key)
+    paths = {key: qualify(configuration[key]) for key in keys if configuration.get(key)}
+    return configuration | paths
 
 
 def _check(graph: StreamGraph) -> None:

@@ -28,6 +28,7 @@ from firesteel.dispatcher.durable_results import DurableResultReader
 from firesteel.dispatcher.job_handle import NoAnswerError
 from firesteel.dispatcher.results import ResultReader
 from firesteel.errors import FiresteelError, JobCancelledError, JobExecutionError
+from firesteel.filesystems.file_systems import qualify
 from firesteel.master.job_description import FailureRecord, JobDescription, record_failure
 from firesteel.protocol.error_json import decode_error
 from firesteel.protocol.submission import MANIFEST, Manifest
@@ -466,7 +467,8 @@ class SessionJob:
     def savepoint(
         self, directory: str | None, stop: str | None, native: bool = False
     ) -> Future[str]:
-        return self._change("savepoint", directory, stop, native)
+        # The working directory of the job's process is deleted with the job.
+        return self._change("savepoint", directory and qualify(directory), stop, native)
 
     def checkpoint(self) -> Future[str]:
         return self._change("checkpoint")

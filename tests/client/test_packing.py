@@ -52,6 +52,19 @@ def test_a_program_is_the_same_after_its_way(tmp_path: Path) -> None:
     assert [vertex.parallelism for vertex in graph.vertices] == [1, 2]
 
 
+def test_relative_directories_are_those_of_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job runs in a directory that is deleted with it."""
+    monkeypatch.chdir(tmp_path)
+    checkpoints, savepoints = "execution.checkpointing.dir", "execution.checkpointing.savepoint-dir"
+    env = make_env(**{checkpoints: "checkpoints", savepoints: "s3://bucket/savepoints"})
+    env.from_collection([1]).print()
+    configuration = pack(env, tmp_path / "job.zip").configuration
+    assert configuration[checkpoints] == f"{tmp_path}/checkpoints"
+    assert configuration[savepoints] == "s3://bucket/savepoints"
+
+
 def test_files_travel_and_are_found_again(tmp_path: Path) -> None:
     (tmp_path / "helpers.py").write_text("ANSWER = 42")
     (tmp_path / "package").mkdir()

@@ -98,13 +98,15 @@ def photograph() -> Camera:
     return camera
 
 
-def write(picture: RenderableType | None, name: str) -> None:
+def write(
+    picture: RenderableType | None, name: str, *, title: str = "make demo", columns: int = COLUMNS
+) -> None:
     if picture is None:
         raise RuntimeError(f"The demo did not reach the moment of {name}.")
-    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
+    console = Console(record=True, width=columns, file=io.StringIO(), force_terminal=True)
     console.print(picture)
     svg = console.export_svg(
-        title="make demo", theme=DIMMED_MONOKAI, code_format=_SVG, unique_id=Path(name).stem
+        title=title, theme=DIMMED_MONOKAI, code_format=_SVG, unique_id=Path(name).stem
     )
     (FIGURES / name).write_text(svg)
 
