@@ -85,6 +85,10 @@ class Dispatcher:
         """Take every job that the program of this process starts from now on."""
         self._end.append(running_jobs.listen(self.add))
 
+    def has_ended(self, job: JobHandle) -> bool:
+        """Return True if no master continues the job."""
+        return job.result().done()
+
     def add(self, job: JobHandle) -> None:
         with self._lock:
             self._jobs[str(job.job_id)] = job

@@ -428,7 +428,7 @@ class SessionDispatcher(Dispatcher):
 
     def has_ended(self, job: JobHandle) -> bool:
         """Return False for a job that runs, or that a different master continues later."""
-        if not job.result().done():
+        if not super().has_ended(job):
             return False
         if not self._is_one_of_several or not isinstance(job, SessionJob):
             return True

@@ -13,10 +13,8 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import repeat
 from operator import itemgetter
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import orjson
 import pyarrow as pa
 import pyarrow.json
@@ -52,6 +50,12 @@ from firesteel.formats.base import (
 )
 from firesteel.formats.lines import Lines, open_raw_lines
 from firesteel.stability import public_evolving
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+else:
+    from firesteel.common import numpy_on_demand as np
 
 __all__ = [
     "JsonEncoder",

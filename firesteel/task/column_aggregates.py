@@ -7,10 +7,8 @@ are left to rows by min and max.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from firesteel.common.columns import ColumnLayout
@@ -19,12 +17,20 @@ from firesteel.graph.column_aggregation import ColumnAggregation
 from firesteel.task.column_batch import ColumnBatch
 from firesteel.task.column_groups import Groups
 
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    # 64-bit integers or floats.
+    Values = npt.NDArray[Any]
+else:
+    from firesteel.common import numpy_on_demand as np
+
+    Values = Any
+
 __all__ = ["FieldAggregates", "Values"]
 
-Values = npt.NDArray[Any]
-"""64-bit integers or floats."""
-
-_UFUNCS = {"sum": np.add, "min": np.minimum, "max": np.maximum}
+_UFUNCS = {"sum": "add", "min": "minimum", "max": "maximum"}
 _BEYOND = 2**63
 # Groups with more records are accumulated one by one, and smaller ones together.
 _LARGE_GROUP = 32
@@ -43,7 +49,7 @@ class FieldAggregates:
         self._kind = aggregation.kind
         self._place = aggregation.place
         self._is_float = aggregation.is_float
-        self._combine = _UFUNCS[aggregation.kind]
+        self._combine = getattr(np, _UFUNCS[aggregation.kind])
 
     def accepts(self, batch: ColumnBatch) -> bool:
         """Return True if the records are inserts of the type, with keys that are expressions."""

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["Groups", "Integers", "groups_of"]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
-Integers = npt.NDArray[np.int64]
+    Integers = npt.NDArray[np.int64]
+else:
+    from firesteel.common import numpy_on_demand as np
+
+    Integers = Any
+
+__all__ = ["Groups", "Integers", "groups_of"]
 
 
 @dataclass(frozen=True, slots=True)

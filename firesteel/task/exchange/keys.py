@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from firesteel.common.key_expressions import KeyExpressions
@@ -21,6 +20,11 @@ from firesteel.task.codegen.key_loops import KeySelection
 from firesteel.task.column_batch import ColumnKeys
 from firesteel.task.column_groups import Integers, groups_of
 from firesteel.usercode.failures import user_function_error
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from firesteel.common import numpy_on_demand as np
 
 
 def key_function(edge: StreamEdge) -> Callable[[Any], Any]:

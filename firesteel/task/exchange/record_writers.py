@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from firesteel.errors import FiresteelError, shorten
@@ -38,6 +37,11 @@ from firesteel.task.record_batch import RecordBatch
 from firesteel.usercode import pickling
 from firesteel.usercode.failures import USER_ERRORS, user_function_error
 from firesteel.usercode.unpicklable import unpicklable_record
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from firesteel.common import numpy_on_demand as np
 
 # A buffer is sent when it holds about this many bytes, judged by the size of the previous ones.
 # Its records and pickle's memo should fit into a core's cache. Beyond that, a record costs half as

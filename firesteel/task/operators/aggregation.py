@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from firesteel.common.types import Row, copy_row
@@ -31,6 +30,11 @@ from firesteel.task.operators.base import OperatorContext
 from firesteel.task.operators.keyed_aggregation import EveryResult
 from firesteel.task.operators.reduce import ReduceOperator
 from firesteel.task.record_batch import RecordBatch
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from firesteel.common import numpy_on_demand as np
 
 Combine = Callable[[Any, Any], Any]
 

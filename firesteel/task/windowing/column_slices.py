@@ -7,9 +7,8 @@ of a slice that fires within the epoch stays empty.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from firesteel.task.column_aggregates import FieldAggregates, Values
@@ -17,6 +16,11 @@ from firesteel.task.column_batch import ColumnBatch
 from firesteel.task.column_groups import Groups, Integers, groups_of
 from firesteel.task.operators.base import Output
 from firesteel.task.windowing.slices import SliceLayout
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from firesteel.common import numpy_on_demand as np
 
 # Records that wait, at least. Later, they are as many as the slice has keys.
 _WAITING_RECORDS = 1 << 16

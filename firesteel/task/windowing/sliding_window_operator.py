@@ -27,9 +27,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from itertools import islice
 from operator import le
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from firesteel.common.constants import MAX_WATERMARK
@@ -60,6 +59,11 @@ from firesteel.task.windowing.key_schedule import KeySchedule
 from firesteel.task.windowing.slices import SliceLayout, accumulators, pick, positions_of
 from firesteel.task.windowing.window_panes import WindowPanes
 from firesteel.task.windowing.window_runs import Run, WindowRuns, last_end
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from firesteel.common import numpy_on_demand as np
 
 _EMIT_RECORDS = 4096
 Plan = tuple[int, int, bool]

@@ -11,9 +11,8 @@ that exceed 64 bits, and windows that fire again after a restart.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from firesteel.graph.column_aggregation import ColumnAggregation
@@ -35,6 +34,11 @@ from firesteel.task.windowing.column_slices import (
     places_in_slices,
 )
 from firesteel.task.windowing.slices import AccumulatorTables, accumulators
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from firesteel.common import numpy_on_demand as np
 
 _EMIT_RECORDS = 4096
 
