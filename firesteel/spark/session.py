@@ -97,6 +97,9 @@ _NO_OPTIMIZING_COMPILER = "-XX:TieredStopAtLevel=1"
 # With a few rows per second, the JVM would interpret the code that moves them for minutes. So it is
 # compiled after a tenth of the usual number of calls.
 _COMPILE_SOON = "-XX:CompileThresholdScaling=0.1"
+# More code is compiled then. Without the optimizing compiler Java has room for 48 MB of it, which
+# some dozen jobs fill. This is the room that it has otherwise.
+_ROOM_FOR_CODE = "-XX:ReservedCodeCacheSize=240m"
 # Threads of Spark on one machine. A job in real time needs one per slot of every level, and they
 # cost nothing while no task uses them.
 _LEAST_THREADS = 64
@@ -310,7 +313,7 @@ def compiler_options(configuration: Configuration, *, is_for_live_job: bool) -> 
     optimizes = configuration.get_optional(options.OPTIMIZING_COMPILER)
     if optimizes is None:
         optimizes = not is_for_live_job
-    return [] if optimizes else [_NO_OPTIMIZING_COMPILER, _COMPILE_SOON]
+    return [] if optimizes else [_NO_OPTIMIZING_COMPILER, _COMPILE_SOON, _ROOM_FOR_CODE]
 
 
 def _executor_settings(configuration: Configuration) -> dict[str, str]:

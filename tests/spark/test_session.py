@@ -37,5 +37,9 @@ def test_a_jvm_that_only_moves_rows_does_not_optimize_them(
     if setting is not None:
         configuration.set_string("firesteel.spark.optimizing-compiler", setting)
     options = compiler_options(configuration, is_for_live_job=is_for_live_job)
-    expected = ["-XX:TieredStopAtLevel=1", "-XX:CompileThresholdScaling=0.1"]
+    expected = [
+        "-XX:TieredStopAtLevel=1",
+        "-XX:CompileThresholdScaling=0.1",
+        "-XX:ReservedCodeCacheSize=240m",
+    ]
     assert options == ([] if optimizes else expected)
