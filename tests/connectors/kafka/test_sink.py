@@ -383,20 +383,22 @@ def test_recovery_that_was_frozen_leaves_the_transactions_of_the_next_master(
     """The process was frozen after it had listed the transactions, until the next master began."""
     topic = kafka.topic()
     target = sink(kafka, topic, DeliveryGuarantee.EXACTLY_ONCE)
-    lost, next_master = writer_of(target), writer_of(target)
+    lost = writer_of(target)
     lost.write("lost", NOW)
     lost.prepare_commit(end_of_input=False)
-    prepared: list[Any] = []
+    writers, prepared = [lost], list[Any]()
 
     def begin() -> None:
-        next_master.write("next", NOW)
-        prepared.extend(next_master.prepare_commit(end_of_input=True))
+        # A writer asks for its transactional ids when it is made.
+        writers.append(writer_of(target))
+        writers[-1].write("next", NOW)
+        prepared.extend(writers[-1].prepare_commit(end_of_input=True))
 
     target.recover_in_term([], begin)
     commit(target, prepared)
     eventually(kafka, topic, ["next"])
-    lost.close()
-    next_master.close()
+    for writer in writers:
+        writer.close()
 
 
 def test_recovery_aborts_nothing_after_the_end_of_its_term(kafka: KafkaBroker) -> None:
